@@ -1,0 +1,1 @@
+"""What a person may set: the configuration file and the task file, as frozen models."""

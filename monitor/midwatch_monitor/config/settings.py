@@ -1,0 +1,156 @@
+"""The whole configuration file, with its built-in defaults."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from midwatch_monitor.config.rules import Count, Percent, Rules, Section
+from midwatch_monitor.words import Action
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class Mode(StrEnum):
+    """How far Midwatch goes by itself."""
+
+    OFF = "off"
+    """Record only: no rule is judged."""
+    ADVISE = "advise"
+    """Judge and decide, and deliver nothing until an operator approves."""
+    ACT = "act"
+    """Deliver what was decided."""
+
+
+class Sandbox(StrEnum):
+    """What commands of workers run in."""
+
+    AUTO = "auto"
+    """bubblewrap where it works, else none; the start says which."""
+    REQUIRED = "required"
+    """Refuse to start without bubblewrap."""
+    OFF = "off"
+    """None."""
+
+
+class Synchronous(StrEnum):
+    """What SQLite waits for at a commit."""
+
+    NORMAL = "normal"
+    """Survives a killed process."""
+    FULL = "full"
+    """Survives a power loss too."""
+
+
+class ReflectSettings(Section):
+    """The `reflect` tool and how often a worker is reminded of it."""
+
+    remind_every: Annotated[int, Field(ge=0, le=1000)] = 3
+    """Remind the worker after this many requests without a checkpoint; 0 never reminds."""
+    steady_confidence: Percent = 70
+    """From this confidence on, two checkpoints that gain and no alert count as steady."""
+    steady_doublings: Annotated[int, Field(ge=0, le=8)] = 2
+    """How often the interval may double while steady (2: up to 4 times as long)."""
+    high_confidence: Percent = 70
+    """From here on the tool answers: go on."""
+    medium_confidence: Percent = 40
+    """From here on the tool answers: check the approach. Below: stop and think."""
+    max_reflections: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Checkpoints accepted per plan step; more are refused, which ends any loop of reflecting."""
+
+
+class MonitorSettings(Section):
+    """The monitor's loop."""
+
+    tick_seconds: Seconds = 30.0
+    """How often the loop looks without being told; what only time can show is seen then."""
+    poll_seconds: Seconds = 0.5
+    """How often the journal is asked for rows of other processes."""
+    outcome_after: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Steps after its delivery at which an intervention's outcome is judged."""
+
+
+class SupervisorSettings(Section):
+    """The supervisor agent, and the caps that hold for it too."""
+
+    timeout_seconds: Seconds = 120.0
+    """How long one decision may take before the policy table decides."""
+    tries: Annotated[int, Field(ge=1, le=10)] = 3
+    """How often the supervisor's model is tried before the policy table decides."""
+    max_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = 20.0
+    """The longest pause between two tries."""
+    cooldown: Annotated[int, Field(ge=0, le=1000)] = 3
+    """Steps after an outcome before the same attempt may be escalated again."""
+    max_evidence_chars: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
+    """How much of the evidence one decision is shown at most."""
+
+
+class PolicySettings(Section):
+    """What may be done, in what order, how often. The supervisor agent is bound by it too."""
+
+    ladder: tuple[Action, ...] = (
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.RESTART,
+        Action.ASK_OPERATOR,
+        Action.STOP,
+    )
+    """The order of actions where a rule has no order of its own; one rung up if the last did not help."""
+    rules: dict[str, tuple[Action, ...]] = Field(
+        default_factory=lambda: {
+            "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
+            "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
+            "declining_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
+        }
+    )
+    """Orders for single rules: a rule reaches only the actions that stand here."""
+    needs_approval: tuple[Action, ...] = ()
+    """Actions that an operator must approve even in `mode: act`."""
+    max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
+    """Delivered interventions per attempt; after them only ask_operator and stop remain."""
+    max_escalations: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Escalations per attempt; after them the attempt is handed to an operator."""
+    max_replans: Annotated[int, Field(ge=0, le=100)] = 3
+    """Revisions of the plan per attempt."""
+
+
+class RunSettings(Section):
+    """How tasks are run."""
+
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Attempts at the same time."""
+    check_seconds: Seconds = 600.0
+    """How long one acceptance check may take."""
+    grace_seconds: Seconds = 10.0
+    """How long a cancelled attempt may take to end before it is given up."""
+    sandbox: Sandbox = Sandbox.AUTO
+    """What the commands of workers run in."""
+    network: bool = False
+    """Whether commands in the sandbox reach the network."""
+    max_output_chars: Annotated[int, Field(ge=200, le=10_000_000)] = 20_000
+    """How much of a step's output the journal keeps (head and tail)."""
+    max_watched_files: Count = 20_000
+    """Workspaces with more files are watched by the paths in the arguments only."""
+
+
+class JournalSettings(Section):
+    """The record of everything."""
+
+    synchronous: Synchronous = Synchronous.NORMAL
+    """What SQLite waits for at a commit."""
+    max_batch: Annotated[int, Field(ge=1, le=10_000)] = 200
+    """Commits that the writer may group into one transaction."""
+
+
+class Settings(Section):
+    """Everything that a configuration file may say."""
+
+    mode: Mode = Mode.ACT
+    """How far Midwatch goes by itself."""
+    reflect: ReflectSettings = ReflectSettings()
+    rules: Rules = Rules()
+    monitor: MonitorSettings = MonitorSettings()
+    supervisor: SupervisorSettings = SupervisorSettings()
+    policy: PolicySettings = PolicySettings()
+    run: RunSettings = RunSettings()
+    journal: JournalSettings = JournalSettings()

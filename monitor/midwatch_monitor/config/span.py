@@ -1,0 +1,51 @@
+"""How long something must last: in steps, or in time."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A number of steps, or a number of seconds if `text` names a unit."""
+
+    steps: int = 0
+    seconds: float | None = None
+    text: str = "0"
+
+    def over(self, *, steps: int, since: datetime | None, now: datetime | None) -> bool:
+        """Whether this much has passed. A length in time is met at once where no time is known."""
+        if self.seconds is None:
+            return steps >= self.steps
+        if since is None or now is None:
+            return True
+        return (now - since).total_seconds() >= self.seconds
+
+
+def parse_length(value: object) -> Length:
+    """Read `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
+    if isinstance(value, Length):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
+    text = str(value).strip()
+    if text.isdigit():
+        return Length(steps=int(text), text=text)
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
+    return Length(seconds=float(match[1]) * _SECONDS[match[2]], text=text)
+
+
+def _write(value: Length) -> int | str:
+    return value.steps if value.seconds is None else value.text
+
+
+Span = Annotated[Length, BeforeValidator(parse_length), PlainSerializer(_write)]
+"""A `Length` as it stands in YAML."""

@@ -1,0 +1,208 @@
+"""The task file: what is to be done, by which workers, with which models."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from midwatch_monitor.config.rules import Section
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+
+
+class WorkerKind(StrEnum):
+    """What a worker is given to work with."""
+
+    CODER = "coder"
+    """Files, a shell and the repository's own instructions."""
+    TASK = "task"
+    """Only what `tools` and `mcp` name."""
+
+
+class Role(StrEnum):
+    """Who uses a model."""
+
+    WORKER = "worker"
+    SUPERVISOR = "supervisor"
+    PLANNER = "planner"
+    REVIEWER = "reviewer"
+    REFLECTOR = "reflector"
+
+
+class ModelSpec(Section):
+    """A model by pydantic-ai's own name, or `none`."""
+
+    name: str
+    """`openai:…`, `anthropic:…`, `ollama:…`, `scripted:…`, or `none` for the policy table only."""
+    base_url: str | None = None
+    """Of a server that speaks the OpenAI protocol."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key for `base_url`."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300.0
+    """How long one model request may take."""
+    tries: Annotated[int, Field(ge=1, le=10)] = 4
+    """How often a request that failed for a passing reason is tried."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+
+class WorkerSpec(Section):
+    """A kind of worker that tasks can name."""
+
+    kind: WorkerKind = WorkerKind.CODER
+    model: ModelSpec | None = None
+    """Default: the model of the role `worker`."""
+    instructions: str = ""
+    """Put before Midwatch's own protocol."""
+    tools: tuple[str, ...] = ()
+    """Import paths of functions, `package.module:name`."""
+    mcp: tuple[str, ...] = ()
+    """Commands or URLs of MCP servers."""
+    agent: str = ""
+    """Import path of a ready pydantic-ai agent, `package.module:name`; replaces all of the above."""
+
+
+class BudgetSpec(Section):
+    """The limits of a task, over all its attempts. What is absent has no limit."""
+
+    requests: Annotated[int, Field(ge=1)] | None = 60
+    """Model requests."""
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    """Input and output tokens."""
+    cost_usd: Annotated[float, Field(gt=0)] | None = None
+    """US dollars, by the published prices of the model."""
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    """Minutes of work; waiting for a person is free."""
+
+
+class FileCheck(Section):
+    """An acceptance check: the file exists and is not empty."""
+
+    file: str
+
+
+AcceptanceSpec = str | FileCheck
+"""A command that must exit with 0, or a file that must be there."""
+
+
+class TaskSpec(Section):
+    """One task."""
+
+    id: Name
+    title: str = ""
+    goal: Annotated[str, Field(min_length=1)]
+    """What the worker is told to reach."""
+    worker: str = ""
+    """Default: the only worker, or a coder."""
+    workspace: str | None = None
+    """A git repository gives a worktree and a branch, another folder a copy, none an empty folder."""
+    plan: tuple[str, ...] = ()
+    """Plan steps; none means that the goal is the only one."""
+    acceptance: Annotated[tuple[AcceptanceSpec, ...], Field(min_length=1)]
+    """Checks that Midwatch runs itself; only they make a task `completed`."""
+    budget: BudgetSpec = BudgetSpec()
+    depends_on: tuple[str, ...] = ()
+    max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
+
+    @property
+    def label(self) -> str:
+        """What people see."""
+        return self.title or self.id
+
+
+class Defaults(Section):
+    """What tasks have that do not say otherwise."""
+
+    worker: str = ""
+    workspace: str | None = None
+    budget: BudgetSpec = BudgetSpec()
+    max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
+
+
+class TaskFile(Section):
+    """A whole task file."""
+
+    defaults: Defaults = Defaults()
+    models: dict[Role, ModelSpec] = Field(default_factory=dict[Role, ModelSpec])
+    """One per role; a role without one uses the worker's."""
+    workers: dict[Name, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
+    tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit(cls, value: object) -> object:
+        """Put the defaults into each task that does not say otherwise."""
+        if not isinstance(value, dict):
+            return value
+        raw: dict[str, object] = dict(value)  # pyright: ignore[reportUnknownArgumentType]
+        defaults, tasks = raw.get("defaults"), raw.get("tasks")
+        if isinstance(defaults, dict) and isinstance(tasks, list):
+            raw["tasks"] = [
+                {**defaults, **task} if isinstance(task, dict) else task
+                for task in tasks  # pyright: ignore[reportUnknownVariableType]
+            ]
+        return raw
+
+    @field_validator("tasks")
+    @classmethod
+    def _consistent(cls, tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
+        names = [task.id for task in tasks]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two tasks have the id {twice[0]!r}")
+        for task in tasks:
+            for other in task.depends_on:
+                if other not in names:
+                    raise ValueError(f"task {task.id!r} depends on {other!r}, which is not here")
+        _refuse_cycle({task.id: task.depends_on for task in tasks})
+        return tasks
+
+    @model_validator(mode="after")
+    def _workers_exist(self) -> "TaskFile":
+        for task in self.tasks:
+            if task.worker and task.worker not in self.workers:
+                raise ValueError(
+                    f"task {task.id!r} names the worker {task.worker!r}, which is not here"
+                )
+            if not task.worker and len(self.workers) > 1:
+                raise ValueError(
+                    f"task {task.id!r} must name one of the workers: {', '.join(self.workers)}"
+                )
+        return self
+
+    def worker_of(self, task: TaskSpec) -> tuple[str, WorkerSpec]:
+        """The name and the specification of the worker that does a task."""
+        if task.worker:
+            return task.worker, self.workers[task.worker]
+        for name, spec in self.workers.items():
+            return name, spec
+        return "coder", WorkerSpec()
+
+    def model_of(self, role: Role, worker: WorkerSpec | None = None) -> ModelSpec | None:
+        """The model of a role: its own, else the worker's own, else the role `worker`'s."""
+        if role is Role.WORKER and worker is not None and worker.model is not None:
+            return worker.model
+        return self.models.get(role, self.models.get(Role.WORKER))
+
+
+def _refuse_cycle(needs: dict[str, tuple[str, ...]]) -> None:
+    open_names = dict(needs)
+    while open_names:
+        ready = [name for name, others in open_names.items() if not set(others) & set(open_names)]
+        if not ready:
+            raise ValueError(
+                f"tasks depend on each other in a circle: {', '.join(sorted(open_names))}"
+            )
+        for name in ready:
+            del open_names[name]
+
+
+def resolve_workspace(task: TaskSpec, beside: Path) -> Path | None:
+    """The task's workspace as an absolute path; relative ones start beside the task file."""
+    return (
+        None if task.workspace is None else (beside / Path(task.workspace).expanduser()).resolve()
+    )

@@ -1,0 +1,110 @@
+"""Every error that Midwatch raises on purpose.
+
+MidwatchError
+├── ConfigError            a file that a person wrote is wrong: which file, line, key, and what would be right
+├── UsageError             a command that cannot be done as asked
+│   └── MissingExtraError  an optional dependency is not installed: names the extra
+├── JournalError           the journal cannot be read or written
+│   ├── JournalTooNewError     written by a newer Midwatch
+│   ├── JournalCorruptError    not a journal, or damaged
+│   ├── JournalReadOnlyError   no permission to write
+│   └── JournalFullError       no space left
+├── StaleIncarnationError  a process that lost the attempt still speaks; it is refused
+├── TraceError             a trace in no known format
+├── WorkspaceError         a workspace could not be made or used
+│   └── SandboxError       a sandbox is required and there is none
+└── AttemptError           ends an attempt
+    ├── BudgetSpentError   a limit of the budget is reached
+    └── WorkerError        the worker or its model failed beyond retry
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class MidwatchError(Exception):
+    """The root: whoever catches this catches all that Midwatch raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a file something stands; lines from 1."""
+
+    file: Path
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else str(self.file)
+
+
+class ConfigError(MidwatchError):
+    """A file that a person wrote is wrong."""
+
+    def __init__(self, place: Place, key: str, problem: str, *, nearest: str = "") -> None:
+        self.place = place
+        self.key = key
+        self.problem = problem
+        self.nearest = nearest
+        hint = f" (did you mean `{nearest}`?)" if nearest else ""
+        at = f"{place}: {key}: " if key else f"{place}: "
+        super().__init__(f"{at}{problem}{hint}")
+
+
+class UsageError(MidwatchError):
+    """A command that cannot be done as asked; the text says what to do instead."""
+
+
+class MissingExtraError(UsageError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs the `{extra}` extra: pip install 'midwatch[{extra}]'")
+
+
+class JournalError(MidwatchError):
+    """The journal cannot be read or written."""
+
+
+class JournalTooNewError(JournalError):
+    """The journal was written by a newer Midwatch."""
+
+
+class JournalCorruptError(JournalError):
+    """The file is no journal, or it is damaged."""
+
+
+class JournalReadOnlyError(JournalError):
+    """There is no permission to write the journal."""
+
+
+class JournalFullError(JournalError):
+    """There is no space left for the journal."""
+
+
+class StaleIncarnationError(MidwatchError):
+    """A process that lost its attempt to another still speaks; what it says is refused."""
+
+
+class TraceError(MidwatchError):
+    """A trace in no known format."""
+
+
+class WorkspaceError(MidwatchError):
+    """A workspace could not be made or used."""
+
+
+class SandboxError(WorkspaceError):
+    """A sandbox is required and there is none."""
+
+
+class AttemptError(MidwatchError):
+    """Ends an attempt; the text is the reason that is stored."""
+
+
+class BudgetSpentError(AttemptError):
+    """A limit of the budget is reached."""
+
+
+class WorkerError(AttemptError):
+    """The worker, or its model, failed beyond retry."""

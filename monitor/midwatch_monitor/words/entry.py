@@ -1,0 +1,95 @@
+"""How a word stands in the journal: entries, what is committed together, hints of growth."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from midwatch_monitor.words.alert import Alert, Fault
+from midwatch_monitor.words.intervention import (
+    Decision,
+    Delivery,
+    Escalation,
+    Intervention,
+    OutcomeReport,
+)
+from midwatch_monitor.words.step import Change, Step
+from midwatch_monitor.words.work import Acceptance, AttemptState, Plan, TaskState
+
+Record = (
+    TaskState
+    | AttemptState
+    | Step
+    | Change
+    | Plan
+    | Acceptance
+    | Alert
+    | Escalation
+    | Decision
+    | Intervention
+    | Delivery
+    | OutcomeReport
+    | Fault
+)
+"""Everything that the journal's log can say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A record on its way into the journal."""
+
+    record: Record
+    at: datetime
+    task: int
+    attempt: int | None = None
+    seq: int | None = None
+    """Given by the recorder of the attempt's current incarnation; others write none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A record in the journal. Ids rise in the order of commits, over all attempts."""
+
+    id: int
+    record: Record
+    at: datetime
+    task: int
+    attempt: int | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of an attempt's history with its model, as JSON."""
+
+    index: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool call returned, as JSON: after a crash it is given again, not done again."""
+
+    call: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What becomes true together or not at all."""
+
+    drafts: tuple[Draft, ...] = ()
+    attempt: int | None = None
+    """Whose `messages` and `results` these are."""
+    incarnation: int | None = None
+    """If set, the commit is refused unless it is the attempt's current one."""
+    messages: tuple[Message, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """The journal has grown. May be lost, repeated or late: the journal is the truth."""
+
+    entry: int
+    kind: str
+    task: int | None = None
+    attempt: int | None = None

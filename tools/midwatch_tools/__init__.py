@@ -1,0 +1,1 @@
+"""What agents are given: the `Watch` capability with its `reflect` and plan tools."""
