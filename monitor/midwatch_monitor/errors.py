@@ -1,7 +1,7 @@
 """Every error that Midwatch raises on purpose.
 
 MidwatchError
-├── ConfigError            a file that a person wrote is wrong: which file, line, key, and what would be right
+├── ConfigError            a file that a person wrote is wrong: file, line, key, nearest key
 ├── UsageError             a command that cannot be done as asked
 │   └── MissingExtraError  an optional dependency is not installed: names the extra
 ├── JournalError           the journal cannot be read or written
@@ -38,16 +38,32 @@ class Place:
 
 
 class ConfigError(MidwatchError):
-    """A file that a person wrote is wrong."""
+    """A file that a person wrote is wrong: the first thing, and what else is wrong with it."""
 
-    def __init__(self, place: Place, key: str, problem: str, *, nearest: str = "") -> None:
+    def __init__(
+        self,
+        place: Place,
+        key: str,
+        problem: str,
+        *,
+        nearest: str = "",
+        others: tuple["ConfigError", ...] = (),
+    ) -> None:
         self.place = place
         self.key = key
         self.problem = problem
         self.nearest = nearest
         hint = f" (did you mean `{nearest}`?)" if nearest else ""
         at = f"{place}: {key}: " if key else f"{place}: "
-        super().__init__(f"{at}{problem}{hint}")
+        self.line = f"{at}{problem}{hint}"
+        self.others = others
+        more = f" (and {len(others)} more)" if others else ""
+        super().__init__(f"{self.line}{more}")
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Everything that is wrong, one line each."""
+        return (self.line, *(line for other in self.others for line in other.lines))
 
 
 class UsageError(MidwatchError):

@@ -1,9 +1,17 @@
 """The thresholds of the rules. Every number is range-checked, and none lives anywhere else."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
+from midwatch_monitor.config.refusal import Refusal, nearest_to
 from midwatch_monitor.config.span import Length, Span
 from midwatch_monitor.words import Severity
 
@@ -16,8 +24,26 @@ class Section(BaseModel):
     """A part of the configuration: an unknown key is an error, and nothing changes it later."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, validate_default=True
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """Refuse `below: true`, which Python would count as 1."""
+        if isinstance(value, bool) and info.field_name:
+            wanted = cls.model_fields[info.field_name].annotation
+            if not _takes(wanted, bool) and (_takes(wanted, int) or _takes(wanted, float)):
+                raise Refusal(f"must be a number; is {str(value).lower()}")
+        return value
+
+
+def _takes(annotation: object, kind: type) -> bool:
+    return annotation is kind or any(_takes(part, kind) for part in get_args(annotation))
 
 
 class RuleSettings(Section):
@@ -136,3 +162,14 @@ class Rules(Section):
     missed_checkpoint: MissedCheckpoint = MissedCheckpoint()
     agreement: bool = True
     """Whether two different rules that fire together raise the lower one by a level."""
+
+
+def _known_rule(name: str) -> str:
+    names = [key for key in Rules.model_fields if key != "agreement"]
+    if name not in names:
+        raise Refusal("there is no such rule", nearest=nearest_to(name, names))
+    return name
+
+
+RuleName = Annotated[str, AfterValidator(_known_rule)]
+"""The name of a rule that exists."""

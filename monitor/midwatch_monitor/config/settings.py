@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from midwatch_monitor.config.rules import Count, Percent, Rules, Section
+from midwatch_monitor.config.rules import Count, Percent, RuleName, Rules, Section
 from midwatch_monitor.words import Action
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -95,8 +95,8 @@ class PolicySettings(Section):
         Action.ASK_OPERATOR,
         Action.STOP,
     )
-    """The order of actions where a rule has no order of its own; one rung up if the last did not help."""
-    rules: dict[str, tuple[Action, ...]] = Field(
+    """The order of actions where a rule has none of its own: the next if the last did not help."""
+    rules: dict[RuleName, tuple[Action, ...]] = Field(
         default_factory=lambda: {
             "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
             "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),

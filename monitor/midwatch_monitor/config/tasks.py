@@ -4,8 +4,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from midwatch_monitor.config.refusal import Refusal, nearest_to
 from midwatch_monitor.config.rules import Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -63,7 +64,7 @@ class WorkerSpec(Section):
     mcp: tuple[str, ...] = ()
     """Commands or URLs of MCP servers."""
     agent: str = ""
-    """Import path of a ready pydantic-ai agent, `package.module:name`; replaces all of the above."""
+    """Import path of a ready pydantic-ai agent, `package.module:name`; used instead of the rest."""
 
 
 class BudgetSpec(Section):
@@ -85,7 +86,14 @@ class FileCheck(Section):
     file: str
 
 
-AcceptanceSpec = str | FileCheck
+def _kind_of_check(value: object) -> str:
+    return "command" if isinstance(value, str) else "file"
+
+
+AcceptanceSpec = Annotated[
+    Annotated[str, Tag("command")] | Annotated[FileCheck, Tag("file")],
+    Discriminator(_kind_of_check),
+]
 """A command that must exit with 0, or a file that must be there."""
 
 
@@ -99,7 +107,7 @@ class TaskSpec(Section):
     worker: str = ""
     """Default: the only worker, or a coder."""
     workspace: str | None = None
-    """A git repository gives a worktree and a branch, another folder a copy, none an empty folder."""
+    """A git repository gives a worktree and branch, another folder a copy, none an empty folder."""
     plan: tuple[str, ...] = ()
     """Plan steps; none means that the goal is the only one."""
     acceptance: Annotated[tuple[AcceptanceSpec, ...], Field(min_length=1)]
@@ -150,27 +158,35 @@ class TaskFile(Section):
     @field_validator("tasks")
     @classmethod
     def _consistent(cls, tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
-        names = [task.id for task in tasks]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"two tasks have the id {twice[0]!r}")
-        for task in tasks:
-            for other in task.depends_on:
+        names: list[str] = []
+        for at, task in enumerate(tasks):
+            if task.id in names:
+                raise Refusal(f"two tasks have the id {task.id!r}", at=(at, "id"))
+            names.append(task.id)
+        for at, task in enumerate(tasks):
+            for position, other in enumerate(task.depends_on):
                 if other not in names:
-                    raise ValueError(f"task {task.id!r} depends on {other!r}, which is not here")
+                    raise Refusal(
+                        f"there is no task {other!r}",
+                        at=(at, "depends_on", position),
+                        nearest=nearest_to(other, names),
+                    )
         _refuse_cycle({task.id: task.depends_on for task in tasks})
         return tasks
 
     @model_validator(mode="after")
     def _workers_exist(self) -> "TaskFile":
-        for task in self.tasks:
+        for at, task in enumerate(self.tasks):
             if task.worker and task.worker not in self.workers:
-                raise ValueError(
-                    f"task {task.id!r} names the worker {task.worker!r}, which is not here"
+                raise Refusal(
+                    f"there is no worker {task.worker!r}",
+                    at=("tasks", at, "worker"),
+                    nearest=nearest_to(task.worker, self.workers),
                 )
             if not task.worker and len(self.workers) > 1:
-                raise ValueError(
-                    f"task {task.id!r} must name one of the workers: {', '.join(self.workers)}"
+                raise Refusal(
+                    f"must name one of the workers: {', '.join(self.workers)}",
+                    at=("tasks", at, "worker"),
                 )
         return self
 
@@ -194,7 +210,7 @@ def _refuse_cycle(needs: dict[str, tuple[str, ...]]) -> None:
     while open_names:
         ready = [name for name, others in open_names.items() if not set(others) & set(open_names)]
         if not ready:
-            raise ValueError(
+            raise Refusal(
                 f"tasks depend on each other in a circle: {', '.join(sorted(open_names))}"
             )
         for name in ready:

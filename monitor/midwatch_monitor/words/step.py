@@ -39,6 +39,8 @@ class Edit:
     """Relative to the workspace, with forward slashes."""
     digest: str = ""
     """Of the content afterwards; empty where it is not known."""
+    before: str = ""
+    """Of the content before; empty where it is not known or there was none."""
     writer: Writer = Writer.WORKER
     deleted: bool = False
 

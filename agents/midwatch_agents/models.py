@@ -1,0 +1,121 @@
+"""From a model's name in a task file to a model that can be asked."""
+
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict
+
+from midwatch_monitor.config.tasks import ModelSpec, Role
+from midwatch_monitor.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    # Providers' packages are heavy: a run without a model must not pay for them.
+    from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
+
+NONE = "none"
+SCRIPTED = "scripted:"
+
+EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral"})
+"""The providers that Midwatch has an extra for, under the names that pydantic-ai gives them."""
+
+_EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
+_OPENAI_PREFIXES = ("openai:", "openai-chat:", "ollama:")
+
+
+class _Address(TypedDict):
+    base_url: str
+    api_key: str
+
+
+def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None":
+    """The model of a role, or `None` where the specification is absent or says `none`.
+
+    A model of a provider gives up a request after `timeout_seconds` and is not retried by the
+    provider's own client where that can be told so, because Midwatch itself retries. `key` tells
+    a scripted model which of its scripts is meant. Raises UsageError for an unknown name or a
+    missing key, and MissingExtraError where the provider's package is not installed.
+    """
+    if spec is None or spec.name == NONE:
+        return None
+    if spec.name.startswith(SCRIPTED):
+        from midwatch_agents.scripted import scripted_model
+
+        return scripted_model(spec.name.removeprefix(SCRIPTED), role=role, key=key)
+    if spec.base_url is not None:
+        return _compatible(spec, {"base_url": spec.base_url, "api_key": _key(spec)})
+    if spec.api_key_env is not None:
+        raise UsageError(
+            f"model {spec.name}: `api_key_env` goes with `base_url`; without it, set the "
+            "environment variable that the provider itself reads"
+        )
+    return _inferred(spec)
+
+
+def settings_for(spec: ModelSpec) -> "ModelSettings":
+    """The deadline of one request, and no retries by the provider's client."""
+    return {"request_timeout": spec.timeout_seconds, "max_retries": 0}
+
+
+def _compatible(spec: ModelSpec, address: _Address) -> "Model":
+    try:
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+    except ImportError as error:
+        raise MissingExtraError(f"model {spec.name} with a base_url", "openai") from error
+    name = spec.name
+    for prefix in _OPENAI_PREFIXES:
+        name = name.removeprefix(prefix)
+    return OpenAIChatModel(name, provider=OpenAIProvider(**address), settings=settings_for(spec))
+
+
+def _key(spec: ModelSpec) -> str:
+    """The server's key; many local ones want none, but their clients want some text."""
+    if spec.api_key_env is None:
+        return "none"
+    key = os.environ.get(spec.api_key_env, "")
+    if not key:
+        raise UsageError(f"model {spec.name}: set {spec.api_key_env} to the key of {spec.base_url}")
+    return key
+
+
+def _inferred(spec: ModelSpec) -> "Model":
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models import infer_model
+
+    try:
+        model = infer_model(spec.name)
+    except ImportError as error:
+        raise _missing(spec, error) from error
+    except (UserError, ValueError) as error:
+        raise UsageError(f"model {spec.name}: {_first_sentence(error)}") from error
+    return _tuned(model, spec)
+
+
+def _missing(spec: ModelSpec, error: ImportError) -> UsageError:
+    found = _EXTRA.search(str(error))
+    if found is not None and found[1] in EXTRAS:
+        return MissingExtraError(f"model {spec.name}", found[1])
+    return UsageError(f"model {spec.name}: {error}")
+
+
+def _first_sentence(error: Exception) -> str:
+    # What follows advises pydantic-ai's test model, which is no help to a person with a task.
+    return str(error).split(" To try ", maxsplit=1)[0]
+
+
+def _tuned(model: "Model", spec: ModelSpec) -> "Model":
+    """The same model of the same provider with our settings: they can only be given at birth."""
+    if model.provider is None:
+        return model
+    settings = settings_for(spec)
+    if "max_retries" in model.unsupported_settings:
+        settings.pop("max_retries", None)
+    return _built(type(model), spec.name.partition(":")[2], model.provider, settings)
+
+
+def _built(
+    kind: "Callable[..., Model]", name: str, provider: object, settings: "ModelSettings"
+) -> "Model":
+    # The kinds of models share these arguments, but their common class does not say so.
+    return kind(name, provider=provider, settings=settings)

@@ -1,0 +1,100 @@
+"""How a finding becomes an alert, and an alert ends. Pure: the moment is an argument."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from midwatch_monitor.config.rules import RuleSettings
+from midwatch_monitor.config.span import Length
+from midwatch_monitor.words import Alert, AlertKey, AlertState, Finding, Resolution, Severity
+
+_HIGHER = {
+    Severity.NOTICE: Severity.WARNING,
+    Severity.WARNING: Severity.CRITICAL,
+    Severity.CRITICAL: Severity.CRITICAL,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When something is judged: the attempt's last step, and the time where it is known."""
+
+    step: int
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """The newest finding of a condition that holds, and since when it does."""
+
+    finding: Finding
+    since: Moment
+
+
+def advance(settings: RuleSettings, before: Alert | None, holding: Holding, now: Moment) -> Alert:
+    """The alert of a condition that holds now: pending, firing, or still quiet after the last.
+
+    While it fires its severity only rises; a new value alone changes neither step nor time.
+    """
+    if before is not None and before.firing:
+        return _keep(before, holding.finding, now)
+    if before is not None and before.state is AlertState.RESOLVED:
+        resolved = Moment(step=before.step, at=before.at)
+        if not _over(settings.cooldown, resolved, now):
+            return before
+    held = _over(settings.hold, holding.since, now)
+    state = AlertState.FIRING if held else AlertState.PENDING
+    finding = holding.finding
+    same = before is not None and (before.state, before.severity) == (state, finding.severity)
+    return Alert(
+        key=finding.key,
+        severity=finding.severity,
+        state=state,
+        value=finding.value,
+        summary=finding.summary,
+        evidence=finding.evidence,
+        since_step=holding.since.step,
+        step=before.step if same and before else now.step,
+        since_at=holding.since.at,
+        at=before.at if same and before else now.at,
+    )
+
+
+def resolve(before: Alert, resolution: Resolution, now: Moment) -> Alert | None:
+    """The alert after its condition is gone; `None` for a pending one, which just vanishes.
+
+    At the end of an attempt a pending one is resolved too, so that nothing stays open.
+    """
+    if before.state is AlertState.RESOLVED:
+        return before
+    if before.state is AlertState.PENDING and resolution is not Resolution.ENDED:
+        return None
+    return replace(
+        before, state=AlertState.RESOLVED, resolution=resolution, step=now.step, at=now.at
+    )
+
+
+def agree(firing: Collection[Alert], raised: Collection[AlertKey], now: Moment) -> list[Alert]:
+    """The alerts that another rule's higher one raises by a level; each is raised only once."""
+    return [
+        replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
+        for alert in firing
+        if alert.key not in raised
+        and any(
+            other.key.rule != alert.key.rule and other.severity.rank > alert.severity.rank
+            for other in firing
+        )
+    ]
+
+
+def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
+    newest = replace(
+        before, value=finding.value, summary=finding.summary, evidence=finding.evidence
+    )
+    if finding.severity.rank <= before.severity.rank:
+        return newest
+    return replace(newest, severity=finding.severity, step=now.step, at=now.at)
+
+
+def _over(length: Length, since: Moment, now: Moment) -> bool:
+    return length.over(steps=now.step - since.step, since=since.at, now=now.at)

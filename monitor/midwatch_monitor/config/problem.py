@@ -1,0 +1,191 @@
+"""What pydantic found, as errors that a person can act on: the line, the key, the range."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from midwatch_monitor.config.document import Keys, dotted
+from midwatch_monitor.config.refusal import Refusal, nearest_to
+from midwatch_monitor.errors import ConfigError, Place
+
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text (quote it if it looks like a number)",
+    "tuple": "a list",
+    "model": "a mapping: `key: value`",
+    "model_attributes": "a mapping: `key: value`",
+    "dict": "a mapping: `key: value`",
+}
+_BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+_NAME = "may hold letters, digits, `.`, `_` and `-`, at most 80, a letter or digit first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a value comes from."""
+
+    place: Place
+    key: str = ""
+    """What its author calls it, if that is not its path: an environment variable."""
+
+
+Origins = Mapping[Keys, Origin]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What was validated: which model, at which keys of the whole, and who wrote it."""
+
+    model: type[BaseModel]
+    origins: Origins
+    otherwise: Place
+    """Of what nobody wrote."""
+    prefix: Keys = ()
+
+    def errors(self, found: ValidationError) -> list[ConfigError]:
+        """Everything that was found, in the order in which pydantic found it."""
+        details = found.errors(include_url=False)
+        return [self._error(detail) for detail in details if not _follows(detail)]
+
+    def _error(self, detail: ErrorDetails) -> ConfigError:
+        path = self._path(detail["loc"])
+        problem, nearest = self._problem(detail, path)
+        refused = _refusal(detail)
+        path = (*path, *refused.at) if refused else path
+        origin = self._origin(path)
+        if detail["type"] == "missing":
+            path = (*path, detail["loc"][-1])
+        return ConfigError(origin.place, origin.key or dotted(path), problem, nearest=nearest)
+
+    def _path(self, loc: tuple[int | str, ...]) -> Keys:
+        """The keys that somebody wrote; pydantic also names members of unions."""
+        path = self.prefix
+        for part in loc:
+            if (*path, part) in self.origins:
+                path = (*path, part)
+        return path
+
+    def _origin(self, path: Keys) -> Origin:
+        for end in range(len(path), 0, -1):
+            if origin := self.origins.get(path[:end]):
+                return origin
+        return Origin(place=self.otherwise)
+
+    def _problem(self, detail: ErrorDetails, path: Keys) -> tuple[str, str]:
+        kind, value = detail["type"], detail["input"]
+        own = path[len(self.prefix) :]
+        if refused := _refusal(detail):
+            return refused.problem, refused.nearest
+        if kind == "extra_forbidden":
+            return "unknown key", nearest_to(str(detail["loc"][-1]), _keys(self.model, own[:-1]))
+        if kind == "enum":
+            words = re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
+            listed = ", ".join(words)
+            return f"must be one of {listed}; is {_shown(value)}", nearest_to(str(value), words)
+        if kind in _BOUNDS:
+            return f"must be {_range(self.model, own)}; is {_shown(value)}", ""
+        return _plain(detail), ""
+
+
+def _plain(detail: ErrorDetails) -> str:
+    kind, value = detail["type"], detail["input"]
+    match kind:
+        case "missing":
+            return "is missing"
+        case "too_short" | "string_too_short":
+            return "must not be empty"
+        case "finite_number":
+            return "must be a finite number"
+        case "string_pattern_mismatch":
+            return f"{_NAME}; is {_shown(value)}"
+        case "value_error":
+            return f"{detail['ctx']['error']}; is {_shown(value)}"  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        case _:
+            expected = _EXPECTED.get(re.sub(r"_(type|parsing|from_float|parsing_size)$", "", kind))
+            return f"must be {expected}; is {_shown(value)}" if expected else detail["msg"]
+
+
+def _follows(detail: ErrorDetails) -> bool:
+    """Whether a list counts as too short only because its items were refused."""
+    return detail["type"] == "too_short" and bool(detail["input"])
+
+
+def _refusal(detail: ErrorDetails) -> Refusal | None:
+    error = detail.get("ctx", {}).get("error")
+    return error if isinstance(error, Refusal) else None
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case _:
+            text = repr(value)
+            return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _keys(model: type[BaseModel], path: Keys) -> list[str]:
+    """The keys that may stand in the mapping at `path`."""
+    return [key for node in _nodes(model, path) for key in node.get("properties", {})]
+
+
+def _range(model: type[BaseModel], path: Keys) -> str:
+    """The range of the number at `path`, in words."""
+    for node in _nodes(model, path):
+        low, high = node.get("minimum"), node.get("maximum")
+        above = node.get("exclusiveMinimum")
+        if low is not None and high is not None:
+            return f"from {low} to {high}"
+        parts = (
+            f"above {above:g}" if above is not None else "",
+            f"at least {low:g}" if low is not None else "",
+            f"at most {high:g}" if high is not None else "",
+        )
+        if any(parts):
+            return " and ".join(part for part in parts if part)
+    return "in range"
+
+
+def _nodes(model: type[BaseModel], path: Keys) -> list[dict[str, Any]]:
+    """What the model's JSON Schema says of `path`: one node for each member of a union."""
+    schema = model.model_json_schema()
+    nodes = list(_members(schema, schema))
+    for part in path:
+        nodes = [
+            member
+            for node in nodes
+            if (below := _below(node, part)) is not None
+            for member in _members(schema, below)
+        ]
+    return nodes
+
+
+def _members(schema: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "$ref" in node:
+        yield from _members(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
+        return
+    for union in ("anyOf", "oneOf", "allOf"):
+        for member in node.get(union, ()):
+            yield from _members(schema, member)
+    yield node
+
+
+def _below(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
+    found = (
+        node.get("items")
+        if isinstance(part, int)
+        else node.get("properties", {}).get(part, node.get("additionalProperties"))
+    )
+    return found if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType]

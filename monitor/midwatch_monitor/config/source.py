@@ -1,0 +1,163 @@
+"""Where the configuration comes from: defaults, files in order, the environment."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, cast
+
+from pydantic import ValidationError
+
+from midwatch_monitor.config.document import Document, Keys, dotted, read_document
+from midwatch_monitor.config.environment import ENVIRONMENT, read_environment, variables
+from midwatch_monitor.config.problem import Origin, Origins, Scope
+from midwatch_monitor.config.refusal import nearest_to
+from midwatch_monitor.config.rules import RuleSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.errors import ConfigError, Place
+
+
+def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Settings:
+    """The configuration: the defaults, under the files in order, under the environment.
+
+    Mappings are merged key by key, anything else is replaced; a key without a value changes
+    nothing. Raises ConfigError with the first problem, in the order of the files, and the others.
+    """
+    documents = [read_document(file) for file in files]
+    data = cast("dict[str, object]", Settings().model_dump(mode="json"))
+    origins: dict[Keys, Origin] = {}
+    for document in documents:
+        data = _merged(data, document.data)
+        origins |= _origins(document)
+    overrides, named = read_environment(environ), variables(environ)
+    data = _merged(data, overrides)
+    origins |= named
+    for keys, origin in named.items():
+        for end in range(1, len(keys)):
+            origins.setdefault(keys[:end], origin)
+    errors = [error for document in documents for error in document.problems]
+    errors += _unknown(named, overrides)
+    scope = Scope(model=Settings, origins=origins, otherwise=ENVIRONMENT)
+    try:
+        settings = Settings.model_validate(data)
+    except ValidationError as found:
+        _refuse([*errors, *scope.errors(found)], [*files, ENVIRONMENT.file])
+    errors += _overrides(settings, origins)
+    if errors:
+        _refuse(errors, [*files, ENVIRONMENT.file])
+    return settings
+
+
+def load_tasks(file: Path) -> TaskFile:
+    """A task file. Raises ConfigError with the first problem, and the others."""
+    document = read_document(file)
+    data = {key: value for key, value in document.data.items() if not _blank(key, value)}
+    if not data and not document.problems:
+        raise ConfigError(Place(file=file), "", "is empty: a task file names its `tasks`")
+    origins = _inherited(document)
+    scope = Scope(model=TaskFile, origins=origins, otherwise=Place(file=file))
+    try:
+        tasks = TaskFile.model_validate(data)
+    except ValidationError as found:
+        # What could not be read is not missing.
+        below = [error for error in scope.errors(found) if data or not document.problems]
+        _refuse([*document.problems, *_own(below)], [file])
+    if document.problems:
+        _refuse(document.problems, [file])
+    return tasks
+
+
+def holds_tasks(file: Path) -> bool:
+    """Whether it is a task file: it has the key `tasks`. An unreadable one is none."""
+    return "tasks" in read_document(file).data
+
+
+def _blank(key: str, value: object) -> bool:
+    """Whether it is an optional part with everything in it commented out."""
+    return value is None and key in {"defaults", "models", "workers"}
+
+
+def _own(errors: list[ConfigError]) -> list[ConfigError]:
+    """Each problem once: a wrong default is found again in every task that inherits it."""
+    seen: dict[str, ConfigError] = {}
+    for error in errors:
+        seen.setdefault(error.line, error)
+    return list(seen.values())
+
+
+def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
+    """Raise the first problem in the order of the files, carrying the others."""
+    order = {file: at for at, file in reversed(list(enumerate(files)))}
+    first, *others = sorted(
+        errors, key=lambda error: (order.get(error.place.file, 0), error.place.line or 0)
+    )
+    raise ConfigError(
+        first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
+    )
+
+
+def _origins(document: Document) -> dict[Keys, Origin]:
+    return {
+        keys: Origin(place=Place(file=document.file, line=line))
+        for keys, line in document.lines.items()
+    }
+
+
+def _inherited(document: Document) -> dict[Keys, Origin]:
+    """The origins of a task file, in which a task's default leads to where it is written."""
+    origins = _origins(document)
+    own = dict(origins)
+    tasks = document.data.get("tasks")
+    for at in range(len(cast("list[object]", tasks)) if isinstance(tasks, list) else 0):
+        for keys, origin in own.items():
+            if keys[0] == "defaults" and len(keys) > 1 and ("tasks", at, keys[1]) not in own:
+                place = Origin(place=origin.place, key=dotted(keys))
+                origins.setdefault(("tasks", at, *keys[1:]), place)
+    return origins
+
+
+def _merged(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """`over` laid upon `base`, mapping by mapping; an empty value leaves a mapping as it is."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            result[key] = _merged(
+                cast("dict[str, object]", below), cast("dict[str, object]", value)
+            )
+        elif not (isinstance(below, dict) and value is None):
+            result[key] = value
+    return result
+
+
+def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigError]:
+    """Variables that name no section: the environment's reader passes over them."""
+    sections = list(Settings.model_fields)
+    return [
+        ConfigError(
+            origin.place, origin.key, "unknown key", nearest=nearest_to(str(keys[0]), sections)
+        )
+        for keys, origin in named.items()
+        if keys[0] not in overrides
+    ]
+
+
+def _overrides(settings: Settings, origins: Origins) -> list[ConfigError]:
+    """What is wrong with the rules' thresholds for single workers."""
+    errors: list[ConfigError] = []
+    for name in type(settings.rules).model_fields:
+        rule = getattr(settings.rules, name)
+        if not isinstance(rule, RuleSettings):
+            continue
+        for worker, own in rule.workers.items():
+            prefix = ("rules", name, "workers", worker)
+            scope = Scope(model=type(rule), origins=origins, otherwise=ENVIRONMENT, prefix=prefix)
+            try:
+                type(rule).model_validate({**rule.model_dump(), **own, "workers": {}})
+            except ValidationError as found:
+                errors += scope.errors(found)
+            if "workers" in own:
+                at = origins.get((*prefix, "workers"), Origin(place=ENVIRONMENT))
+                errors.append(
+                    ConfigError(at.place, ".".join(prefix), "has no `workers` of its own")
+                )
+    return errors

@@ -1,0 +1,59 @@
+"""When an attempt's alerts become a question for the supervisor. Pure; steps are the clock."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from midwatch_monitor.words import Alert, AlertKey, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """What keeps an attempt from being escalated again at once."""
+
+    open: bool = False
+    """An escalation of the attempt is open or waits for its outcome."""
+    parked: bool = False
+    """A person has been asked, or the attempt is over."""
+    closed_at_step: int | None = None
+    """The attempt's step at which its last escalation was closed."""
+    raised: int = 0
+    """How many escalations the attempt has had."""
+
+
+def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+    """The firing alarms, worst first, without the warnings that a critical one explains.
+
+    A warning that began after a critical alert fired follows from it; one that began before is a
+    matter of its own.
+    """
+    alarms = [alert for alert in alerts if alert.firing and alert.severity.alarm]
+    first = min(
+        (alert.step for alert in alarms if alert.severity is Severity.CRITICAL), default=None
+    )
+    heard = [
+        alert
+        for alert in alarms
+        if first is None or alert.severity is Severity.CRITICAL or alert.since_step < first
+    ]
+    return tuple(sorted(heard, key=lambda alert: (-alert.severity.rank, alert.step)))
+
+
+def question(
+    alerts: Iterable[Alert], quiet: Quiet, *, step: int, cooldown: int, cap: int
+) -> tuple[AlertKey, ...]:
+    """The alerts to open an escalation with, or none if it is not the time.
+
+    `cooldown` counts steps since the last escalation was closed. One escalation above `cap` is
+    still opened, so that the policy can hand the attempt to a person; then there are no more.
+    """
+    if quiet.open or quiet.parked or quiet.raised > cap:
+        return ()
+    if quiet.closed_at_step is not None and step - quiet.closed_at_step < cooldown:
+        return ()
+    return tuple(alert.key for alert in audible(alerts))
+
+
+def joining(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:
+    """The alarms that began to fire since an escalation was opened, and belong to it now."""
+    known = set(asked)
+    return tuple(alert.key for alert in audible(alerts) if alert.key not in known)

@@ -1,0 +1,5 @@
+"""The journal: the append-only record of everything, and the only truth."""
+
+from midwatch_monitor.journal.journal import Journal
+
+__all__ = ["Journal"]

@@ -1,0 +1,215 @@
+"""How a journal's database is opened, and what its errors mean."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    StaticPool,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import (
+    JournalCorruptError,
+    JournalError,
+    JournalFullError,
+    JournalReadOnlyError,
+    MissingExtraError,
+)
+
+READERS = 4
+"""Connections that read at the same time."""
+BUSY_SECONDS = 10
+"""How long a transaction waits for another process."""
+FOLDER = ".midwatch"
+"""The folder that Midwatch makes for itself, and keeps out of git."""
+_LOCK = 0x6D696477
+"""PostgreSQL's advisory lock of the journal's writers."""
+
+
+class Access(StrEnum):
+    """What a journal is opened for."""
+
+    CREATE = "create"
+    """To write; made if there is none."""
+    WRITE = "write"
+    """To write what exists."""
+    READ = "read"
+    """Only to read what exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """An open database."""
+
+    name: str
+    """What people call it: the file, or the URL without its password."""
+    writing: Engine | None
+    """`None` where it is only read."""
+    reading: Engine | None
+    """`None` in memory: there is one connection, and the writer reads too."""
+
+    def close(self) -> None:
+        """Close every connection."""
+        for engine in (self.writing, self.reading):
+            if engine is not None:
+                engine.dispose()
+
+
+def connect(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
+    """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL; touches no table."""
+    url = _url_of(location)
+    if url.get_backend_name() != "sqlite":
+        return _elsewhere(url, access)
+    if not url.database or url.database == ":memory:":
+        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        _prepare(engine, "BEGIN IMMEDIATE", ["PRAGMA foreign_keys=ON"])
+        return Store(name=":memory:", writing=engine, reading=None)
+    if not url.query.get("uri"):
+        _require(Path(url.database), access)
+    return _sqlite(url, access, synchronous)
+
+
+def _url_of(location: str | Path) -> URL:
+    if isinstance(location, str) and "://" in location:
+        return make_url(location)
+    return URL.create("sqlite", database=str(location))
+
+
+def _elsewhere(url: URL, access: Access) -> Store:
+    try:
+        engine = create_engine(url, pool_size=READERS + 1)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
+    writing = None if access is Access.READ else engine
+    return Store(name=url.render_as_string(), writing=writing, reading=engine)
+
+
+def _require(path: Path, access: Access) -> None:
+    """See to it that a SQLite file can stand at `path`, or say why it cannot."""
+    if path.is_dir():
+        raise JournalError(f"{path} is a folder, not a journal")
+    if access is not Access.CREATE:
+        if not path.exists():
+            raise JournalError(f"there is no journal at {path}: nothing has run there yet")
+        return
+    folder = path.parent
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            if folder.name == FOLDER:
+                (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
+
+
+def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
+    name = url.database or ""
+    if access is Access.READ and not url.query.get("uri"):
+        path = Path(name).absolute().as_uri()
+        url = url.set(database=path, query={"mode": "ro", "uri": "true"})
+    pragmas = [f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}", "PRAGMA foreign_keys=ON"]
+    reading = create_engine(url, pool_size=READERS)
+    _prepare(reading, "BEGIN", pragmas)
+    if access is Access.READ:
+        return Store(name=name, writing=None, reading=reading)
+    writing = create_engine(url, pool_size=1)
+    pragmas += ["PRAGMA journal_mode=WAL", f"PRAGMA synchronous={synchronous.value}"]
+    _prepare(writing, "BEGIN IMMEDIATE", pragmas)
+    return Store(name=name, writing=writing, reading=reading)
+
+
+def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
+    """Let SQLAlchemy, not the driver, begin transactions: the driver's own begin too late."""
+
+    def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+
+
+@contextmanager
+def transaction(engine: Engine) -> Generator[Connection]:
+    """One write transaction. Others wait for it, so that ids are committed in their order."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+        yield connection
+
+
+@contextmanager
+def explaining(name: str) -> Generator[None]:
+    """Raise what the database raises as what it means for the journal called `name`."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise explained(error, name) from error
+
+
+def explained(error: SQLAlchemyError, name: str) -> JournalError:
+    """What an error of the database means for the journal called `name`."""
+    match _code(error):
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return JournalCorruptError(
+                f"{name} is not a journal, or it is damaged: restore it from a backup, "
+                "or move it away to start a new one"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | "25006" | "42501":
+            return JournalReadOnlyError(f"{name} cannot be written: it is read-only here")
+        case sqlite3.SQLITE_CANTOPEN:
+            return JournalReadOnlyError(
+                f"{name} cannot be opened: its folder does not exist or may not be written"
+            )
+        case sqlite3.SQLITE_FULL | "53100":
+            return JournalFullError(f"there is no space left for {name}")
+        case sqlite3.SQLITE_BUSY:
+            return JournalError(f"another process has held {name} for {BUSY_SECONDS} s")
+        case _:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            return JournalError(f"{name}: {cause}")
+
+
+def is_hopeless(error: Exception) -> bool:
+    """Whether a failed transaction is to be given up as a whole, not tried again in parts.
+
+    A lock has been waited for already; after a lost connection nobody knows what was committed.
+    """
+    if not isinstance(error, DBAPIError):
+        return False
+    return error.connection_invalidated or _code(error) == sqlite3.SQLITE_BUSY
+
+
+def is_duplicate(error: DBAPIError) -> bool:
+    """Whether a row was refused because its key is taken."""
+    extended = getattr(error.orig, "sqlite_errorcode", None)
+    taken = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+    return extended in taken or _code(error) == "23505"
+
+
+def _code(error: SQLAlchemyError) -> int | str | None:
+    """SQLite's primary result code, or the SQLSTATE of another database."""
+    if not isinstance(error, DBAPIError):
+        return None
+    extended = getattr(error.orig, "sqlite_errorcode", None)
+    if isinstance(extended, int):
+        return extended & 0xFF
+    return getattr(error.orig, "sqlstate", None)

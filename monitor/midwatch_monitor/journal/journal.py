@@ -1,0 +1,276 @@
+"""The journal: the append-only record of everything, and the only truth."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import JournalError, JournalReadOnlyError
+from midwatch_monitor.journal import commits, queries, schema, tables
+from midwatch_monitor.journal.engine import READERS, Access, Store, connect, explaining
+from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.writer import Writer
+from midwatch_monitor.words import (
+    AlertKey,
+    Attempt,
+    Commit,
+    Entry,
+    Escalation,
+    Message,
+    Record,
+    Result,
+    Run,
+    Task,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Journal:
+    """An open journal. Awaiting a write means that it is committed.
+
+    One thread writes, and groups what is queued into one transaction; a few others read at the
+    same time. Several processes may use the same file. Every method raises a JournalError when
+    the database cannot do it; the journal stays usable, and what was committed stays.
+    """
+
+    def __init__(self, store: Store, *, max_batch: int = 200) -> None:
+        """Use `open` or `open_to_read`, unless the store is already connected and prepared."""
+        self._store = store
+        self._closed = False
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
+        self._writer: Writer | None = None
+        if store.writing is not None:
+            self._writer = Writer(store.writing, name=store.name, max_batch=max_batch)
+
+    @classmethod
+    async def open(
+        cls,
+        location: str | Path,
+        *,
+        synchronous: Synchronous = Synchronous.NORMAL,
+        max_batch: int = 200,
+        create: bool = True,
+    ) -> Self:
+        """Open the journal at a path, `:memory:` or a SQLAlchemy URL, to read and to write.
+
+        Makes the file and its folder, unless `create` is off: then there must be a journal. An
+        older journal is brought up to date. Raises JournalTooNewError, JournalCorruptError,
+        JournalReadOnlyError or JournalError.
+        """
+        access = Access.CREATE if create else Access.WRITE
+        store = await asyncio.to_thread(_opened, location, access, synchronous)
+        return cls(store, max_batch=max_batch)
+
+    @classmethod
+    async def open_to_read(cls, location: str | Path) -> Self:
+        """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
+        return cls(await asyncio.to_thread(_opened, location, Access.READ, Synchronous.NORMAL))
+
+    async def close(self) -> None:
+        """Finish the writes that are under way and close every connection; again is no error."""
+        self._closed = True
+        await asyncio.to_thread(self._shut)
+
+    def _shut(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._readers.shutdown()
+        self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def name(self) -> str:
+        """What people call it: the file, or the URL without its password."""
+        return self._store.name
+
+    @property
+    def transactions(self) -> int:
+        """Transactions since it was opened; fewer than the commits where those were grouped."""
+        return 0 if self._writer is None else self._writer.transactions
+
+    async def add_run(self, *, source: str, settings: str, at: datetime) -> Run:
+        """Store a new run."""
+        return await self._write(commits.add_run, source=source, settings=settings, at=at)
+
+    async def add_task(self, *, run: int, name: str, title: str, spec: str, at: datetime) -> Task:
+        """Store a new task together with its first state, submitted."""
+        return await self._write(
+            commits.add_task, run=run, name=name, title=title, spec=spec, at=at
+        )
+
+    async def add_attempt(
+        self,
+        *,
+        task: int,
+        number: int,
+        worker: str,
+        model: str,
+        node: str,
+        workspace: str,
+        at: datetime,
+    ) -> Attempt:
+        """Store a new attempt together with its first state, submitted."""
+        return await self._write(
+            commits.add_attempt,
+            task=task,
+            number=number,
+            worker=worker,
+            model=model,
+            node=node,
+            workspace=workspace,
+            at=at,
+        )
+
+    async def claim(self, attempt: int, *, holder: str, at: datetime) -> int:
+        """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
+        return await self._write(commits.claim, attempt, holder=holder, at=at)
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        """Store what belongs together, all or nothing; its entries, in the order of the drafts.
+
+        Raises StaleIncarnationError if another process has taken the attempt over or has written
+        the same `seq`, message or result, or if a state would follow one that is over.
+        An escalation among the drafts that is closed lets its attempt have a new one.
+        """
+        return await self._write(commits.commit, commit)
+
+    async def open_escalation(
+        self,
+        *,
+        attempt: int,
+        task: int,
+        alerts: tuple[AlertKey, ...],
+        reason: str,
+        at: datetime,
+    ) -> Escalation | None:
+        """Open the attempt's escalation and store that; `None` if one is open already."""
+        return await self._write(
+            commits.open_escalation,
+            attempt=attempt,
+            task=task,
+            alerts=alerts,
+            reason=reason,
+            at=at,
+        )
+
+    async def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        return await self._read(queries.runs)
+
+    async def run(self, run: int) -> Run:
+        """The run with that id. Raises JournalError if there is none."""
+        found = await self._read(queries.runs, tables.run.c.id == run)
+        return self._only(found, f"run {run}")
+
+    async def tasks(self, run: int) -> list[Task]:
+        """The tasks of a run, in the order in which they were added."""
+        return await self._read(queries.tasks, tables.task.c.run == run)
+
+    async def task(self, task: int) -> Task:
+        """The task with that id. Raises JournalError if there is none."""
+        found = await self._read(queries.tasks, tables.task.c.id == task)
+        return self._only(found, f"task {task}")
+
+    async def attempts(self, task: int) -> list[Attempt]:
+        """The attempts of a task, oldest first."""
+        return await self._read(queries.attempts, tables.attempt.c.task == task)
+
+    async def attempt(self, attempt: int) -> Attempt:
+        """The attempt with that id. Raises JournalError if there is none."""
+        found = await self._read(queries.attempts, tables.attempt.c.id == attempt)
+        return self._only(found, f"attempt {attempt}")
+
+    async def entries(
+        self,
+        after: int = 0,
+        *,
+        attempt: int | None = None,
+        task: int | None = None,
+        run: int | None = None,
+        kinds: Sequence[type[Record]] = (),
+        limit: int = 1000,
+    ) -> list[Entry]:
+        """The first `limit` entries with an id above `after`, of one attempt, task or run.
+
+        Without `kinds`, of every kind. A follower asks again after the last id that it got.
+        """
+        entry = tables.entry
+        wanted = [entry.c.id > after]
+        if attempt is not None:
+            wanted.append(entry.c.attempt == attempt)
+        if task is not None:
+            wanted.append(entry.c.task == task)
+        if kinds:
+            wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
+        return await self._read(queries.entries, *wanted, run=run, limit=limit)
+
+    async def messages(self, attempt: int) -> list[Message]:
+        """An attempt's history with its model, in order."""
+        return await self._read(queries.messages, attempt)
+
+    async def results(self, attempt: int) -> list[Result]:
+        """What an attempt's tool calls returned."""
+        return await self._read(queries.results, attempt)
+
+    async def last_id(self) -> int:
+        """The newest entry's id; 0 while there is none."""
+        return await self._read(queries.last_id)
+
+    def _only(self, found: list[T], what: str) -> T:
+        if not found:
+            raise JournalError(f"{self.name} has no {what}")
+        return found[0]
+
+    async def _write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        if self._writer is None:
+            raise JournalReadOnlyError(f"{self.name} was opened to be read only")
+
+        def job(connection: Connection) -> T:
+            return work(connection, *args, **kwargs)
+
+        return await asyncio.wrap_future(self._writer.submit(job))
+
+    async def _read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        if self._closed:
+            raise JournalError(f"{self.name} is closed")
+        engine = self._store.reading
+        if engine is None:
+            return await self._write(work, *args, **kwargs)
+
+        def job() -> T:
+            with explaining(self.name), engine.connect() as connection:
+                return work(connection, *args, **kwargs)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, job)
+
+
+def _opened(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
+    store = connect(location, access, synchronous)
+    try:
+        schema.prepare(store)
+    except BaseException:
+        store.close()
+        raise
+    return store

@@ -1,0 +1,88 @@
+"""A record as the journal stores it: the name of its kind, and JSON."""
+
+import dataclasses
+import json
+from datetime import datetime
+from functools import cache
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.words import (
+    Acceptance,
+    Alert,
+    AttemptState,
+    Change,
+    Decision,
+    Delivery,
+    Escalation,
+    Fault,
+    Intervention,
+    OutcomeReport,
+    Plan,
+    Record,
+    Step,
+    TaskState,
+)
+
+_KINDS: dict[type[Record], str] = {
+    TaskState: "task_state",
+    AttemptState: "attempt_state",
+    Step: "step",
+    Change: "change",
+    Plan: "plan",
+    Acceptance: "acceptance",
+    Alert: "alert",
+    Escalation: "escalation",
+    Decision: "decision",
+    Intervention: "intervention",
+    Delivery: "delivery",
+    OutcomeReport: "outcome",
+    Fault: "fault",
+}
+_WORDS = {kind: word for word, kind in _KINDS.items()}
+
+
+def kind_of(word: type[Record]) -> str:
+    """The name of a kind of record, as it stands in the journal and in hints."""
+    return _KINDS[word]
+
+
+def written(record: Record) -> str:
+    """A record as JSON. What is `None` is left out: every such field is `None` by default."""
+    try:
+        return to_json(record, exclude_none=True, inf_nan_mode="constants").decode()
+    except PydanticSerializationError:
+        return _forced(record)
+
+
+def _forced(record: Record) -> str:
+    # The output of a command may hold half a surrogate pair, which UTF-8 cannot say.
+    text = json.dumps(dataclasses.asdict(record), default=_plain, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in a record")
+
+
+def read(kind: str, body: str) -> Record:
+    """The record that `written` made into JSON.
+
+    Raises JournalTooNewError for a kind that this version does not know, and JournalCorruptError
+    for a body that is no such record.
+    """
+    if kind not in _WORDS:
+        raise JournalTooNewError(f"the journal holds a {kind!r}: a newer Midwatch wrote it")
+    try:
+        return _adapter(kind).validate_json(body)
+    except ValidationError as error:
+        raise JournalCorruptError(f"the journal holds a broken {kind!r}: {error}") from error
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Record]:
+    return TypeAdapter(_WORDS[kind])

@@ -1,0 +1,215 @@
+"""Where observed events enter: numbered, judged, journaled in one commit, hinted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Self
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.judge import Judge
+from midwatch_monitor.words import (
+    Alert,
+    Attempt,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Commit,
+    Draft,
+    Entry,
+    Event,
+    Health,
+    Hint,
+    Lifecycle,
+    Message,
+    Plan,
+    Record,
+    Result,
+    Step,
+    StepKind,
+)
+
+Clock = Callable[[], datetime]
+
+
+class Recorder:
+    """The one voice of an attempt's current incarnation.
+
+    It alone gives `seq` and step numbers, and writes the alerts of event rules. Judging happens
+    before anything is awaited, so that parallel calls of one turn keep their order.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        bus: Bus,
+        attempt: Attempt,
+        incarnation: int,
+        judge: Judge | None,
+        clock: Clock,
+    ) -> None:
+        self.attempt = attempt
+        self.journal = journal
+        self.bus = bus
+        self.clock = clock
+        self.plan = Plan(steps=())
+        self.budget = Budget()
+        self.lifecycle = Lifecycle.SUBMITTED
+        self.last_step = 0
+        self.last_request = 0
+        self.reflect_every: int | None = None
+        """The reminder interval in force, once it was said."""
+        self.plan_step_began = 0
+        """The last model request before the current plan step."""
+        self.checkpoints: list[tuple[Step, Checkpoint]] = []
+        """The reports on the current plan step, oldest first."""
+        self._judge = judge
+        self._incarnation = incarnation
+        self._seq = 0
+        self._calls: set[str] = set()
+
+    @classmethod
+    async def claim(
+        cls,
+        *,
+        journal: Journal,
+        bus: Bus,
+        attempt: Attempt,
+        settings: Settings,
+        holder: str,
+        clock: Clock,
+    ) -> Self:
+        """Take an attempt over: a new incarnation, with all state rebuilt from the journal."""
+        incarnation = await journal.claim(attempt.id, holder=holder, at=clock())
+        judge = None if settings.mode is Mode.OFF else Judge(settings.rules, worker=attempt.worker)
+        recorder = cls(
+            journal=journal,
+            bus=bus,
+            attempt=attempt,
+            incarnation=incarnation,
+            judge=judge,
+            clock=clock,
+        )
+        await recorder._rebuild()
+        return recorder
+
+    async def _rebuild(self) -> None:
+        after = 0
+        while page := await self.journal.entries(after, attempt=self.attempt.id):
+            for entry in page:
+                self._seq = max(self._seq, entry.seq or 0)
+                self._recall(entry.record)
+            after = page[-1].id
+
+    def _recall(self, record: Record) -> None:
+        if isinstance(record, Step | Change):
+            self._take(record)
+            if self._judge is not None:
+                self._judge.observe(record)
+        else:
+            self._hold(record)
+
+    def _hold(self, record: Record) -> None:
+        if isinstance(record, Plan):
+            self.plan = record
+        elif isinstance(record, AttemptState):
+            self.lifecycle = record.lifecycle
+
+    @property
+    def firing(self) -> tuple[Alert, ...]:
+        """The alerts that fire now."""
+        return () if self._judge is None else self._judge.firing
+
+    @property
+    def health(self) -> Health:
+        """How the attempt fares, by its alerts."""
+        return Health.UNKNOWN if self._judge is None else self._judge.health
+
+    def knows(self, call: str) -> bool:
+        """Whether a tool call with this id was recorded, now or by an earlier incarnation."""
+        return bool(call) and call in self._calls
+
+    async def record(
+        self,
+        *records: Record,
+        messages: Sequence[Message] = (),
+        results: Sequence[Result] = (),
+    ) -> tuple[Entry, ...]:
+        """Judge the events among the records and commit everything as one.
+
+        Steps are numbered here. Raises StaleIncarnationError when another process has taken the
+        attempt over, and JournalError when the journal cannot be written.
+        """
+        now = self.clock()
+        drafts = [
+            self._draft(each, now) for record in records for each in self._judged(record, now)
+        ]
+        entries = await self.journal.commit(
+            Commit(
+                drafts=tuple(drafts),
+                attempt=self.attempt.id,
+                incarnation=self._incarnation,
+                messages=tuple(messages),
+                results=tuple(results),
+            )
+        )
+        for entry in entries:
+            self.bus.publish(
+                Hint(
+                    entry=entry.id,
+                    kind=type(entry.record).__name__.lower(),
+                    task=entry.task,
+                    attempt=entry.attempt,
+                )
+            )
+        return entries
+
+    async def end(self, state: AttemptState, *more: Record) -> None:
+        """Close the attempt: what still fires ends with it."""
+        now = self.clock()
+        alerts = () if self._judge is None else self._judge.end(now).alerts
+        await self.record(*alerts, *more, state)
+
+    def _judged(self, record: Record, now: datetime) -> tuple[Record, ...]:
+        """The record, numbered, with what the rules make of it."""
+        if not isinstance(record, Step | Change):
+            self._hold(record)
+            return (record,)
+        event: Event = replace(record, at=record.at or now)
+        if isinstance(event, Step):
+            event = replace(event, number=self.last_step + 1)
+        self._take(event)
+        if self._judge is None:
+            return (event,)
+        judgement = self._judge.observe(event)
+        return (event, *judgement.alerts, *judgement.faults)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Change):
+            self.budget = event.budget or self.budget
+            if event.reflect_every is not None:
+                self.reflect_every = event.reflect_every
+            if event.plan_step is not None or event.revision is not None:
+                self.checkpoints.clear()
+                self.plan_step_began = self.last_request
+            return
+        self.last_step = event.number
+        self.last_request = max(self.last_request, event.request)
+        if event.call:
+            self._calls.add(event.call)
+        if event.kind is StepKind.CHECKPOINT and event.checkpoint is not None:
+            self.checkpoints.append((event, event.checkpoint))
+
+    def _draft(self, record: Record, now: datetime) -> Draft:
+        self._seq += 1
+        return Draft(
+            record=record, at=now, task=self.attempt.task, attempt=self.attempt.id, seq=self._seq
+        )
+
+
+def working(reason: str = "") -> AttemptState:
+    """The state of an attempt that has begun, or goes on."""
+    return AttemptState(lifecycle=Lifecycle.WORKING, reason=reason)

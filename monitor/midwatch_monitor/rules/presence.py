@@ -1,0 +1,75 @@
+"""The rules over what a worker does not say."""
+
+from collections.abc import Sequence
+
+from midwatch_monitor.config.rules import MissedCheckpoint
+from midwatch_monitor.config.settings import ReflectSettings
+from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.words import AlertKey, Change, Event, Finding, Lifecycle, Step
+
+_KEY = AlertKey(rule="missed_checkpoint")
+
+
+class MissedCheckpointDetector:
+    """Counts model requests since the last checkpoint, where the worker could have given one."""
+
+    windowed = False
+
+    def __init__(self, settings: MissedCheckpoint) -> None:
+        self._settings = settings
+        self._interval = ReflectSettings().remind_every
+        self._offered = False
+        self._parked = False
+        self._requests = 0
+        self._request = 0
+        self._since = 0
+
+    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+        """A finding while too many intervals have passed, a clear while they have not."""
+        if isinstance(event, Change):
+            return self._change(event)
+        if event.checkpoint is not None:
+            self._offered = True
+            self._count_from(event)
+            return (Clear(key=_KEY),)
+        self._count(event)
+        return self._answer(event.number) if self._offered and not self._parked else ()
+
+    def restart(self) -> None:
+        """There is no window: only a checkpoint, or taking `reflect` away, ends the count."""
+
+    def _change(self, change: Change) -> Sequence[Answer]:
+        if change.lifecycle is not None:
+            self._parked = change.lifecycle is Lifecycle.INPUT_REQUIRED
+        if change.reflect is not None and change.reflect != self._offered:
+            self._offered = change.reflect
+            self._requests = 0
+        if change.reflect_every is not None:
+            self._interval = change.reflect_every
+        return () if self._offered and self._interval else (Clear(key=_KEY),)
+
+    def _count_from(self, step: Step) -> None:
+        self._requests = 0
+        self._request = step.request
+        self._since = step.number
+
+    def _count(self, step: Step) -> None:
+        """One for each request, however many steps it has; one for each step where none is known.
+
+        The rest of the request that held the checkpoint is not counted.
+        """
+        new = not step.request or step.request != self._request
+        self._request = step.request
+        if new and self._offered and not self._parked:
+            self._requests += 1
+
+    def _answer(self, step: int) -> Sequence[Answer]:
+        missed = self._requests // self._interval if self._interval else 0
+        severity = self._settings.grade(missed)
+        if severity is None:
+            return (Clear(key=_KEY),)
+        summary = f"no checkpoint in {self._requests} requests ({missed} reminder intervals)"
+        evidence = (self._since, step) if self._since else (step,)
+        return (
+            Finding(key=_KEY, severity=severity, value=missed, summary=summary, evidence=evidence),
+        )

@@ -1,0 +1,164 @@
+"""Where one attempt stands, folded from its journal entries. The same after any restart."""
+
+from dataclasses import dataclass, field
+
+from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.outcome import Trial
+from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.words import (
+    Action,
+    Alert,
+    AlertKey,
+    AttemptState,
+    Change,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Step,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """One attempt as the monitor sees it."""
+
+    attempt: int
+    task: int
+    lifecycle: Lifecycle = Lifecycle.SUBMITTED
+    last_step: int = 0
+    alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
+    escalation: Escalation | None = None
+    raised: int = 0
+    closed_at_step: int | None = None
+    issued: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
+    """On their way: by journal id."""
+    done: dict[int, tuple[Intervention, Outcome | None]] = field(
+        default_factory=dict[int, tuple[Intervention, Outcome | None]]
+    )
+    """Delivered ones, in order, with their outcome once it is known."""
+    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    observed: int = 0
+    """Decisions to do nothing."""
+    movements: Movements = field(default_factory=Movements)
+
+    @property
+    def over(self) -> bool:
+        """Whether the attempt has ended."""
+        return self.lifecycle.over
+
+    @property
+    def quiet(self) -> Quiet:
+        """What keeps it from being escalated."""
+        return Quiet(
+            open=self.escalation is not None,
+            parked=self.over or self.lifecycle is Lifecycle.INPUT_REQUIRED,
+            closed_at_step=self.closed_at_step,
+            raised=self.raised,
+        )
+
+    def fold(self, entry: Entry) -> None:
+        """Take in one entry of this attempt. Kinds that do not matter here are passed over."""
+        match entry.record:
+            case Step() | Change() as event:
+                self._fold_event(event)
+            case Alert() as alert:
+                self.alerts[alert.key] = alert
+                for trial in self.trials.values():
+                    trial.see_alert(alert)
+            case AttemptState() as state:
+                self.lifecycle = state.lifecycle
+            case Escalation() as escalation:
+                self._fold_escalation(escalation)
+            case Intervention() as intervention:
+                self.issued[entry.id] = intervention
+            case Delivery() as delivery:
+                self._fold_delivery(delivery)
+            case OutcomeReport() as report:
+                self._fold_outcome(report)
+            case _:
+                pass
+
+    def _fold_event(self, event: Step | Change) -> None:
+        if isinstance(event, Step):
+            self.last_step = event.number
+        elif event.lifecycle is not None:
+            self.lifecycle = event.lifecycle
+        moved = self.movements.observe(event)
+        for trial in self.trials.values():
+            trial.see_movement(moved.kinds, moved.paths)
+
+    def _fold_escalation(self, escalation: Escalation) -> None:
+        if escalation.state is EscalationState.CLOSED:
+            self.escalation = None
+            self.closed_at_step = self.last_step
+            return
+        if self.escalation is None:
+            self.raised += 1
+        self.escalation = escalation
+
+    def _fold_delivery(self, delivery: Delivery) -> None:
+        intervention = self.issued.get(delivery.intervention)
+        if intervention is None or delivery.state is DeliveryState.APPROVED:
+            return
+        del self.issued[delivery.intervention]
+        if delivery.state is not DeliveryState.DELIVERED:
+            return
+        self.done[delivery.intervention] = (intervention, None)
+        if intervention.answers and not intervention.action.at_once:
+            self.begin_trial(delivery.intervention, intervention.answers, fresh=False)
+
+    def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
+        """Watch what an intervention does from now on."""
+        self.trials[id] = Trial(
+            intervention=id,
+            answers=answers,
+            severities={key: alert.severity for key, alert in self.alerts.items() if alert.firing},
+            delivered_step=self.last_step,
+            fresh=fresh,
+        )
+
+    def _fold_outcome(self, report: OutcomeReport) -> None:
+        self.trials.pop(report.intervention, None)
+        if report.intervention in self.done:
+            intervention, _ = self.done[report.intervention]
+            self.done[report.intervention] = (intervention, report.outcome)
+
+    def due_outcomes(self, *, after: int) -> tuple[OutcomeReport, ...]:
+        """The verdicts that are due: `after` steps since the delivery, or at the attempt's end."""
+        reports: list[OutcomeReport] = []
+        for trial in self.trials.values():
+            if not self.over and self.last_step - trial.delivered_step < after:
+                continue
+            outcome, reason = trial.verdict(self.alerts)
+            reports.append(
+                OutcomeReport(
+                    intervention=trial.intervention,
+                    outcome=outcome,
+                    step=self.last_step,
+                    reason=reason,
+                )
+            )
+        return tuple(reports)
+
+    @property
+    def stranded(self) -> Escalation | None:
+        """An answered escalation whose intervention will never have an outcome."""
+        asked = self.escalation
+        if asked is None or asked.state is not EscalationState.ANSWERED:
+            return None
+        waiting = [each for each in self.issued.values() if each.escalation == asked.id]
+        return None if waiting or self.trials else asked
+
+    @property
+    def restart(self) -> tuple[int, Intervention] | None:
+        """The delivered restart that ended this attempt and waits for the next one's outcome."""
+        for id, (intervention, outcome) in self.done.items():
+            if intervention.action is Action.RESTART and outcome is None and id not in self.trials:
+                return id, intervention
+        return None

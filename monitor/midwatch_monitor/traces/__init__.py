@@ -1,0 +1,74 @@
+"""Recorded runs of any known format, as the events that the rules are fed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from midwatch_monitor.errors import TraceError
+from midwatch_monitor.traces import native
+from midwatch_monitor.traces.damage import Damage
+from midwatch_monitor.words import Event
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How runs of one origin are known and read."""
+
+    suffixes: tuple[str, ...]
+    """What its files are called, for looking through folders."""
+    recognise: Callable[[Path], bool]
+    read: Callable[[Path], Iterator[Event | Damage]]
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "midwatch": Format(suffixes=(".jsonl",), recognise=native.recognise, read=native.read),
+    }
+)
+
+
+def recognise(path: Path) -> str | None:
+    """The name of the format that a file is in, or `None`. Raises OSError if it is unreadable."""
+    return next((name for name, each in FORMATS.items() if each.recognise(path)), None)
+
+
+def open_trace(path: Path, format: str = AUTO) -> Iterator[Event | Damage]:
+    """The events of a trace, read as they are asked for.
+
+    Raises TraceError at once for a file that cannot be read, or that is not in the format.
+    """
+    if format not in (AUTO, *FORMATS):
+        raise TraceError(f"no trace format is called {format!r}; known: {', '.join(FORMATS)}")
+    try:
+        found = recognise(path) if format == AUTO else _if_in(path, format)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    if found is None:
+        wanted = "a known trace format" if format == AUTO else f"the {format} trace format"
+        raise TraceError(f"{path}: not in {wanted}")
+    return FORMATS[found].read(path)
+
+
+def find_traces(folder: Path, format: str = AUTO) -> Iterator[Path]:
+    """Every known trace below a folder, in sorted order; other files are passed over."""
+    formats = [each for name, each in FORMATS.items() if format in (AUTO, name)]
+    for path in sorted(folder.rglob("*")):
+        if any(path.suffix in each.suffixes and _is_one(path, each) for each in formats):
+            yield path
+
+
+def _if_in(path: Path, format: str) -> str | None:
+    return format if FORMATS[format].recognise(path) else None
+
+
+def _is_one(path: Path, format: Format) -> bool:
+    try:
+        return path.is_file() and format.recognise(path)
+    except OSError:
+        return False
+
+
+__all__ = ["AUTO", "FORMATS", "Damage", "Format", "find_traces", "open_trace", "recognise"]

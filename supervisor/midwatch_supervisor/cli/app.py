@@ -1,0 +1,55 @@
+"""Which commands there are. None is imported before it is called."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.metadata import version
+
+from cyclopts import App, Parameter
+
+from midwatch_monitor.errors import UsageError
+
+_COMMANDS = {
+    "run": ("run:run", "Run the tasks of a file."),
+    "demo": ("demo:demo", "Run the bundled example, offline."),
+    "resume": ("resume:resume", "Go on with what a crash or a stop interrupted."),
+    "status": ("status:status", "What the tasks and their attempts are doing."),
+    "show": ("show:show", "Everything about one task, attempt or escalation."),
+    "approve": ("operator:approve", "Let a decision that waits for approval take effect."),
+    "reject": ("operator:reject", "Turn down a decision that waits for approval."),
+    "tell": ("operator:tell", "Say something to a worker."),
+    "replay": ("replay:replay", "Run today's rules over recorded runs."),
+    "config": ("config:app", "Check and show configuration."),
+    "init": ("init:init", "Write a commented configuration and an example task file."),
+}
+
+
+def build() -> App:
+    """The command line. Calling it answers what the command answers, or raises."""
+    app = App(
+        name="midwatch",
+        help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
+        help_format="plaintext",
+        version=lambda: version("midwatch"),
+        # A path may begin with a bracket, and is no JSON then.
+        default_parameter=Parameter(json_list=False, json_dict=False),
+        exit_on_error=False,
+        print_error=False,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for at, (name, (target, summary)) in enumerate(_COMMANDS.items()):
+        path = f"midwatch_supervisor.cli.{target}"
+        app.command(path, name=name, help=summary, sort_key=at)
+    return app
+
+
+def refuse_unknown(argv: Sequence[str]) -> None:
+    """Raise UsageError if the first word is no command.
+
+    cyclopts would import every command to say so.
+    """
+    word = argv[0] if argv else "-"
+    if not word.startswith("-") and word not in _COMMANDS:
+        close = get_close_matches(word, _COMMANDS, n=1)
+        hint = f" (did you mean `{close[0]}`?)" if close else ""
+        raise UsageError(f"there is no command `{word}`{hint}; `midwatch --help` lists them")

@@ -1,0 +1,39 @@
+"""The configuration that a command works with."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.settings import Settings
+
+ConfigOption = Annotated[
+    list[Path] | None,
+    Parameter(
+        name="--config",
+        negative="",
+        help="Configuration file; may be given again, the last one wins. "
+        "Default: $MIDWATCH_CONFIG, else midwatch.yaml in this folder, else the built-in one.",
+    ),
+]
+JsonOption = Annotated[
+    bool, Parameter(name="--json", negative="", help="One JSON object a line, nothing else.")
+]
+
+
+def settings_in_force(config: Sequence[Path] | None) -> "Settings":
+    """The settings from `--config`, else where they are looked for, under the environment."""
+    from midwatch_monitor.config.source import load_settings
+
+    return load_settings(config or _found(), environ=os.environ)
+
+
+def _found() -> list[Path]:
+    named = os.environ.get("MIDWATCH_CONFIG")
+    if named:
+        return [Path(named)]
+    beside = Path("midwatch.yaml")
+    return [beside] if beside.is_file() else []

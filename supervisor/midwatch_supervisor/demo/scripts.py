@@ -1,0 +1,99 @@
+"""The scripts of the demo, from `scripts.yaml`."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from midwatch_agents.script import Call, Cue, Phase, Script, Turn
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.words import Action, Diagnosis
+
+_ARGS = TypeAdapter(JsonValue)
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _TurnData(_Data):
+    say: str = ""
+    calls: tuple[Annotated[dict[str, JsonValue], Field(min_length=1, max_length=1)], ...] = ()
+
+
+class _PhaseData(_Data):
+    turns: tuple[_TurnData, ...]
+    repeat: int = 1
+
+
+class _WorkerData(_Data):
+    phases: tuple[_PhaseData, ...]
+    again: tuple[_PhaseData, ...] = ()
+
+
+class _AnswerData(_Data):
+    action: Action
+    diagnosis: Diagnosis
+    message: str
+    rationale: str
+    evidence: tuple[int, ...] = ()
+    plan: tuple[str, ...] = ()
+
+
+class _ScriptsData(_Data):
+    workers: dict[str, _WorkerData]
+    supervisor: dict[str, Annotated[tuple[_AnswerData, ...], Field(min_length=1)]]
+
+
+def script_for(role: Role, key: str) -> Script:
+    """The script of a worker, or of the supervisor, for a task; raises UsageError if none is."""
+    scripts = _scripts().get(role, {})
+    if key not in scripts:
+        known = ", ".join(sorted(scripts)) or "none"
+        raise UsageError(f"the demo has no script for the {role} of task {key!r}; it has: {known}")
+    return scripts[key]
+
+
+@cache
+def _scripts() -> Mapping[Role, Mapping[str, Script]]:
+    text = files(__package__ or __name__).joinpath("scripts.yaml").read_text(encoding="utf-8")
+    data = _ScriptsData.model_validate(yaml.safe_load(text))
+    return {
+        Role.WORKER: {
+            key: Script(phases=_phases(worker.phases), again=_phases(worker.again))
+            for key, worker in data.workers.items()
+        },
+        Role.SUPERVISOR: {key: _answers(answers) for key, answers in data.supervisor.items()},
+    }
+
+
+def _phases(phases: Sequence[_PhaseData]) -> tuple[Phase, ...]:
+    return tuple(
+        Phase(turns=tuple(_turn(turn) for turn in phase.turns), repeat=phase.repeat)
+        for phase in phases
+    )
+
+
+def _turn(turn: _TurnData) -> Turn:
+    calls = (
+        Call(tool=tool, args=_ARGS.dump_json(args).decode())
+        for call in turn.calls
+        for tool, args in call.items()
+    )
+    return Turn(say=turn.say.strip(), calls=tuple(calls))
+
+
+def _answers(answers: Sequence[_AnswerData]) -> Script:
+    return Script(phases=tuple(_answer(answer) for answer in answers), cue=Cue.COUNT)
+
+
+def _answer(answer: _AnswerData) -> Phase:
+    """The answer; where it is refused, once more without the step numbers, which may differ."""
+    bare = answer.model_copy(update={"evidence": ()})
+    return Phase(
+        turns=tuple(Turn(calls=(Call(args=data.model_dump_json()),)) for data in (answer, bare))
+    )

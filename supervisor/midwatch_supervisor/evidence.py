@@ -1,0 +1,177 @@
+"""What the supervisor is shown of an attempt, as text of a bounded length. Pure.
+
+All that came from the worker, its tools or its files stands between `<data …>` and `</data>`.
+Such a marker inside the data is escaped, so no text can end its own block.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from midwatch_monitor.words import Alert, Plan, Step
+from midwatch_supervisor.policy import Tried
+
+MIN_CHARS = 1000
+"""The frame alone takes some hundred characters; the setting starts here too."""
+
+_MARKER = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
+_CLOSE = "\n</data>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is known of one attempt when its escalation is decided."""
+
+    title: str
+    goal: str
+    plan: Plan
+    attempt: int
+    """The attempt's number within its task."""
+    worker: str
+    budget: str = ""
+    """What is used of what there is, in words."""
+    alerts: tuple[Alert, ...] = ()
+    steps: tuple[Step, ...] = ()
+    """The last ones, oldest first."""
+    checkpoints: tuple[Step, ...] = ()
+    """Those of kind `checkpoint`, oldest first."""
+    interventions: tuple[Tried, ...] = ()
+    """The delivered ones, oldest first."""
+    diff: str = ""
+
+    @property
+    def last_step(self) -> int:
+        """The number of the newest step; 0 before the first."""
+        return max((step.number for step in (*self.steps, *self.checkpoints)), default=0)
+
+
+def render(case: Case, max_chars: int) -> str:
+    """The case as a prompt of at most `max_chars` characters (at least `MIN_CHARS`).
+
+    Where it is too long, the long parts lose their middle first, and every cut is marked.
+    """
+    if max_chars < MIN_CHARS:
+        raise ValueError(f"a case needs {MIN_CHARS} characters or more, not {max_chars}")
+    head = (
+        f"Attempt {case.attempt}, last step {case.last_step}.\n"
+        f"interventions so far: {len(case.interventions)}\n"
+    )
+    parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
+    frame = sum(len(_framed(name, "")) + 1 for name in parts)
+    shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
+    blocks = [
+        _framed(name, cut(body, share))
+        for (name, body), share in zip(parts.items(), shares, strict=True)
+    ]
+    return head + "\n".join(blocks)
+
+
+def data(name: str, text: str, max_chars: int) -> str:
+    """A text as one data block of at most `max_chars` characters, markers inside it escaped."""
+    return _framed(name, cut(escaped(text), max(0, max_chars - len(_framed(name, "")))))
+
+
+def escaped(text: str) -> str:
+    """The text without anything that begins or ends a data block."""
+    return _MARKER.sub("&lt;", text)
+
+
+def cut(text: str, max_chars: int) -> str:
+    """The text if it is short enough, else its head and its tail around a note of what is gone."""
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - len(_gap(len(text)))
+    if room < 2:
+        return "…"[:max_chars]
+    tail = room // 2
+    return text[: room - tail] + _gap(len(text) - room) + text[len(text) - tail :]
+
+
+def described(steps: Iterable[Step], max_chars: int) -> str:
+    """Steps as text, each of at most `max_chars` characters."""
+    return "\n".join(cut(_step(step), max_chars) for step in steps)
+
+
+def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
+    # So that one endless output leaves room for the other steps: half of all is theirs.
+    each = max(200, max_chars // 2 // max(1, len(case.steps)))
+    return (
+        ("task", f"{case.title}\n{case.goal}"),
+        ("worker", f"{case.worker}\n{case.budget}".strip()),
+        ("alerts", "\n".join(map(_alert, case.alerts))),
+        ("interventions", "\n".join(map(_tried, case.interventions))),
+        ("plan", _plan(case.plan)),
+        ("checkpoints", described(case.checkpoints, each)),
+        ("diff", case.diff),
+        ("steps", described(case.steps, each)),
+    )
+
+
+def _gap(gone: int) -> str:
+    return f"\n[… {gone} characters cut …]\n"
+
+
+def _framed(name: str, body: str) -> str:
+    return f'<data name="{name}">\n{body}{_CLOSE}'
+
+
+def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
+    """How much of `room` each text gets: short ones all they need, long ones equally much."""
+    shares = [0] * len(lengths)
+    left = max(0, room)
+    for rank, index in enumerate(sorted(range(len(lengths)), key=lambda at: lengths[at])):
+        shares[index] = min(lengths[index], left // (len(lengths) - rank))
+        left -= shares[index]
+    return tuple(shares)
+
+
+def _alert(alert: Alert) -> str:
+    about = f" about {_line(alert.key.subject)}" if alert.key.subject else ""
+    steps = f" (steps {', '.join(map(str, alert.evidence))})" if alert.evidence else ""
+    return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
+
+
+def _tried(past: Tried) -> str:
+    said = f": {_line(past.message)}" if past.message else ""
+    return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{said}"
+
+
+def _plan(plan: Plan) -> str:
+    return "\n".join(
+        f"{number}. [{step.state}] {_line(step.title)}"
+        for number, step in enumerate(plan.steps, start=1)
+    )
+
+
+def _step(step: Step) -> str:
+    verdict = {True: ", ok", False: ", failed", None: ""}[step.ok]
+    code = "" if step.exit_code is None else f", exit code {step.exit_code}"
+    edits = ", ".join(edit.path for edit in step.edits)
+    lines = [f"step {step.number}: {step.tool or step.kind}{verdict}{code}"]
+    if step.checkpoint is not None:
+        lines.append(_checkpoint(step))
+    for name, text in (
+        ("args", step.args),
+        ("changed", edits),
+        ("text", step.text),
+        ("output", step.output),
+    ):
+        if text:
+            lines.append(f"  {name}: {text}")
+    return "\n".join(lines)
+
+
+def _checkpoint(step: Step) -> str:
+    told = step.checkpoint
+    if told is None:
+        return ""
+    blockers = "; ".join(told.blockers) or "none"
+    notes = f", notes: {_line(told.notes)}" if told.notes else ""
+    return (
+        f"  plan step {told.plan_step}, progress {told.progress_percent} %, confidence "
+        f"{told.confidence} %, {told.decision}, blockers: {_line(blockers)}{notes}"
+    )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

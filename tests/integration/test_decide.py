@@ -1,0 +1,287 @@
+"""The supervisor agent with a scripted model: it decides within the policy, and never fails."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError, ModelRequestRejectedError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from midwatch_monitor.config.settings import PolicySettings, SupervisorSettings
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Checkpoint,
+    Decision,
+    Diagnosis,
+    Plan,
+    Severity,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.decide import REQUESTS, Supervisor
+from midwatch_supervisor.evidence import Case
+from midwatch_supervisor.policy import Standing, choose
+
+ALERT = Alert(
+    key=AlertKey(rule="repeated_edits", subject="calc.py"),
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=8,
+    summary="calc.py was edited 8 times",
+    since_step=3,
+    step=5,
+)
+STEPS = tuple(
+    Step(number=number, kind=StepKind.TOOL, tool="shell", output=f"output {number}")
+    for number in range(1, 6)
+)
+CASE = Case(
+    title="Fix it",
+    goal="Make the tests pass.",
+    plan=Plan(steps=()),
+    attempt=1,
+    worker="coder",
+    alerts=(ALERT,),
+    steps=STEPS[3:],
+)
+STANDING = Standing(escalation=7, alerts=(ALERT,), attempts_left=1, policy=PolicySettings())
+WEAK = replace(STANDING, alerts=(replace(ALERT, key=AlertKey(rule="low_confidence")),))
+SETTINGS = SupervisorSettings()
+
+Call = tuple[str, dict[str, object]]
+Turn = Call | Exception
+NOTHING: dict[str, object] = {}
+
+
+class Records:
+    """A dossier over the steps above; its workspace is gone."""
+
+    async def timeline(self, first: int, last: int) -> tuple[Step, ...]:
+        return STEPS[first - 1 : last]
+
+    async def output(self, step: int) -> str:
+        return STEPS[step - 1].output
+
+    async def diff(self) -> str:
+        raise WorkspaceError("the workspace is gone")
+
+    async def checkpoints(self) -> tuple[Step, ...]:
+        told = Checkpoint(progress_percent=10, confidence=90)
+        return (Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told),)
+
+
+@dataclass
+class Script:
+    """A model that takes its turns from a list, the last one for ever, and keeps what it read."""
+
+    turns: Sequence[Turn]
+    asked: list[list[ModelMessage]] = field(default_factory=list[list[ModelMessage]])
+    slept: list[float] = field(default_factory=list[float])
+
+    async def reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
+        self.asked.append(list(messages))
+        if isinstance(turn, Exception):
+            raise turn
+        name, args = turn
+        tool = info.output_tools[0].name if name == "answer" else name
+        return ModelResponse(parts=[ToolCallPart(tool_name=tool, args=args)])
+
+    @property
+    def last_read(self) -> str:
+        """What the model was told last."""
+        message = self.asked[-1][-1]
+        assert isinstance(message, ModelRequest)
+        return "\n".join(str(getattr(part, "content", "")) for part in message.parts)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def decide(
+        self, standing: Standing = STANDING, settings: SupervisorSettings = SETTINGS
+    ) -> Decision:
+        model = FunctionModel(self.reply, model_name="scripted")
+        supervisor = Supervisor(model, settings, sleep=self.sleep)
+        return await supervisor.decide(CASE, Records(), standing)
+
+
+def answer(action: str = "nudge", **other: object) -> Call:
+    values: dict[str, object] = {
+        "action": action,
+        "diagnosis": "wrong_approach",
+        "message": "Read the failing output.",
+        "rationale": "It guesses.",
+    }
+    return ("answer", {**values, **other})
+
+
+async def test_without_a_model_the_policy_decides() -> None:
+    supervisor = Supervisor(None, SETTINGS)
+    assert await supervisor.decide(CASE, Records(), STANDING) == choose(STANDING)
+
+
+async def test_a_models_answer_becomes_the_decision() -> None:
+    script = Script([answer("replan", evidence=[3, 5], plan=["read", "fix"])])
+    assert await script.decide() == Decision(
+        escalation=7,
+        action=Action.REPLAN,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message="Read the failing output.",
+        rationale="It guesses. (steps 3, 5)",
+        plan=("read", "fix"),
+        by=Actor.SUPERVISOR,
+        author="scripted",
+    )
+
+
+async def test_any_model_that_fills_in_the_answer_will_do() -> None:
+    model = TestModel(
+        call_tools=[],
+        custom_output_args={"action": "observe", "diagnosis": "false_alarm", "rationale": "Fine."},
+    )
+    decision = await Supervisor(model, SETTINGS).decide(CASE, Records(), STANDING)
+    assert (decision.action, decision.diagnosis) == (Action.OBSERVE, Diagnosis.FALSE_ALARM)
+
+
+async def test_the_model_reads_what_it_may_do_and_the_case() -> None:
+    script = Script([answer()])
+    await script.decide(WEAK)
+    assert script.last_read.startswith("You may choose: observe, nudge, ask_operator.\n")
+    assert "interventions so far: 0\n" in script.last_read
+
+
+async def test_a_plan_is_kept_for_a_replan_only() -> None:
+    assert (await Script([answer("nudge", plan=["one"])]).decide()).plan == ()
+
+
+async def test_a_person_is_never_asked_without_words() -> None:
+    decision = await Script([answer("ask_operator", message="")]).decide()
+    assert "calc.py was edited 8 times" in decision.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (answer("restart"), "Allowed are: observe, nudge, ask_operator."),
+        (answer("nudge", message=" "), "nudge needs a message."),
+        (answer(evidence=[5, 6, 0]), "There is no step 0, 6: steps go from 1 to 5."),
+        (answer("pause"), "'observe', 'nudge', 'replan'"),
+        (answer(plan=["x"] * 13), "at most 12 items"),
+        (answer(plan=[""]), "at least 1 character"),
+    ],
+)
+async def test_a_wrong_answer_is_handed_back_with_the_reason(wrong: Call, told: str) -> None:
+    script = Script([wrong, answer()])
+    decision = await script.decide(WEAK)
+    assert (decision.action, decision.by) == (Action.NUDGE, Actor.SUPERVISOR)
+    assert told in script.last_read
+
+
+async def test_a_model_that_insists_on_what_is_forbidden_is_replaced_by_the_policy() -> None:
+    decision = await Script([answer("stop")]).decide(WEAK)
+    assert (decision.action, decision.by) == (Action.OBSERVE, Actor.POLICY)
+    assert "stop is not allowed here" in decision.rationale
+
+
+@pytest.mark.parametrize(
+    ("look", "shown"),
+    [
+        (("timeline", {"first": 1, "last": 99}), "step 1: shell"),
+        (("output", {"step": 2}), '<data name="output">\noutput 2\n</data>'),
+        (("output", {"step": 9}), "There is no step 9"),
+        (("checkpoints", NOTHING), "confidence 90 %"),
+        (("diff", NOTHING), "the workspace is gone"),
+    ],
+)
+async def test_the_model_may_look_things_up(look: Call, shown: str) -> None:
+    script = Script([look, answer()])
+    assert (await script.decide()).by is Actor.SUPERVISOR
+    assert shown in script.last_read
+
+
+async def test_looking_things_up_is_limited_too() -> None:
+    settings = SupervisorSettings(max_evidence_chars=1000)
+    script = Script([("output", {"step": 1}), answer()])
+    assert (await script.decide(settings=settings)).by is Actor.SUPERVISOR
+    assert "No more evidence" in script.last_read
+
+
+async def test_a_passing_fault_is_tried_again() -> None:
+    script = Script([ModelHTTPError(503, "scripted"), ConnectionError("reset"), answer()])
+    assert (await script.decide()).by is Actor.SUPERVISOR
+    assert len(script.slept) == 2
+    assert max(script.slept) <= SETTINGS.max_wait_seconds
+
+
+async def test_after_the_last_try_the_policy_decides_and_says_why() -> None:
+    script = Script([ModelHTTPError(503, "scripted", body="busy")])
+    decision = await script.decide()
+    expected = choose(STANDING)
+    assert len(script.asked) == SETTINGS.tries
+    assert decision == replace(expected, rationale=decision.rationale)
+    assert re.match(r"the model scripted failed: Model\w*Error: .*503.*busy", decision.rationale)
+
+
+async def test_a_refused_request_is_not_tried_again() -> None:
+    script = Script([ModelRequestRejectedError("scripted", "no such key")])
+    decision = await script.decide()
+    assert (len(script.asked), decision.by) == (1, Actor.POLICY)
+    assert "no such key" in decision.rationale
+
+
+async def test_a_model_that_only_looks_is_stopped() -> None:
+    script = Script([("output", {"step": 1})])
+    decision = await script.decide()
+    assert (len(script.asked), decision.by) == (REQUESTS, Actor.POLICY)
+    assert "UsageLimitExceeded" in decision.rationale
+
+
+async def test_a_model_that_only_talks_is_replaced_by_the_policy() -> None:
+    async def talk(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart(content="I wonder.")])
+
+    settings = SupervisorSettings(tries=1)
+    decision = await Supervisor(FunctionModel(talk), settings).decide(CASE, Records(), STANDING)
+    assert decision.by is Actor.POLICY
+
+
+async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_model_that_hangs_is_given_up() -> None:
+    supervisor = Supervisor(FunctionModel(hang), SupervisorSettings(timeout_seconds=0.05))
+    decision = await supervisor.decide(CASE, Records(), STANDING)
+    assert decision.by is Actor.POLICY
+    assert "no answer within 0.05 s" in decision.rationale
+
+
+async def test_a_cancellation_goes_through() -> None:
+    started = asyncio.Event()
+
+    async def slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        started.set()
+        return await hang(messages, info)
+
+    supervisor = Supervisor(FunctionModel(slow), SETTINGS)
+    task = asyncio.create_task(supervisor.decide(CASE, Records(), STANDING))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

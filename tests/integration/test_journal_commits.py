@@ -1,0 +1,178 @@
+"""What is committed can be read back; what comes too late is refused."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Lifecycle,
+    Message,
+    Record,
+    Result,
+    Step,
+    StepKind,
+    TaskState,
+)
+
+
+def step(number: int) -> Step:
+    return Step(number=number, kind=StepKind.MESSAGE, text=f"step {number}")
+
+
+def draft(record: Record, attempt: Attempt, seq: int | None = None) -> Draft:
+    return Draft(
+        record=record, at=attempt.started_at, task=attempt.task, attempt=attempt.id, seq=seq
+    )
+
+
+async def test_runs_tasks_and_attempts_come_back(journal: Journal, attempt: Attempt) -> None:
+    (run,) = await journal.runs()
+    (task,) = await journal.tasks(run.id)
+    assert await journal.attempts(task.id) == [attempt]
+    assert await journal.run(run.id) == run
+    assert await journal.task(task.id) == task
+    assert await journal.attempt(attempt.id) == attempt
+
+
+async def test_a_new_task_and_a_new_attempt_are_submitted(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    assert await journal.entries() == [
+        Entry(id=1, record=TaskState(lifecycle=Lifecycle.SUBMITTED), at=at, task=1),
+        Entry(id=2, record=AttemptState(lifecycle=Lifecycle.SUBMITTED), at=at, task=1, attempt=1),
+    ]
+
+
+async def test_what_a_commit_returns_is_what_is_read(journal: Journal, attempt: Attempt) -> None:
+    drafts = (draft(step(1), attempt, seq=1), draft(step(2), attempt, seq=2))
+    entries = await journal.commit(Commit(drafts=drafts))
+    assert [entry.record for entry in entries] == [step(1), step(2)]
+    assert await journal.entries(kinds=[Step]) == list(entries)
+    assert await journal.last_id() == entries[-1].id
+
+
+async def test_a_time_comes_back_as_the_same_moment_in_utc(
+    journal: Journal, attempt: Attempt
+) -> None:
+    there = datetime(2026, 11, 21, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    await journal.commit(Commit(drafts=(Draft(record=step(1), at=there, task=attempt.task),)))
+    (entry,) = await journal.entries(kinds=[Step])
+    assert (entry.at, entry.at.utcoffset()) == (there, timedelta(0))
+
+
+async def test_a_time_without_a_zone_is_refused(journal: Journal, attempt: Attempt) -> None:
+    naive = attempt.started_at.replace(tzinfo=None)
+    with pytest.raises(JournalError, match="no time zone"):
+        await journal.add_run(source="", settings="", at=naive)
+
+
+async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    run = await journal.add_run(source="", settings="", at=at)
+    task = await journal.add_task(run=run.id, name="other", title="", spec="", at=at)
+    await journal.commit(Commit(drafts=(draft(step(1), attempt), draft(step(2), attempt))))
+    assert [each.id for each in await journal.entries()] == [1, 2, 3, 4, 5]
+    assert [each.id for each in await journal.entries(run=run.id)] == [3]
+    assert [each.id for each in await journal.entries(task=task.id)] == [3]
+    assert [each.id for each in await journal.entries(attempt=attempt.id)] == [2, 4, 5]
+    assert [each.id for each in await journal.entries(kinds=[TaskState, Step])] == [1, 3, 4, 5]
+    assert [each.id for each in await journal.entries(2, limit=2)] == [3, 4]
+
+
+async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
+    journal: Journal, attempt: Attempt
+) -> None:
+    messages = (Message(index=0, body=b'{"a":1}'), Message(index=1, body=b"\x00\xff"))
+    results = (Result(call="call-1", body=b'"done"'),)
+    await journal.commit(Commit(attempt=attempt.id, messages=messages, results=results))
+    again = Commit(drafts=(draft(step(1), attempt),), attempt=attempt.id, messages=messages[1:])
+    with pytest.raises(StaleIncarnationError, match="already written"):
+        await journal.commit(again)
+    assert await journal.messages(attempt.id) == list(messages)
+    assert await journal.results(attempt.id) == list(results)
+    assert await journal.entries(kinds=[Step]) == []
+
+
+async def test_a_result_is_given_once(journal: Journal, attempt: Attempt) -> None:
+    commit = Commit(attempt=attempt.id, results=(Result(call="call-1", body=b"1"),))
+    await journal.commit(commit)
+    with pytest.raises(StaleIncarnationError, match=f"attempt {attempt.id}"):
+        await journal.commit(commit)
+
+
+async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attempt) -> None:
+    at = attempt.started_at
+    assert [await journal.claim(attempt.id, holder=who, at=at) for who in "aba"] == [1, 2, 3]
+
+
+async def test_only_the_current_incarnation_may_commit(journal: Journal, attempt: Attempt) -> None:
+    old = await journal.claim(attempt.id, holder="a", at=attempt.started_at)
+    new = await journal.claim(attempt.id, holder="b", at=attempt.started_at)
+    drafts = (draft(step(1), attempt, seq=1),)
+    with pytest.raises(StaleIncarnationError, match="incarnation 2, not 1"):
+        await journal.commit(Commit(drafts=drafts, attempt=attempt.id, incarnation=old))
+    assert await journal.commit(Commit(drafts=drafts, attempt=attempt.id, incarnation=new))
+
+
+async def test_without_a_claim_no_incarnation_is_current(
+    journal: Journal, attempt: Attempt
+) -> None:
+    with pytest.raises(StaleIncarnationError):
+        await journal.commit(Commit(attempt=attempt.id, incarnation=1))
+
+
+async def test_a_seq_is_given_once(journal: Journal, attempt: Attempt) -> None:
+    await journal.commit(Commit(drafts=(draft(step(1), attempt, seq=1),)))
+    with pytest.raises(StaleIncarnationError, match="already written"):
+        await journal.commit(Commit(drafts=(draft(step(2), attempt, seq=1),)))
+    assert [each.record for each in await journal.entries(kinds=[Step])] == [step(1)]
+
+
+@pytest.mark.parametrize("end", [each for each in Lifecycle if each.over])
+async def test_over_is_over(journal: Journal, attempt: Attempt, end: Lifecycle) -> None:
+    states = (AttemptState(lifecycle=Lifecycle.WORKING), AttemptState(lifecycle=end))
+    await journal.commit(Commit(drafts=tuple(draft(state, attempt) for state in states)))
+    late = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    with pytest.raises(StaleIncarnationError, match=f"attempt 1 is already {end.value}"):
+        await journal.commit(Commit(drafts=(draft(late, attempt),)))
+
+
+async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
+    journal: Journal, attempt: Attempt
+) -> None:
+    over, late = TaskState(lifecycle=Lifecycle.CANCELED), TaskState(lifecycle=Lifecycle.WORKING)
+    await journal.commit(Commit(drafts=(draft(over, attempt),)))
+    await journal.commit(
+        Commit(drafts=(draft(AttemptState(lifecycle=Lifecycle.WORKING), attempt),))
+    )
+    with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
+        await journal.commit(Commit(drafts=(draft(late, attempt),)))
+
+
+async def test_two_tasks_of_a_run_cannot_have_one_name(journal: Journal, attempt: Attempt) -> None:
+    task = await journal.task(attempt.task)
+    with pytest.raises(JournalError, match="UNIQUE"):
+        await journal.add_task(run=task.run, name=task.name, title="", spec="", at=attempt.started_at)
+
+
+async def test_an_entry_must_belong_to_a_task_that_exists(
+    journal: Journal, attempt: Attempt
+) -> None:
+    with pytest.raises(JournalError, match="FOREIGN KEY"):
+        await journal.commit(
+            Commit(drafts=(Draft(record=step(1), at=attempt.started_at, task=99),))
+        )
+
+
+async def test_what_is_not_there_is_named(journal: Journal, attempt: Attempt) -> None:
+    with pytest.raises(JournalError, match="has no attempt 7"):
+        await journal.attempt(7)

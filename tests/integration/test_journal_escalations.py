@@ -1,0 +1,75 @@
+"""An attempt has at most one open escalation."""
+
+import asyncio
+from dataclasses import replace
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AlertKey,
+    Attempt,
+    Commit,
+    Draft,
+    Escalation,
+    EscalationState,
+)
+
+ALERTS = (AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py"))
+
+
+async def opened(journal: Journal, attempt: Attempt) -> Escalation | None:
+    return await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=ALERTS, reason="stuck", at=attempt.started_at
+    )
+
+
+async def moved(journal: Journal, attempt: Attempt, to: EscalationState, id_: int = 1) -> None:
+    record = Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
+    draft = Draft(record=record, at=attempt.started_at, task=attempt.task, attempt=attempt.id)
+    await journal.commit(Commit(drafts=(draft,)))
+
+
+async def test_an_escalation_is_stored_when_it_is_opened(
+    journal: Journal, attempt: Attempt
+) -> None:
+    escalation = await opened(journal, attempt)
+    assert escalation == Escalation(
+        id=1, attempt=attempt.id, state=EscalationState.OPEN, alerts=ALERTS, reason="stuck"
+    )
+    (entry,) = await journal.entries(kinds=[Escalation])
+    assert (entry.record, entry.attempt) == (escalation, attempt.id)
+
+
+async def test_only_one_of_many_at_once_is_opened(journal: Journal, attempt: Attempt) -> None:
+    answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))
+    assert len([each for each in answers if each]) == 1
+    assert len(await journal.entries(kinds=[Escalation])) == 1
+
+
+async def test_an_answered_one_is_still_in_the_way(journal: Journal, attempt: Attempt) -> None:
+    await opened(journal, attempt)
+    await moved(journal, attempt, EscalationState.ANSWERED)
+    assert await opened(journal, attempt) is None
+
+
+async def test_a_closed_one_makes_room(journal: Journal, attempt: Attempt) -> None:
+    first = await opened(journal, attempt)
+    await moved(journal, attempt, EscalationState.CLOSED)
+    second = await opened(journal, attempt)
+    assert first is not None
+    assert second == replace(first, id=2)
+
+
+async def test_attempts_do_not_stand_in_each_others_way(
+    journal: Journal, attempt: Attempt
+) -> None:
+    other = await journal.add_attempt(
+        task=attempt.task,
+        number=2,
+        worker="coder",
+        model="m",
+        node="here",
+        workspace="/w",
+        at=attempt.started_at,
+    )
+    assert await opened(journal, attempt)
+    assert await opened(journal, other)

@@ -1,0 +1,101 @@
+"""The configurations that come with Midwatch."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from midwatch_monitor.config.document import read_document
+from midwatch_monitor.config.rules import (
+    DecliningConfidence,
+    ExplicitEscalation,
+    LowConfidence,
+    MissedCheckpoint,
+    MultipleBlockers,
+    RepeatedEdits,
+    Rules,
+    StalledProgress,
+)
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_settings, load_tasks
+from midwatch_monitor.config.span import Length
+from midwatch_monitor.words import Severity
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SEED = CONFIGS / "seed.yaml"
+
+
+def keys(value: object) -> object:
+    """The keys of a mapping, all the way down."""
+    return {name: keys(below) for name, below in value.items()} if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def test_the_commented_file_equals_the_built_in_defaults() -> None:
+    assert load_settings([CONFIGS / "midwatch.yaml"], environ={}) == Settings()
+
+
+def test_the_commented_file_names_every_key_in_order() -> None:
+    data = read_document(CONFIGS / "midwatch.yaml").data
+    assert list(data) == list(Settings.model_fields)
+    assert keys(data) == keys(Settings().model_dump(mode="json"))
+
+
+def test_every_key_of_the_commented_file_has_its_comment_or_its_rules() -> None:
+    lines = (CONFIGS / "midwatch.yaml").read_text("utf-8").splitlines()
+    shared = {"enabled", "hold", "cooldown", "workers", "severity", "critical_after", "warn_after"}
+    shared |= set(Settings().policy.rules)
+    bare = [
+        line.strip()
+        for before, line in zip(lines, lines[1:], strict=False)
+        if line.strip()[:1] not in ("", "#")
+        and not before.strip().startswith("#")
+        and line.strip().partition(":")[0] not in shared
+    ]
+    assert bare == []
+
+
+def test_the_seed_is_the_originals_numbers() -> None:
+    at_once = {"hold": Length(), "cooldown": Length()}
+    assert load_settings([SEED], environ={}).rules == Rules(
+        agreement=False,
+        explicit_escalation=ExplicitEscalation(severity=Severity.CRITICAL, **at_once),
+        low_confidence=LowConfidence(below=30, severity=Severity.WARNING, **at_once),
+        declining_confidence=DecliningConfidence(
+            window=3, drop=20, severity=Severity.WARNING, **at_once
+        ),
+        multiple_blockers=MultipleBlockers(count=3, severity=Severity.WARNING, **at_once),
+        stalled_progress=StalledProgress(
+            window=3, min_gain=1, severity=Severity.CRITICAL, **at_once
+        ),
+        repeated_edits=RepeatedEdits(
+            notice_after=0,
+            warn_after=0,
+            critical_after=5,
+            return_weight=1,
+            movement_resets=False,
+            **at_once,
+        ),
+        missed_checkpoint=MissedCheckpoint(enabled=False, **at_once),
+    )
+
+
+def test_the_seed_ticks_and_reminds_like_the_original() -> None:
+    settings = load_settings([SEED], environ={})
+    assert (settings.monitor.tick_seconds, settings.reflect.remind_every) == (30.0, 3)
+
+
+def test_the_seed_says_its_numbers_even_where_they_are_the_defaults() -> None:
+    said = keys(read_document(SEED).data)
+    assert isinstance(said, dict)
+    assert list(said["rules"]) == [
+        "agreement",
+        *(n for n in Rules.model_fields if n != "agreement"),
+    ]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def test_the_starter_settings_are_the_defaults() -> None:
+    starter = Path(str(files("midwatch_supervisor"))) / "starter"
+    assert load_settings([starter / "midwatch.yaml"], environ={}) == Settings()
+
+
+def test_the_starter_tasks_work_on_the_folder_they_are_in() -> None:
+    tasks = load_tasks(Path(str(files("midwatch_supervisor"))) / "starter" / "tasks.yaml").tasks
+    assert [(task.id, task.workspace) for task in tasks] == [("readme", "."), ("review", ".")]

@@ -1,0 +1,176 @@
+"""Settings from files and the environment, and what is said of wrong ones."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.config.source import load_settings
+from midwatch_monitor.config.span import Length
+from midwatch_monitor.errors import ConfigError
+from midwatch_monitor.words import Action
+
+
+def write(folder: Path, text: str, name: str = "a.yaml") -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def wrong(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
+    """Everything that is said of wrong settings, without the folder."""
+    with pytest.raises(ConfigError) as caught:
+        load_settings(files, environ=environ or {})
+    return [line.replace(f"{files[0].parent}/", "") for line in caught.value.lines if files] or [
+        *caught.value.lines
+    ]
+
+
+def test_nothing_said_is_the_built_in_default(tmp_path: Path) -> None:
+    empty = write(tmp_path, "# nothing\n")
+    assert load_settings([], environ={}) == load_settings([empty], environ={}) == Settings()
+
+
+def test_a_section_with_everything_commented_out_changes_nothing(tmp_path: Path) -> None:
+    file = write(tmp_path, "rules:\n  low_confidence:\n    # below: 1\nrun:\n")
+    assert load_settings([file], environ={}) == Settings()
+
+
+def test_the_mode_off_is_a_word(tmp_path: Path) -> None:
+    assert load_settings([write(tmp_path, "mode: off\n")], environ={}).mode is Mode.OFF
+
+
+def test_a_length_in_time_is_read(tmp_path: Path) -> None:
+    file = write(tmp_path, "rules: {low_confidence: {hold: 30s}}\n")
+    hold = load_settings([file], environ={}).rules.low_confidence.hold
+    assert hold == Length(seconds=30.0, text="30s")
+
+
+def test_later_files_win_and_leave_the_rest(tmp_path: Path) -> None:
+    first = write(tmp_path, "rules: {low_confidence: {below: 20, cooldown: 1}}\n")
+    second = write(tmp_path, "rules: {low_confidence: {below: 25}}\n", "b.yaml")
+    rule = load_settings([first, second], environ={}).rules.low_confidence
+    assert (rule.below, rule.cooldown) == (25, Length(steps=1, text="1"))
+
+
+def test_an_order_for_one_rule_keeps_the_orders_of_the_others(tmp_path: Path) -> None:
+    file = write(tmp_path, "policy: {rules: {repeated_edits: [nudge]}}\n")
+    rules = load_settings([file], environ={}).policy.rules
+    assert rules == {**Settings().policy.rules, "repeated_edits": (Action.NUDGE,)}
+
+
+def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    file = write(tmp_path, "policy: {ladder: [stop]}\n")
+    assert load_settings([file], environ={}).policy.ladder == (Action.STOP,)
+
+
+def test_the_environment_wins_over_files(tmp_path: Path) -> None:
+    file = write(tmp_path, "mode: off\nrules: {low_confidence: {below: 20}}\n")
+    settings = load_settings(
+        [file],
+        environ={
+            "MIDWATCH_MODE": "advise",
+            "MIDWATCH_RULES__LOW_CONFIDENCE__BELOW": "25",
+            "MIDWATCH_RULES__LOW_CONFIDENCE__HOLD": "5m",
+            "MIDWATCH_RUN__NETWORK": "true",
+            "MIDWATCH_POLICY__NEEDS_APPROVAL": '["stop"]',
+        },
+    )
+    rule = settings.rules.low_confidence
+    assert (settings.mode, rule.below, rule.hold.seconds) == (Mode.ADVISE, 25, 300.0)
+    assert (settings.run.network, settings.policy.needs_approval) == (True, (Action.STOP,))
+
+
+def test_other_variables_are_no_settings() -> None:
+    others = {"MIDWATCH_CONFIG": "x.yaml", "MIDWATCH_JOURNAL": "/j", "MIDWATCHMAN__X": "1"}
+    assert load_settings([], environ=others) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("MIDWATCH_RULEZ__X", "1", "unknown key (did you mean `rules`?)"),
+        (
+            "MIDWATCH_RULES__LOW_CONFIDENC__BELOW",
+            "1",
+            "unknown key (did you mean `low_confidence`?)",
+        ),
+        ("MIDWATCH_RULES__LOW_CONFIDENCE__BELO", "1", "unknown key (did you mean `below`?)"),
+        ("MIDWATCH_RULES__LOW_CONFIDENCE__BELOW", "101", "must be from 0 to 100; is '101'"),
+        ("MIDWATCH_POLICY__LADDER", "stop", "must be a list; is 'stop'"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
+    assert wrong(environ={name: value}) == [f"environment: {name}: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rulez: {}", "a.yaml:1: rulez: unknown key (did you mean `rules`?)"),
+        (
+            "mode: of",
+            "a.yaml:1: mode: must be one of off, advise, act; is 'of' (did you mean `off`?)",
+        ),
+        ("run:\n  network: 3", "a.yaml:2: run.network: must be true or false; is 3"),
+        ("run:\n  concurrency: 0", "a.yaml:2: run.concurrency: must be from 1 to 1000; is 0"),
+        ("run:\n  concurrency: x", "a.yaml:2: run.concurrency: must be a whole number; is 'x'"),
+        ("run:\n  concurrency: 1.5", "a.yaml:2: run.concurrency: must be a whole number; is 1.5"),
+        ("run:\n  concurrency: true", "a.yaml:2: run.concurrency: must be a number; is true"),
+        ("run: 3", "a.yaml:1: run: must be a mapping: `key: value`; is 3"),
+        (
+            "run:\n  check_seconds: 0",
+            "a.yaml:2: run.check_seconds: must be above 0 and at most 86400; is 0",
+        ),
+        ("run:\n  check_seconds: .inf", "a.yaml:2: run.check_seconds: must be a finite number"),
+        ("policy:\n  ladder: stop", "a.yaml:2: policy.ladder: must be a list; is 'stop'"),
+        (
+            "policy:\n  rules:\n    repeated_edit: [stop]",
+            "a.yaml:3: policy.rules.repeated_edit: there is no such rule "
+            "(did you mean `repeated_edits`?)",
+        ),
+        (
+            "rules:\n  low_confidence:\n    hold: soon",
+            "a.yaml:3: rules.low_confidence.hold: "
+            "write a number of steps (3) or a duration (30s, 5m, 1h); is 'soon'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, problem: str) -> None:
+    assert wrong(write(tmp_path, text)) == [problem]
+
+
+def test_thresholds_for_a_worker_are_checked_as_those_of_the_rule(tmp_path: Path) -> None:
+    text = (
+        "rules:\n  low_confidence:\n    workers:\n      bob:\n        below: 300\n        belo: 1\n"
+    )
+    assert wrong(write(tmp_path, text)) == [
+        "a.yaml:5: rules.low_confidence.workers.bob.below: must be from 0 to 100; is 300",
+        "a.yaml:6: rules.low_confidence.workers.bob.belo: unknown key (did you mean `below`?)",
+    ]
+
+
+def test_a_worker_has_no_workers_of_its_own(tmp_path: Path) -> None:
+    text = "rules:\n  low_confidence:\n    workers:\n      bob: {workers: {}}\n"
+    assert wrong(write(tmp_path, text)) == [
+        "a.yaml:4: rules.low_confidence.workers.bob: has no `workers` of its own"
+    ]
+
+
+def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -> None:
+    first = write(tmp_path, "run: {concurrency: 0}\nmode: of\nmode: act\n")
+    second = write(tmp_path, "a: [\n", "b.yaml")
+    said = wrong(first, second, environ={"MIDWATCH_RULEZ__X": "1"})
+    assert [line.split(" ")[0] for line in said] == [
+        "a.yaml:1:",
+        "a.yaml:2:",
+        "a.yaml:3:",
+        "b.yaml:2:",
+        "environment:",
+    ]
+
+
+def test_the_message_of_the_first_problem_counts_the_others(tmp_path: Path) -> None:
+    file = write(tmp_path, "mode: of\nrulez: 1\n")
+    with pytest.raises(ConfigError, match=r"\(and 1 more\)$"):
+        load_settings([file], environ={})

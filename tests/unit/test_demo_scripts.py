@@ -1,0 +1,110 @@
+"""The demo's tasks and scripts fit each other."""
+
+import json
+from importlib.resources import files
+
+import pytest
+import yaml
+
+from midwatch_agents.script import Phase, Script, Turn
+from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec, WorkerKind
+from midwatch_supervisor.demo import script_for
+
+TASKS = TaskFile.model_validate(
+    yaml.safe_load(files("midwatch_supervisor.demo").joinpath("tasks.yaml").read_text())
+)
+STUCK = ("totals", "delivery", "shipping", "labels")
+CODER = {
+    "edit_file",
+    "finish_plan_step",
+    "list_directory",
+    "read_file",
+    "reflect",
+    "run_command",
+    "write_file",
+}
+CLERK = {"list_orders", "reflect", "write_report"}
+REPORT = {"progress_percent", "confidence", "decision", "blockers", "files_done", "notes"}
+
+
+def turns(script: Script) -> list[Turn]:
+    return [turn for phase in (*script.phases, *script.again) for turn in phase.turns]
+
+
+def reports(phase: Phase) -> list[tuple[int, int]]:
+    """Progress and confidence of the checkpoints of a phase."""
+    found = [
+        json.loads(call.args)
+        for turn in phase.turns
+        for call in turn.calls
+        if call.tool == "reflect"
+    ]
+    return [(each["progress_percent"], each["confidence"]) for each in found]
+
+
+@pytest.mark.parametrize("task", TASKS.tasks, ids=lambda task: task.id)
+def test_every_worker_calls_only_tools_that_it_has(task: TaskSpec) -> None:
+    coder = TASKS.worker_of(task)[1].kind is WorkerKind.CODER
+    script = script_for(Role.WORKER, task.id)
+    assert {call.tool for turn in turns(script) for call in turn.calls} <= (
+        CODER if coder else CLERK
+    )
+
+
+@pytest.mark.parametrize("task", TASKS.tasks, ids=lambda task: task.id)
+def test_every_checkpoint_comes_with_work(task: TaskSpec) -> None:
+    for turn in turns(script_for(Role.WORKER, task.id)):
+        tools = [call.tool for call in turn.calls]
+        assert tools.count("reflect") <= 1
+        assert tools != ["reflect"]
+        for call in turn.calls:
+            assert call.tool != "reflect" or set(json.loads(call.args)) <= REPORT
+
+
+@pytest.mark.parametrize("task", TASKS.tasks, ids=lambda task: task.id)
+def test_every_worker_ends_with_a_word(task: TaskSpec) -> None:
+    script = script_for(Role.WORKER, task.id)
+    assert (script.again or script.phases)[-1].turns[-1].calls == ()
+
+
+@pytest.mark.parametrize("key", STUCK)
+def test_who_gets_stuck_goes_on_until_guidance_comes(key: str) -> None:
+    script = script_for(Role.WORKER, key)
+    assert script.phases[0].repeat >= 4
+    assert all(turn.calls for turn in script.phases[0].turns)
+
+
+def test_falling_confidence_and_a_stall_come_at_the_same_checkpoint() -> None:
+    first, second = script_for(Role.WORKER, "delivery").phases
+    assert reports(first)[:3] == [(35, 72), (37, 60), (38, 48)]
+    assert reports(second)[:3] == [(10, 50), (11, 38), (12, 24)]
+
+
+def test_the_supervisor_answers_with_a_nudge_a_replan_and_a_restart() -> None:
+    answers = {
+        key: [
+            json.loads(phase.turns[0].calls[0].args)["action"]
+            for phase in script_for(Role.SUPERVISOR, key).phases
+        ]
+        for key in STUCK
+    }
+    assert answers == {
+        "totals": ["nudge"],
+        "delivery": ["replan", "restart"],
+        "shipping": ["nudge"],
+        "labels": ["nudge"],
+    }
+
+
+def test_a_refused_answer_is_given_again_without_step_numbers() -> None:
+    (phase,) = script_for(Role.SUPERVISOR, "totals").phases
+    first, second = (json.loads(turn.calls[0].args) for turn in phase.turns)
+    assert first["evidence"] == [5, 10, 13, 16, 18, 20]
+    assert second == {**first, "evidence": []}
+
+
+def test_every_model_of_the_demo_is_scripted() -> None:
+    assert {role: model.name for role, model in TASKS.models.items()} == {
+        Role.WORKER: "scripted:demo",
+        Role.SUPERVISOR: "scripted:demo",
+    }

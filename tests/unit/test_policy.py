@@ -1,0 +1,291 @@
+"""The policy table: what is allowed, what is chosen, what is refused."""
+
+import pytest
+
+from midwatch_monitor.config.settings import Mode, PolicySettings
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Decision,
+    Diagnosis,
+    Outcome,
+    Severity,
+)
+from midwatch_supervisor.policy import (
+    Standing,
+    Tried,
+    allowed,
+    approval_needed,
+    bounded,
+    choose,
+    said,
+)
+
+DEFAULTS = PolicySettings()
+
+
+def alert(
+    rule: str, severity: Severity = Severity.WARNING, *, subject: str = "", value: float = 8
+) -> Alert:
+    return Alert(
+        key=AlertKey(rule=rule, subject=subject),
+        severity=severity,
+        state=AlertState.FIRING,
+        value=value,
+        summary=f"{rule} was seen",
+        since_step=1,
+        step=5,
+    )
+
+
+def standing(
+    *rules: str,
+    tried: tuple[Tried, ...] = (),
+    escalations: int = 0,
+    replans: int = 0,
+    attempts_left: int = 1,
+    policy: PolicySettings = DEFAULTS,
+) -> Standing:
+    return Standing(
+        escalation=7,
+        alerts=tuple(alert(rule) for rule in rules),
+        interventions=tried,
+        escalations=escalations,
+        replans=replans,
+        attempts_left=attempts_left,
+        policy=policy,
+    )
+
+
+def failed(*actions: Action) -> tuple[Tried, ...]:
+    return tuple(Tried(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
+
+
+def wanted(action: Action, message: str = "Do this.") -> Decision:
+    return Decision(
+        escalation=7,
+        action=action,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message=message,
+        rationale="I say so.",
+        plan=("one",),
+        by=Actor.SUPERVISOR,
+        author="model",
+    )
+
+
+def test_a_rule_without_an_order_reaches_the_whole_ladder() -> None:
+    assert allowed(standing("repeated_edits")) == (
+        Action.OBSERVE,
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.RESTART,
+        Action.ASK_OPERATOR,
+        Action.STOP,
+    )
+
+
+def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
+    policy = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
+    assert allowed(standing("repeated_edits", policy=policy)) == (
+        Action.OBSERVE,
+        Action.NUDGE,
+        Action.ASK_OPERATOR,
+    )
+
+
+@pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
+@pytest.mark.parametrize(
+    "policy",
+    [DEFAULTS, PolicySettings(rules={}), PolicySettings(rules={"low_confidence": (Action.STOP,)})],
+)
+def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
+    force = {Action.REPLAN, Action.RESTART, Action.STOP}
+    assert not force & set(allowed(standing(rule, policy=policy)))
+
+
+def test_confidence_with_an_observed_rule_reaches_what_that_rule_reaches() -> None:
+    both = standing("low_confidence", "repeated_edits")
+    assert allowed(both) == allowed(standing("repeated_edits"))
+
+
+def test_no_restart_without_an_attempt_left() -> None:
+    assert Action.RESTART not in allowed(standing("repeated_edits", attempts_left=0))
+
+
+@pytest.mark.parametrize(("replans", "may"), [(2, True), (3, False)])
+def test_no_replan_beyond_the_maximum(replans: int, may: bool) -> None:
+    assert (Action.REPLAN in allowed(standing("repeated_edits", replans=replans))) is may
+
+
+@pytest.mark.parametrize(("count", "capped"), [(5, False), (6, True)])
+def test_after_the_last_intervention_only_a_person_or_the_end_remains(
+    count: int, capped: bool
+) -> None:
+    now = standing("repeated_edits", tried=failed(*[Action.NUDGE] * count))
+    assert (allowed(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
+
+
+def test_after_the_last_escalation_the_attempt_goes_to_a_person() -> None:
+    now = standing("repeated_edits", escalations=20)
+    assert allowed(now) == (Action.ASK_OPERATOR, Action.STOP)
+    assert choose(now).action is Action.ASK_OPERATOR
+
+
+def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
+    assert allowed(standing("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
+
+
+@pytest.mark.parametrize(
+    ("tried", "expected"),
+    [
+        ((), Action.NUDGE),
+        ((Action.NUDGE,), Action.REPLAN),
+        ((Action.NUDGE, Action.REPLAN), Action.RESTART),
+        ((Action.NUDGE, Action.REPLAN, Action.RESTART), Action.ASK_OPERATOR),
+        ((Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR), Action.STOP),
+        (
+            (Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
+            Action.ASK_OPERATOR,
+        ),
+    ],
+)
+def test_the_ladder_is_climbed_one_rung_at_a_time(
+    tried: tuple[Action, ...], expected: Action
+) -> None:
+    assert choose(standing("repeated_edits", tried=failed(*tried))).action is expected
+
+
+def test_made_worse_climbs_like_no_effect() -> None:
+    tried = (Tried(action=Action.NUDGE, outcome=Outcome.MADE_WORSE),)
+    assert choose(standing("repeated_edits", tried=tried)).action is Action.REPLAN
+
+
+def test_what_is_not_judged_yet_has_not_failed() -> None:
+    tried = (Tried(action=Action.NUDGE),)
+    assert choose(standing("repeated_edits", tried=tried)).action is Action.NUDGE
+
+
+def test_a_recovery_begins_the_ladder_anew() -> None:
+    recovered = Tried(action=Action.REPLAN, outcome=Outcome.RECOVERED)
+    tried = (*failed(Action.NUDGE), recovered)
+    assert choose(standing("repeated_edits", tried=tried)).action is Action.NUDGE
+
+
+def test_a_rung_that_is_not_allowed_is_passed_over() -> None:
+    now = standing(
+        "repeated_edits", tried=failed(Action.NUDGE, Action.REPLAN), attempts_left=0, replans=3
+    )
+    assert choose(now).action is Action.ASK_OPERATOR
+
+
+def test_low_confidence_alone_is_only_observed_at_first() -> None:
+    decision = choose(standing("low_confidence"))
+    assert (decision.action, decision.message) == (Action.OBSERVE, "")
+
+
+def test_the_worst_alert_decides_the_order() -> None:
+    now = Standing(
+        escalation=7,
+        alerts=(alert("repeated_edits"), alert("low_confidence", Severity.CRITICAL)),
+        policy=DEFAULTS,
+    )
+    assert choose(now).action is Action.OBSERVE
+
+
+def test_of_equal_alerts_the_observed_one_decides_the_order() -> None:
+    assert choose(standing("low_confidence", "repeated_edits")).action is Action.NUDGE
+
+
+def test_without_any_alert_a_person_is_asked() -> None:
+    assert choose(standing()).action is Action.ASK_OPERATOR
+
+
+def test_a_choice_is_a_whole_decision() -> None:
+    now = Standing(
+        escalation=7, alerts=(alert("repeated_edits", subject="calc.py"),), policy=DEFAULTS
+    )
+    assert choose(now) == Decision(
+        escalation=7,
+        action=Action.NUDGE,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message=(
+            "repeated_edits was seen. Stop editing `calc.py`: read the failing output again and "
+            "state the cause before the next change."
+        ),
+        rationale="the policy table for repeated_edits: nothing was tried in vain, so nudge",
+        by=Actor.POLICY,
+    )
+
+
+def test_the_same_advice_is_given_once() -> None:
+    message = said(Action.NUDGE, standing("same_failure", "cycle"))
+    assert message.count("read the last output again") == 1
+
+
+def test_a_person_is_told_what_was_tried() -> None:
+    message = said(Action.ASK_OPERATOR, standing("cycle", tried=failed(Action.NUDGE)))
+    assert message == ("cycle was seen. Tried so far: nudge (no effect). What should be done?")
+
+
+@pytest.mark.parametrize("rule", ["explicit_escalation", "multiple_blockers", "cycle"])
+@pytest.mark.parametrize(
+    "action",
+    [Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP],
+)
+def test_every_action_but_observe_says_what_was_seen(action: Action, rule: str) -> None:
+    assert f"{rule} was seen" in said(action, standing(rule))
+
+
+def test_an_allowed_decision_stays_as_it_is() -> None:
+    decision = wanted(Action.REPLAN)
+    assert bounded(decision, standing("repeated_edits")) == decision
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (Action.STOP, Action.ASK_OPERATOR),
+        (Action.RESTART, Action.NUDGE),
+        (Action.REPLAN, Action.NUDGE),
+        (Action.PAUSE, Action.OBSERVE),
+    ],
+)
+def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
+    action: Action, expected: Action
+) -> None:
+    assert bounded(wanted(action), standing("low_confidence")).action is expected
+
+
+def test_a_refusal_is_told_and_leaves_no_plan() -> None:
+    decision = bounded(wanted(Action.REPLAN), standing("low_confidence"))
+    assert (decision.message, decision.plan) == ("Do this.", ())
+    assert decision.rationale == (
+        "I say so. [replan was wanted, and the policy allows only observe, nudge, ask_operator]"
+    )
+
+
+def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
+    now = standing("repeated_edits", escalations=20)
+    decision = bounded(wanted(Action.OBSERVE, message=""), now)
+    assert decision.action is Action.ASK_OPERATOR
+    assert decision.message == said(Action.ASK_OPERATOR, now)
+
+
+@pytest.mark.parametrize(
+    ("action", "mode", "needed"),
+    [
+        (Action.NUDGE, Mode.ACT, False),
+        (Action.RESTART, Mode.ACT, True),
+        (Action.NUDGE, Mode.ADVISE, True),
+        (Action.NUDGE, Mode.OFF, True),
+        (Action.OBSERVE, Mode.ADVISE, False),
+        (Action.ASK_OPERATOR, Mode.ADVISE, False),
+    ],
+)
+def test_who_must_approve(action: Action, mode: Mode, needed: bool) -> None:
+    policy = PolicySettings(needs_approval=(Action.RESTART,))
+    assert approval_needed(action, mode, policy) is needed

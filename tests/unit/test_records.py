@@ -1,0 +1,148 @@
+"""Records become JSON and come back the same."""
+
+import math
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+
+from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.records import kind_of, read, written
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Course,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Edit,
+    Ending,
+    Escalation,
+    EscalationState,
+    Fault,
+    Intervention,
+    Lifecycle,
+    Meter,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    TaskState,
+)
+
+AT = datetime(2026, 11, 21, 20, 0, 0, 123456, tzinfo=UTC)
+KEY = AlertKey(rule="repeated_edits", subject="src/a.py")
+ALERT = Alert(
+    key=KEY,
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=8.5,
+    summary="edited 8 times",
+    evidence=(3, 5, 8),
+    since_step=5,
+    step=8,
+    at=AT,
+)
+STEP = Step(
+    number=3,
+    kind=StepKind.CHECKPOINT,
+    at=AT,
+    args='{"command": "caf\u00e9 \\u0000"}',
+    edits=(Edit(path="a.py", digest="1f"), Edit(path="b.py", deleted=True)),
+    ok=False,
+    exit_code=1,
+    output="line\n\x00\u2028end",
+    checkpoint=Checkpoint(
+        progress_percent=40, confidence=70, decision=Course.PIVOT, blockers=("no network",)
+    ),
+)
+RECORDS: list[Record] = [
+    TaskState(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
+    AttemptState(lifecycle=Lifecycle.FAILED, reason="stopped", ending=Ending.STUCK),
+    STEP,
+    Change(
+        lifecycle=Lifecycle.INPUT_REQUIRED,
+        budget=Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=0.25)),
+    ),
+    Plan(steps=(PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b")), revision=1),
+    Acceptance(check="pytest", passed=False, detail="1 failed"),
+    ALERT,
+    Escalation(id=1, attempt=2, state=EscalationState.OPEN, alerts=(KEY,), reason="stuck"),
+    Decision(
+        escalation=1,
+        action=Action.REPLAN,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message="try b",
+        rationale="a failed",
+        plan=("b", "c"),
+        by=Actor.SUPERVISOR,
+    ),
+    Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,)),
+    Delivery(intervention=9, state=DeliveryState.DELIVERED, step=12),
+    OutcomeReport(intervention=9, outcome=Outcome.NO_EFFECT, step=20, reason="same failure"),
+    Fault(part="cycle", error="KeyError: 'x'"),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: kind_of(type(record)))
+def test_a_record_comes_back_the_same(record: Record) -> None:
+    assert read(kind_of(type(record)), written(record)) == record
+
+
+def test_every_kind_of_record_has_a_name_of_its_own() -> None:
+    assert [type(record) for record in RECORDS] == list(get_args(Record))
+    assert len({kind_of(word) for word in get_args(Record)}) == len(RECORDS)
+
+
+@pytest.mark.parametrize("word", [*get_args(Record), Checkpoint, Budget, Meter, Edit])
+def test_what_may_be_none_is_none_by_default(word: type[Record]) -> None:
+    optional = [each for each in fields(word) if "None" in str(each.type)]
+    assert all(each.default is None for each in optional if each.default is not MISSING)
+    assert all(each.default is not MISSING for each in optional)
+
+
+def test_what_is_none_takes_no_room() -> None:
+    assert written(Change(plan_step=2)) == '{"plan_step":2}'
+
+
+def test_an_infinite_value_comes_back_infinite() -> None:
+    record = Acceptance(check="a", passed=True)
+    meter = Change(budget=Budget(requests=Meter(limit=math.inf)))
+    assert read("change", written(meter)) == meter
+    assert read("acceptance", written(record)) == record
+
+
+def test_half_a_surrogate_pair_in_an_output_does_not_stop_the_record() -> None:
+    broken = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes \udc80 here", ok=True)
+    mended = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes ? here", ok=True)
+    assert read("step", written(broken)) == mended
+
+
+def test_a_field_of_a_newer_version_is_passed_over() -> None:
+    assert read("fault", '{"part":"a","error":"b","colour":"red"}') == Fault(part="a", error="b")
+
+
+def test_a_kind_of_a_newer_version_is_named() -> None:
+    with pytest.raises(JournalTooNewError, match="'tide'"):
+        read("tide", "{}")
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"part":"a"}'])
+def test_a_broken_body_is_named(body: str) -> None:
+    with pytest.raises(JournalCorruptError, match="broken 'fault'"):
+        read("fault", body)

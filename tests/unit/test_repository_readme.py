@@ -1,0 +1,59 @@
+"""What the README shows is what the code takes."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from midwatch_monitor.config.tasks import TaskFile
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+
+
+def block(language: str) -> str:
+    """The README's only code block in a language."""
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+    return found
+
+
+def section(heading: str) -> str:
+    """The README's text under one second-level heading."""
+    return README.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_two_promised_commands_are_marked() -> None:
+    assert "<!-- demo -->\n```sh\npip install uv && uv run midwatch demo\n```" in README
+    assert "<!-- tests -->\n```sh\npip install uv && uv run pytest\n```" in README
+
+
+def test_the_task_file_is_valid() -> None:
+    tasks = TaskFile.model_validate(yaml.safe_load(block("yaml"))).tasks
+    assert [(task.id, task.depends_on) for task in tasks] == [
+        ("rounding", ()),
+        ("changelog", ("rounding",)),
+    ]
+
+
+def test_the_example_of_an_own_agent_is_the_promised_line() -> None:
+    code = block("python")
+    compile(code, "README.md", "exec")
+    assert "capabilities=[Watch()]" in code
+
+
+def test_every_extra_is_named() -> None:
+    assert {extra for extra in EXTRAS if f"`{extra}`" not in section("Models")} == set()
+
+
+def test_every_folder_is_in_the_layout() -> None:
+    names = [path.parent.name for path in sorted(ROOT.glob("[a-z]*/README.md"))]
+    assert [name for name in names if f"\n{name}/ " not in section("The repository")] == []
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []

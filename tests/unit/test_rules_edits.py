@@ -1,0 +1,186 @@
+"""Edits count as they are observed: by path, by content, by writer."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from midwatch_monitor.config.rules import RepeatedEdits
+from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
+from midwatch_monitor.words import (
+    AlertKey,
+    Checkpoint,
+    Edit,
+    Finding,
+    Movement,
+    Resolution,
+    Severity,
+    Step,
+    StepKind,
+    Writer,
+)
+
+SEED = RepeatedEdits(
+    notice_after=0, warn_after=0, critical_after=5, return_weight=1, movement_resets=False
+)
+EACH = SEED.model_copy(update={"critical_after": 1, "return_weight": 2, "movement_resets": True})
+"""Shows every count as the value of a finding."""
+KEY = AlertKey(rule="repeated_edits", subject="a.py")
+
+
+class Run:
+    """A run of edits, numbered."""
+
+    def __init__(self, settings: RepeatedEdits) -> None:
+        self.detector = RepeatedEditsDetector(settings)
+        self.step = 0
+
+    def edit(self, *edits: Edit, moved: Moved | None = None) -> Sequence[Answer]:
+        self.step += 1
+        step = Step(number=self.step, kind=StepKind.TOOL, tool="edit_file", edits=edits)
+        return self.detector.observe(step, moved or Moved())
+
+    def count(self, *edits: Edit, moved: Moved | None = None) -> float | None:
+        """The count of the last finding of this step."""
+        found = [each for each in self.edit(*edits, moved=moved) if isinstance(each, Finding)]
+        return found[-1].value if found else None
+
+
+def write(
+    digest: str = "", *, path: str = "a.py", by: Writer = Writer.WORKER, deleted: bool = False
+) -> Edit:
+    return Edit(path=path, digest=digest, writer=by, deleted=deleted)
+
+
+def moves(*kinds: Movement) -> Moved:
+    return Moved(kinds=frozenset(kinds))
+
+
+def test_the_fifth_edit_alarms_and_the_fourth_does_not() -> None:
+    run = Run(SEED)
+    assert [run.count(write(f"d{n}")) for n in range(5)] == [None, None, None, None, 5]
+
+
+def test_a_finding_names_the_file_and_its_steps() -> None:
+    run = Run(SEED.model_copy(update={"critical_after": 2}))
+    run.edit(write("1"))
+    assert run.edit(write("2")) == [
+        Finding(
+            key=KEY,
+            severity=Severity.CRITICAL,
+            value=2,
+            summary="a.py changes again and again: 2 edits counted",
+            evidence=(1, 2),
+        )
+    ]
+
+
+def test_a_growing_list_of_files_done_is_no_edit() -> None:
+    run = Run(EACH)
+    for number in range(10):
+        done = Checkpoint(progress_percent=10, confidence=50, files_done=("a.py",) * number)
+        step = Step(number=number + 1, kind=StepKind.CHECKPOINT, checkpoint=done)
+        assert run.detector.observe(step, Moved()) == []
+
+
+def test_edits_of_different_files_are_counted_apart() -> None:
+    run = Run(SEED)
+    for number in range(8):
+        assert run.count(write(f"{number}", path=f"{number % 2}.py")) is None
+
+
+def test_writing_the_same_content_is_no_edit() -> None:
+    run = Run(EACH)
+    assert [run.count(write(each)) for each in ("1", "1", "2", "2")] == [1, None, 2, None]
+
+
+def test_without_a_digest_every_edit_counts_one() -> None:
+    run = Run(EACH)
+    assert [run.count(write()) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_return_to_an_earlier_content_weighs_more() -> None:
+    run = Run(EACH)
+    assert [run.count(write(each)) for each in ("1", "2", "1", "3")] == [1, 2, 4, 5]
+
+
+def test_deleting_a_file_is_an_edit_and_doing_it_twice_is_not() -> None:
+    run = Run(EACH)
+    gone = write(deleted=True)
+    assert [run.count(each) for each in (write("1"), gone, gone)] == [1, 2, None]
+
+
+@pytest.mark.parametrize("by", [Writer.PERSON, Writer.OTHER])
+def test_what_others_write_counts_for_nothing_but_becomes_known(by: Writer) -> None:
+    run = Run(EACH)
+    assert run.count(write("1", by=by)) is None
+    assert run.count(write("1")) is None
+    assert run.count(write("2")) == 1
+    assert run.count(write("1")) == 3
+
+
+def test_a_step_counts_once_for_a_file_however_often_it_writes() -> None:
+    run = Run(EACH)
+    assert run.count(write("1"), write("2"), write("3")) == 1
+
+
+@pytest.mark.parametrize("kind", [Movement.CHECK_PASSED, Movement.NEW_FAILURE])
+def test_movement_starts_the_count_anew_and_the_steps_own_edit_comes_after(kind: Movement) -> None:
+    run = Run(EACH)
+    run.edit(write("1"))
+    run.edit(write("2"))
+    answers = run.edit(write("3"), moved=moves(kind))
+    assert answers[0] == Clear(key=KEY)
+    assert isinstance(answers[1], Finding)
+    assert answers[1].value == 1
+
+
+@pytest.mark.parametrize("kind", [Movement.NEW_CONTENT, Movement.CHECK_BROKEN, Movement.PLAN_STEP])
+def test_other_movement_leaves_the_count(kind: Movement) -> None:
+    run = Run(EACH)
+    run.edit(write("1"))
+    assert run.count(write("2"), moved=moves(kind)) == 2
+
+
+def test_where_movement_does_not_reset_a_passing_check_only_clears() -> None:
+    run = Run(SEED.model_copy(update={"critical_after": 2}))
+    run.edit(write("1"))
+    run.edit(write("2"))
+    assert run.edit(moved=moves(Movement.NEW_FAILURE)) == []
+    assert run.edit(moved=moves(Movement.CHECK_PASSED)) == [Clear(key=KEY)]
+    assert run.count(write("3")) == 3
+
+
+def test_a_restart_empties_the_counts_but_not_what_files_contain() -> None:
+    run = Run(EACH)
+    run.edit(write("1"))
+    run.detector.restart()
+    assert run.count(write("1")) is None
+    assert run.count(write("2")) == 1
+
+
+def test_evidence_is_the_newest_twenty_steps() -> None:
+    run = Run(EACH)
+    for number in range(29):
+        run.edit(write(f"{number}"))
+    [answer] = run.edit(write("last"))
+    assert isinstance(answer, Finding)
+    assert answer.evidence == tuple(range(11, 31))
+
+
+def test_the_file_least_recently_edited_is_dropped_and_that_is_no_recovery() -> None:
+    run = Run(EACH)
+    for number in range(MAX_FILES):
+        run.edit(write("1", path=f"{number}"))
+    run.edit(write("2", path="0"))
+    dropped = AlertKey(rule="repeated_edits", subject="1")
+    assert run.edit(write("1", path="new"))[0] == Clear(
+        key=dropped, resolution=Resolution.RESTARTED
+    )
+
+
+def test_what_others_write_pushes_no_file_out() -> None:
+    run = Run(EACH)
+    run.edit(write("1"))
+    run.edit(*(write("1", path=f"{n}", by=Writer.OTHER) for n in range(10 * MAX_FILES)))
+    assert run.count(write("2")) == 2

@@ -1,0 +1,171 @@
+"""The numbers of the seed, at their boundaries."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from midwatch_monitor.config.rules import (
+    DecliningConfidence,
+    ExplicitEscalation,
+    LowConfidence,
+    MultipleBlockers,
+    StalledProgress,
+)
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Moved
+from midwatch_monitor.rules.reports import (
+    declining_confidence,
+    explicit_escalation,
+    low_confidence,
+    multiple_blockers,
+    stalled_progress,
+)
+from midwatch_monitor.words import (
+    AlertKey,
+    Change,
+    Checkpoint,
+    Course,
+    Finding,
+    Severity,
+    Step,
+    StepKind,
+)
+
+
+def confident(*values: int) -> list[Checkpoint]:
+    return [Checkpoint(progress_percent=10 * n, confidence=each) for n, each in enumerate(values)]
+
+
+def progressing(*values: int) -> list[Checkpoint]:
+    return [Checkpoint(progress_percent=each, confidence=80) for each in values]
+
+
+def feed(detector: Detector, checkpoints: Iterable[Checkpoint]) -> list[Sequence[Answer]]:
+    return [
+        detector.observe(Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=each), Moved())
+        for number, each in enumerate(checkpoints, start=1)
+    ]
+
+
+def last_value(detector: Detector, checkpoints: Iterable[Checkpoint]) -> float | None:
+    """The value of the last finding, `None` where the last checkpoint gave none."""
+    answers = feed(detector, checkpoints)[-1]
+    return answers[0].value if answers and isinstance(answers[0], Finding) else None
+
+
+@pytest.mark.parametrize(("confidence", "value"), [(0, 0), (29, 29), (30, None), (100, None)])
+def test_confidence_alarms_under_the_threshold_and_not_at_it(
+    confidence: int, value: float | None
+) -> None:
+    assert last_value(low_confidence(LowConfidence(below=30)), confident(confidence)) == value
+
+
+def test_a_finding_says_what_where_and_how_much() -> None:
+    [[answer]] = feed(low_confidence(LowConfidence(below=30)), confident(12))
+    assert answer == Finding(
+        key=AlertKey(rule="low_confidence"),
+        severity=Severity.WARNING,
+        value=12,
+        summary="stated confidence is 12 %, below 30 %",
+        evidence=(1,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [
+        ((80, 70, 60), 20),
+        ((80, 70, 61), None),
+        ((80, 90, 60), 20),
+        ((80, 50), None),
+        ((90, 80, 70, 61), None),
+        ((60, 80, 70, 60), 20),
+    ],
+)
+def test_confidence_declines_from_the_first_to_the_last_of_a_full_window(
+    values: tuple[int, ...], value: float | None
+) -> None:
+    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    assert last_value(detector, confident(*values)) == value
+
+
+def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
+    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    assert feed(detector, confident(80, 20, 70)) == [
+        (),
+        (),
+        (Clear(key=AlertKey(rule="declining_confidence")),),
+    ]
+
+
+@pytest.mark.parametrize(("count", "value"), [(0, None), (2, None), (3, 3), (7, 7)])
+def test_three_blockers_alarm_and_two_do_not(count: int, value: float | None) -> None:
+    blockers = tuple(f"blocker {n}" for n in range(count))
+    checkpoint = Checkpoint(progress_percent=50, confidence=50, blockers=blockers)
+    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [checkpoint]) == value
+
+
+def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
+    two = Checkpoint(progress_percent=50, confidence=50, blockers=("a", "b"))
+    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [two, two]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [
+        ((60, 60, 60), 0),
+        ((0, 0, 0), 0),
+        ((60, 70, 50), -10),
+        ((60, 60, 61), None),
+        ((60, 60), None),
+        ((100, 100, 100), None),
+        ((99, 99, 100), None),
+    ],
+)
+def test_progress_stalls_over_a_full_window_and_never_at_100(
+    values: tuple[int, ...], value: float | None
+) -> None:
+    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    assert last_value(detector, progressing(*values)) == value
+
+
+def test_a_gain_of_less_than_the_threshold_is_a_stall() -> None:
+    settings = StalledProgress(window=3, min_gain=5)
+    assert last_value(stalled_progress(settings), progressing(50, 52, 54)) == 4
+    assert last_value(stalled_progress(settings), progressing(50, 52, 55)) is None
+
+
+def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
+    detector = stalled_progress(StalledProgress(window=6, min_gain=1))
+    answers = feed(detector, progressing(*[40] * 6))
+    assert [bool(each) for each in answers] == [False] * 5 + [True]
+
+
+def test_a_pivot_is_not_judged_by_a_window() -> None:
+    pivot = Checkpoint(progress_percent=60, confidence=80, decision=Course.PIVOT)
+    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    assert feed(detector, [*progressing(60, 60), pivot])[-1] == ()
+
+
+def test_a_restart_empties_the_window() -> None:
+    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    feed(detector, progressing(60, 60))
+    detector.restart()
+    assert last_value(detector, progressing(60, 60)) is None
+    assert last_value(detector, progressing(60)) == 0
+
+
+@pytest.mark.parametrize(
+    ("decision", "value"), [(Course.ESCALATE, 1), (Course.CONTINUE, None), (Course.PIVOT, None)]
+)
+def test_only_a_call_for_help_is_an_escalation(decision: Course, value: float | None) -> None:
+    checkpoint = Checkpoint(progress_percent=50, confidence=50, decision=decision)
+    assert last_value(explicit_escalation(ExplicitEscalation()), [checkpoint]) == value
+
+
+@pytest.mark.parametrize("event", [Change(plan_step=2), Step(number=1, kind=StepKind.MESSAGE)])
+def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step) -> None:
+    for detector in (
+        low_confidence(LowConfidence()),
+        stalled_progress(StalledProgress()),
+    ):
+        assert detector.observe(event, Moved()) == ()

@@ -1,0 +1,165 @@
+"""Tool calls as they happen: observed from outside, recorded before their result is given back."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.exceptions import ModelRetry, SkipToolExecution, ToolFailed
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.words import Checkpoint, Edit, Record, Step, StepKind, Writer
+from midwatch_tools.observation import canonical, named_path, read_result
+from midwatch_tools.remembered import Remembered, keep
+from midwatch_tools.session import Session, cost, said_with
+from midwatch_tools.tree import Tree
+
+Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class Acts:
+    """Watches the tool calls of one run, and the files below its workspace."""
+
+    def __init__(
+        self,
+        session: Session,
+        remembered: Remembered,
+        tree: Tree | None,
+        *,
+        resumed: bool,
+        tolerate: Callable[[Awaitable[object]], Awaitable[None]],
+    ) -> None:
+        self.session = session
+        self._remembered = remembered
+        self._tree = tree
+        self._tolerate = tolerate
+        self._running = 0
+        self._stash: dict[str, tuple[Record, ...]] = {}
+        # What changed while no process watched was most likely the call that was cut short.
+        self._trust_next = resumed
+
+    def stash(self, call: str, *records: Record) -> None:
+        """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
+        self._stash[call] = records
+
+    async def around(
+        self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: Handler
+    ) -> Any:
+        """Run a tool call once, and record it with what it changed before the model hears of it."""
+        if call.tool_call_id in self._remembered:
+            return self._remembered.give(call.tool_call_id)
+        foreign = await self._foreign_edits()
+        self._running += 1
+        try:
+            result = await handler(args)
+        except (ModelRetry, ToolFailed) as error:
+            await self._tolerate(self._record(ctx, call, args, foreign, error=error))
+            raise
+        except SkipToolExecution:
+            raise
+        except Exception as error:
+            await self._tolerate(self._record(ctx, call, args, foreign, error=error))
+            raise
+        finally:
+            self._running -= 1
+        await self._tolerate(self._record(ctx, call, args, foreign, result=result))
+        return result
+
+    async def refused(self, ctx: RunContext[Any], call: ToolCallPart, error: Exception) -> None:
+        """Record a call whose arguments were not valid; it never ran."""
+        if self.session.recorder.knows(call.tool_call_id):
+            return
+        args = call.args if isinstance(call.args, str) else canonical(call.args or {})
+        step = replace(self._step(ctx, call, {}), args=args, ok=False, output=_reason(error))
+        await self.session.recorder.record(step)
+
+    async def _foreign_edits(self) -> tuple[Edit, ...]:
+        """What somebody else changed since the last call; nothing is foreign while calls run."""
+        if self._tree is None or self._running:
+            return ()
+        if self._trust_next:
+            self._trust_next = False
+            return ()
+        return await self._tree.changes(Writer.PERSON)
+
+    async def _record(
+        self,
+        ctx: RunContext[Any],
+        call: ToolCallPart,
+        args: dict[str, Any],
+        foreign: tuple[Edit, ...],
+        *,
+        result: object = None,
+        error: Exception | None = None,
+    ) -> None:
+        own = self._stash.pop(call.tool_call_id, None)
+        kept = keep(call.tool_call_id, returned=result, error=error)
+        if own is not None:
+            records = [
+                self._at_turn(ctx, call, record) if isinstance(record, Step) else record
+                for record in own
+            ]
+            await self.session.recorder.record(*records, results=kept)
+            if pace := self.session.pace():
+                await self.session.recorder.record(*pace)
+            return
+        edits = (
+            () if self._tree is None else await self._tree.changes(Writer.WORKER, named_path(args))
+        )
+        step = replace(self._observed(ctx, call, args, result, error), edits=(*foreign, *edits))
+        known = self.session.recorder.knows(call.tool_call_id)
+        await self.session.recorder.record(*(() if known else (step,)), results=kept)
+
+    def _observed(
+        self,
+        ctx: RunContext[Any],
+        call: ToolCallPart,
+        args: Mapping[str, object],
+        result: object,
+        error: Exception | None,
+    ) -> Step:
+        reading = read_result(
+            call.tool_name,
+            result if error is None else _reason(error),
+            failed=error is not None,
+            max_chars=self.session.settings.run.max_output_chars,
+        )
+        return replace(
+            self._step(ctx, call, args),
+            ok=reading.ok,
+            exit_code=reading.exit_code,
+            output=reading.output,
+            output_digest=reading.digest,
+        )
+
+    def _step(self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]) -> Step:
+        step = Step(
+            number=0,
+            kind=StepKind.TOOL,
+            tool=call.tool_name,
+            args=canonical(args),
+            path=named_path(args),
+            call=call.tool_call_id,
+        )
+        return self._at_turn(ctx, call, step)
+
+    def _at_turn(self, ctx: RunContext[Any], call: ToolCallPart, step: Step) -> Step:
+        """The step with its request; the text and the tokens of a turn go to its first call."""
+        response = said_with(ctx.messages, call)
+        return replace(
+            step,
+            request=self.session.requests,
+            call=call.tool_call_id,
+            text=response.text or "" if response else "",
+            tokens=response.usage.total_tokens if response else 0,
+            cost_usd=cost(response) if response else 0.0,
+        )
+
+
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, ModelRetry) else f"{type(error).__name__}: {error}"
+
+
+def checkpoint_step(checkpoint: Checkpoint) -> Step:
+    """A checkpoint as a step."""
+    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", ok=True, checkpoint=checkpoint)

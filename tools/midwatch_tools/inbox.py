@@ -1,0 +1,59 @@
+"""The interventions that are due for one attempt, read from the journal."""
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Action, Actor, Delivery, DeliveryState, Intervention
+
+_ENDS_WAITING = frozenset({Action.NUDGE, Action.REPLAN, Action.RESUME})
+
+
+class Inbox:
+    """What has been issued for an attempt and not yet arrived.
+
+    It reads the journal, so an act of another process arrives without any bus; the bus only makes
+    it sooner.
+    """
+
+    def __init__(self, journal: Journal, bus: Bus, attempt: int, *, poll_seconds: float) -> None:
+        self._journal = journal
+        self._bus = bus
+        self._attempt = attempt
+        self._poll_seconds = poll_seconds
+        self._after = 0
+        self._held: dict[int, Intervention] = {}
+        self._open: dict[int, Intervention] = {}
+
+    async def due(self) -> tuple[tuple[int, Intervention], ...]:
+        """The interventions to deliver now, by journal id, oldest first."""
+        while page := await self._journal.entries(
+            self._after, attempt=self._attempt, kinds=(Intervention, Delivery)
+        ):
+            for entry in page:
+                if isinstance(entry.record, Intervention):
+                    where = self._held if entry.record.needs_approval else self._open
+                    where[entry.id] = entry.record
+                elif isinstance(entry.record, Delivery):
+                    self._stamp(entry.record)
+            self._after = page[-1].id
+        return tuple(sorted(self._open.items()))
+
+    def _stamp(self, delivery: Delivery) -> None:
+        held = self._held.pop(delivery.intervention, None)
+        if delivery.state is not DeliveryState.APPROVED:
+            self._open.pop(delivery.intervention, None)
+        elif held is not None:
+            self._open[delivery.intervention] = held
+
+    async def wait(self) -> tuple[tuple[int, Intervention], ...]:
+        """Wait until an operator's word ends the waiting, and return all that is due then."""
+        async with self._bus.subscribe() as hints:
+            while True:
+                due = await self.due()
+                if any(ends_waiting(intervention) for _, intervention in due):
+                    return due
+                await hints.wait(self._poll_seconds)
+
+
+def ends_waiting(intervention: Intervention) -> bool:
+    """Whether a parked attempt goes on with it: only a person can end what waits for one."""
+    return intervention.by is Actor.OPERATOR and intervention.action in _ENDS_WAITING

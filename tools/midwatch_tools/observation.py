@@ -1,0 +1,70 @@
+"""What a tool call and its result say as a step. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+_EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
+_TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
+_PATH_KEYS = ("path", "file_path", "filename", "file")
+_COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How an act went, as far as its result tells."""
+
+    ok: bool
+    exit_code: int | None
+    output: str
+    digest: str
+
+
+def read_result(tool: str, result: object, *, failed: bool, max_chars: int) -> Reading:
+    """Read a tool's return value: exit code before words, output cut to head and tail."""
+    text = result if isinstance(result, str) else to_json(result)
+    exit_code = _exit_code(tool, text, failed=failed)
+    return Reading(
+        ok=not failed and exit_code in (None, 0),
+        exit_code=exit_code,
+        output=cut(text, max_chars),
+        digest=blake2b(text.encode(errors="replace"), digest_size=16).hexdigest(),
+    )
+
+
+def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
+    if match := _EXIT_CODE.search(text):
+        return int(match[1])
+    if tool not in _COMMAND_TOOLS or failed:
+        return None
+    # 124 is what coreutils' timeout reports.
+    return 124 if _TIMED_OUT.search(text) else 0
+
+
+def cut(text: str, max_chars: int) -> str:
+    """The text, or its head and tail with a note of what lies between."""
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def canonical(args: Mapping[str, object]) -> str:
+    """Arguments as JSON that is equal for equal arguments."""
+    return to_json(dict(args))
+
+
+def to_json(value: object) -> str:
+    """JSON with sorted keys; what JSON does not know becomes its text."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def named_path(args: Mapping[str, object]) -> str:
+    """The file that the arguments name, or nothing."""
+    for key in _PATH_KEYS:
+        value = args.get(key)
+        if isinstance(value, str):
+            return value
+    return ""

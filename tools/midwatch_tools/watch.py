@@ -1,0 +1,270 @@
+"""`Watch`: the capability that puts a pydantic-ai agent under watch."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.toolsets import AgentToolset
+
+from midwatch_monitor.bus import Bus, LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock, Recorder, working
+from midwatch_monitor.words import (
+    AttemptState,
+    Change,
+    Ending,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    TaskState,
+)
+from midwatch_tools.acts import Acts
+from midwatch_tools.guidance import protocol
+from midwatch_tools.home import journal_location
+from midwatch_tools.inbox import Inbox
+from midwatch_tools.reflect import OwnTools
+from midwatch_tools.remembered import Remembered
+from midwatch_tools.session import Session
+from midwatch_tools.tree import Tree
+
+log = logging.getLogger(__name__)
+
+
+def now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)
+
+
+class Watch(AbstractCapability[Any]):
+    """Watches, records and delivers; it decides nothing.
+
+    `Agent(model, capabilities=[Watch()])` is all that an agent needs: each of its runs becomes an
+    attempt in the journal. If the journal cannot be used, the agent works on unwatched, and a log
+    line says so. A runner that owns the attempt passes its `recorder`; then nothing is swallowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "agent",
+        root: Path | None = None,
+        journal: str | None = None,
+        settings: Settings | None = None,
+        recorder: Recorder | None = None,
+        bus: Bus | None = None,
+        clock: Clock = now,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Set up the watch; nothing is opened before a run begins.
+
+        Args:
+            name: What the task is called in the journal when Midwatch did not start it.
+            root: The folder whose files the agent works on; without it, edits are read from the
+                arguments of tools only.
+            journal: Path or URL; by default found as everywhere in Midwatch.
+            settings: Thresholds; by default the built-in ones.
+            recorder: The voice of an attempt that somebody else has begun.
+            bus: Where hints go.
+            clock: What time it is.
+            seconds: A clock that never goes back, for the minutes of the budget.
+        """
+        super().__init__()
+        self.name = name
+        self._root = root
+        self._journal = journal
+        self.settings = settings or Settings()
+        self._recorder = recorder
+        self._bus = bus or LocalBus()
+        self._clock = clock
+        self._seconds = seconds
+        self._acts: Acts | None = None
+
+    async def for_run(self, ctx: RunContext[Any]) -> "Watch":
+        """A fresh instance for each run, so that two runs never mix."""
+        return Watch(
+            name=self.name,
+            root=self._root,
+            journal=self._journal,
+            settings=self.settings,
+            recorder=self._recorder,
+            bus=self._bus,
+            clock=self._clock,
+            seconds=self._seconds,
+        )
+
+    def get_instructions(self) -> str:
+        """The short protocol, after the agent's own instructions."""
+        return protocol(self.settings.reflect)
+
+    def get_toolset(self) -> AgentToolset[Any]:
+        """`reflect` and the plan tools."""
+        return OwnTools(lambda: self._acts).toolset()
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Open what the watch needs, and close it whatever happens."""
+        if self._recorder is not None:
+            await self._begin(ctx, self._recorder)
+            return await handler()
+        async with AsyncExitStack() as stack:
+            recorder = await self._own_attempt(stack, str(ctx.prompt or ""))
+            if recorder is None:
+                return await handler()
+            await self._begin(ctx, recorder)
+            return await self._until_the_end(recorder, handler)
+
+    async def _own_attempt(self, stack: AsyncExitStack, goal: str) -> Recorder | None:
+        """Begin an attempt of its own for an agent that Midwatch did not start."""
+        at = self._clock()
+        where = journal_location(self._journal, os.environ, Path.cwd())
+        try:
+            journal = await stack.enter_async_context(await Journal.open(where))
+            run = await journal.add_run(
+                source="embedded", settings=self.settings.model_dump_json(), at=at
+            )
+            task = await journal.add_task(run=run.id, name=self.name, title=goal, spec="{}", at=at)
+            attempt = await journal.add_attempt(
+                task=task.id,
+                number=1,
+                worker=self.name,
+                model="",
+                node=socket.gethostname(),
+                workspace=str(self._root or ""),
+                at=at,
+            )
+            recorder = await Recorder.claim(
+                journal=journal,
+                bus=self._bus,
+                attempt=attempt,
+                settings=self.settings,
+                holder=f"{attempt.node}:{os.getpid()}",
+                clock=self._clock,
+            )
+            plan = Plan(steps=(PlanStep(title=goal or self.name),))
+            await recorder.record(working(), plan, *self._circumstances(plan))
+        except MidwatchError:
+            log.exception("unwatched: the journal %s cannot be used", where)
+            return None
+        return recorder
+
+    def _circumstances(self, plan: Plan) -> tuple[Change, ...]:
+        return (
+            Change(
+                reflect=True,
+                reflect_every=self.settings.reflect.remind_every,
+                plan_step=1,
+                plan_steps=len(plan.steps),
+                revision=0,
+                lifecycle=Lifecycle.WORKING,
+            ),
+        )
+
+    async def _until_the_end(
+        self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Run an agent of somebody else, and store how it ended; its errors stay its own."""
+        lifecycle, ending, reason = Lifecycle.FAILED, Ending.ERROR, "cancelled"
+        try:
+            result = await handler()
+            lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
+            return result
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            await self._tolerating(
+                recorder.end(
+                    AttemptState(lifecycle=lifecycle, reason=reason, ending=ending),
+                    TaskState(lifecycle=lifecycle, reason=reason),
+                )
+            )
+
+    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+        journal, attempt = recorder.journal, recorder.attempt.id
+        saved = await journal.messages(attempt)
+        tree = None
+        if self._root is not None:
+            tree = Tree(self._root, max_files=self.settings.run.max_watched_files)
+            await tree.begin()
+        session = Session(
+            recorder=recorder,
+            inbox=Inbox(
+                journal,
+                self._bus,
+                attempt,
+                poll_seconds=self.settings.monitor.poll_seconds,
+            ),
+            settings=self.settings,
+            saved=len(saved),
+            requests=sum(isinstance(message, ModelResponse) for message in ctx.messages),
+            seconds=self._seconds,
+        )
+        remembered = Remembered(await journal.results(attempt))
+        self._acts = Acts(session, remembered, tree, resumed=bool(saved), tolerate=self._tolerating)
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Deliver what is due; a pause holds here."""
+        if self._acts is not None:
+            await self._tolerating(self._acts.session.before_request(ctx))
+        return request_context
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
+        """Append the history after every node."""
+        if self._acts is not None:
+            await self._tolerating(self._acts.session.after_request(ctx.messages))
+        return result
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Record the call, and have the rules judge it, before the model sees its result."""
+        if self._acts is None:
+            return await handler(args)
+        return await self._acts.around(ctx, call, args, handler)
+
+    async def on_tool_validate_error(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: Any,
+        error: Any,
+    ) -> dict[str, Any]:
+        """Record a call that was refused for its arguments; the model is told why."""
+        if self._acts is not None and isinstance(error, Exception | ModelRetry):
+            await self._tolerating(self._acts.refused(ctx, call, error))
+        raise error
+
+    async def _tolerating(self, work: Awaitable[object]) -> None:
+        """Do it; a journal that fails ends the watch of somebody else's agent, not its work."""
+        try:
+            await work
+        except MidwatchError:
+            if self._recorder is not None:
+                raise
+            log.exception("unwatched from here on: the journal cannot be written")
+            self._acts = None
