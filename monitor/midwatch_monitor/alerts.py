@@ -76,13 +76,15 @@ def resolve(before: Alert, resolution: Resolution, now: Moment) -> Alert | None:
 
 def agree(firing: Collection[Alert], raised: Collection[AlertKey], now: Moment) -> list[Alert]:
     """The alerts that another rule's higher one raises by a level; each is raised only once."""
+    highest: dict[str, int] = {}
+    for alert in firing:
+        highest[alert.key.rule] = max(alert.severity.rank, highest.get(alert.key.rule, 0))
     return [
         replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
         for alert in firing
         if alert.key not in raised
         and any(
-            other.key.rule != alert.key.rule and other.severity.rank > alert.severity.rank
-            for other in firing
+            rank > alert.severity.rank for rule, rank in highest.items() if rule != alert.key.rule
         )
     ]
 

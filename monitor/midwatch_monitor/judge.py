@@ -1,6 +1,6 @@
 """All rules of one attempt: an event in, a judgement out, the same live, replayed and rebuilt."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from midwatch_monitor.alerts import Holding, Moment, advance, agree, resolve
@@ -82,6 +82,7 @@ class Judge:
         moved = self._movement.observe(event)
         restart = self._windows.restart(event)
         faults: list[Fault] = []
+        fresh: set[AlertKey] = set()
         for rule, detector in tuple(self._detectors.items()):
             try:
                 if restart and detector.windowed:
@@ -94,8 +95,8 @@ class Judge:
                 self._close(rule, Resolution.ENDED)
                 faults.append(Fault(part=rule, error=f"{type(error).__name__}: {error}"))
             else:
-                self._take(answers)
-        self._advance()
+                fresh |= self._take(answers)
+        self._advance(fresh)
         return self._judgement(before, moved, faults)
 
     def end(self, at: datetime | None) -> Judgement:
@@ -114,7 +115,9 @@ class Judge:
         else:
             self._now = Moment(step=event.number, at=event.at)
 
-    def _take(self, answers: Iterable[Answer]) -> None:
+    def _take(self, answers: Iterable[Answer]) -> set[AlertKey]:
+        """Keep what now holds; answers what was found to hold at this event."""
+        found: set[AlertKey] = set()
         for answer in answers:
             if isinstance(answer, Clear):
                 self._resolve(answer.key, answer.resolution)
@@ -122,6 +125,8 @@ class Judge:
             known = self._holding.get(answer.key)
             since = known.since if known else self._now
             self._holding[answer.key] = Holding(finding=answer, since=since)
+            found.add(answer.key)
+        return found
 
     def _close(self, rule: str, resolution: Resolution) -> None:
         for key in [key for key in self._holding if key.rule == rule]:
@@ -135,10 +140,12 @@ class Judge:
         if after is not None:
             remember(self._resting, key, after, _RESTING)
 
-    def _advance(self) -> None:
+    def _advance(self, fresh: Collection[AlertKey]) -> None:
         """Let hold and cooldown run, also for what was not looked at in this event."""
         for key, holding in self._holding.items():
             before = self._open.get(key) or self._resting.get(key)
+            if before is not None and before.firing and key not in fresh:
+                continue
             alert = advance(self._settings[key.rule], before, holding, self._now)
             if alert.state is not AlertState.RESOLVED:
                 self._open[key] = alert

@@ -14,7 +14,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.escalation import joining, question
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.standing import Standing
+from midwatch_monitor.view import View
 from midwatch_monitor.words import (
     AlertKey,
     Commit,
@@ -52,14 +52,14 @@ class Monitor:
         self._run = run
         self._clock = clock
         self._after = 0
-        self._standings: dict[int, Standing] = {}
+        self._views: dict[int, View] = {}
         self._looking = asyncio.Lock()
         self.fault: Fault | None = None
         """The last failure of the monitor itself; the work goes on without it."""
 
-    def standing(self, attempt: int) -> Standing | None:
+    def view(self, attempt: int) -> View | None:
         """Where an attempt stands, as far as the journal has been read."""
-        return self._standings.get(attempt)
+        return self._views.get(attempt)
 
     async def run(self) -> None:
         """Look whenever the journal may have grown, until cancelled."""
@@ -79,13 +79,13 @@ class Monitor:
     async def look(self, *, everything: bool = False) -> None:
         """Read what is new and act on it, until nothing new is left."""
         async with self._looking:
-            touched: set[int] = set(self._standings) if everything else set()
+            touched: set[int] = set(self._views) if everything else set()
             while True:
                 touched |= await self._read()
                 if not touched:
                     return
                 for attempt in sorted(touched):
-                    await self._review(self._standings[attempt])
+                    await self._review(self._views[attempt])
                 touched.clear()
 
     async def _read(self) -> set[int]:
@@ -99,105 +99,103 @@ class Monitor:
         return touched
 
     def _fold(self, entry: Entry, attempt: int) -> None:
-        standing = self._standings.get(attempt)
-        if standing is None:
-            standing = Standing(attempt=attempt, task=entry.task)
-            self._standings[attempt] = standing
-            self._hand_over(standing)
-        standing.fold(entry)
+        view = self._views.get(attempt)
+        if view is None:
+            view = View(attempt=attempt, task=entry.task)
+            self._views[attempt] = view
+            self._hand_over(view)
+        view.fold(entry)
 
-    def _hand_over(self, successor: Standing) -> None:
+    def _hand_over(self, successor: View) -> None:
         """A restart is judged on the attempt that it made."""
-        for standing in self._standings.values():
-            if standing.task != successor.task or standing is successor:
+        for view in self._views.values():
+            if view.task != successor.task or view is successor:
                 continue
-            if standing.restart is not None:
-                id, intervention = standing.restart
+            if view.restart is not None:
+                id, intervention = view.restart
                 successor.done[id] = (intervention, None)
                 successor.begin_trial(id, intervention.answers, fresh=True)
-                del standing.done[id]
+                del view.done[id]
 
-    async def _review(self, standing: Standing) -> None:
-        reports = standing.due_outcomes(after=self._settings.monitor.outcome_after)
+    async def _review(self, view: View) -> None:
+        reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
         if reports:
-            await self._write(standing, *reports, *self._closing(standing, reports))
-        elif standing.over:
-            await self._tidy(standing)
-        elif standing.stranded is not None:
-            await self._write(standing, _closed(standing.stranded, "its intervention was refused"))
+            await self._write(view, *reports, *self._closing(view, reports))
+        elif view.over:
+            await self._tidy(view)
+        elif view.stranded is not None:
+            await self._write(view, _closed(view.stranded, "its intervention was refused"))
         else:
-            await self._escalate(standing)
+            await self._escalate(view)
 
-    def _closing(
-        self, standing: Standing, reports: tuple[OutcomeReport, ...]
-    ) -> tuple[Escalation, ...]:
+    def _closing(self, view: View, reports: tuple[OutcomeReport, ...]) -> tuple[Escalation, ...]:
         """The escalation ends with the outcome of the intervention that answered it."""
-        open_one = standing.escalation
+        open_one = view.escalation
         if open_one is None or open_one.state is not EscalationState.ANSWERED:
             return ()
         judged = {report.intervention for report in reports}
-        answers = {id for id, (each, _) in standing.done.items() if each.escalation == open_one.id}
+        answers = {id for id, (each, _) in view.done.items() if each.escalation == open_one.id}
         return (_closed(open_one, reports[-1].reason),) if judged & answers else ()
 
-    async def _tidy(self, standing: Standing) -> None:
+    async def _tidy(self, view: View) -> None:
         """After an attempt's end nothing stays open."""
         late = [
-            Delivery(intervention=id, state=DeliveryState.EXPIRED, step=standing.last_step)
-            for id in standing.issued
+            Delivery(intervention=id, state=DeliveryState.EXPIRED, step=view.last_step)
+            for id in view.issued
         ]
-        open_one = standing.escalation
+        open_one = view.escalation
         closing = [] if open_one is None else [_closed(open_one, "the attempt is over")]
         if late or closing:
-            await self._write(standing, *late, *closing)
+            await self._write(view, *late, *closing)
 
-    async def _escalate(self, standing: Standing) -> None:
-        if self._settings.mode is Mode.OFF or standing.lifecycle is not Lifecycle.WORKING:
+    async def _escalate(self, view: View) -> None:
+        if self._settings.mode is Mode.OFF or view.lifecycle is not Lifecycle.WORKING:
             return
-        alerts = standing.alerts.values()
-        if standing.escalation is not None:
-            more = joining(alerts, standing.escalation.alerts)
-            if more and standing.escalation.state is EscalationState.OPEN:
-                await self._write(standing, _joined(standing.escalation, more))
+        alerts = view.alerts.values()
+        if view.escalation is not None:
+            more = joining(alerts, view.escalation.alerts)
+            if more and view.escalation.state is EscalationState.OPEN:
+                await self._write(view, _joined(view.escalation, more))
             return
         keys = question(
             alerts,
-            standing.quiet,
-            step=standing.last_step,
+            view.quiet,
+            step=view.last_step,
             cooldown=self._settings.supervisor.cooldown,
             cap=self._settings.policy.max_escalations,
         )
         if not keys:
             return
         opened = await self._journal.open_escalation(
-            attempt=standing.attempt,
-            task=standing.task,
+            attempt=view.attempt,
+            task=view.task,
             alerts=keys,
             reason=", ".join(key.rule for key in keys),
             at=self._clock(),
         )
         if opened is not None:
-            self._hint(standing, opened)
+            self._hint(view, opened)
 
-    async def _write(self, standing: Standing, *records: Record) -> None:
+    async def _write(self, view: View, *records: Record) -> None:
         now = self._clock()
         await self._journal.commit(
             Commit(
                 drafts=tuple(
-                    Draft(record=record, at=now, task=standing.task, attempt=standing.attempt)
+                    Draft(record=record, at=now, task=view.task, attempt=view.attempt)
                     for record in records
                 )
             )
         )
         for record in records:
-            self._hint(standing, record)
+            self._hint(view, record)
 
-    def _hint(self, standing: Standing, record: Record) -> None:
+    def _hint(self, view: View, record: Record) -> None:
         self._bus.publish(
             Hint(
                 entry=self._after,
                 kind=type(record).__name__.lower(),
-                task=standing.task,
-                attempt=standing.attempt,
+                task=view.task,
+                attempt=view.attempt,
             )
         )
 

@@ -1,34 +1,31 @@
-"""The demo's project is real: its tests fail, and what the scripts do makes them pass."""
+"""The demo's project is real: its tests fail, scripts repair them, and the rules see trouble."""
 
 import json
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from pydantic_ai import Agent
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.workspaces import LocalWorkspaceBackend
 
-from midwatch_agents.script import Line, Phase, Replied, Script, Told, Turn, next_turn
+from midwatch_agents.script import Call, Line, Phase, Replied, Script, Told, Turn, next_turn
+from midwatch_agents.scripted import play
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
+from midwatch_monitor.judge import Judge
+from midwatch_monitor.words import Change, Checkpoint, Course, Edit, Lifecycle, Step, StepKind
 from midwatch_supervisor.demo import make_project, script_for
 from midwatch_supervisor.demo.desk import list_orders, write_report
 
 CODING = ("discount", "totals", "delivery", "shipping", "labels")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """A command that a script ran."""
-
-    phase: int
-    code: int
-    output: str
+Act = tuple[int, Step]
+"""A step, and the phase that it belongs to."""
 
 
 @pytest.fixture
@@ -55,106 +52,167 @@ def accepted(task: TaskSpec, folder: Path) -> list[bool]:
     ]
 
 
-def given(phases: tuple[Phase, ...], script: Script, opening: str) -> Iterator[tuple[int, Turn]]:
+def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[tuple[int, Turn]]:
     """Each turn of some phases once, with guidance between the phases."""
     lines: list[Line] = [Told(text=opening)]
     for index, phase in enumerate(phases):
         for _ in phase.turns:
             yield index, next_turn(script, lines)
             lines.append(Replied())
-        lines.append(Told(text=f"[midwatch #{index + 1}] Try it another way."))
+        lines.append(Told(text=f"[midwatch #{index + 1} from your supervisor] Do it otherwise."))
 
 
-def attempts(script: Script) -> Iterator[tuple[int, Turn]]:
-    yield from given(script.phases, script, "Make it work.")
-    yield from given(script.again, script, "This is attempt 2 of this task.")
-
-
-def act(tool: str, args: dict[str, Any], folder: Path) -> tuple[int, str] | None:
-    """Do what a coder's tool would do; the exit code and output of a command."""
-    if tool == "run_command" and not args["command"].startswith("sleep"):
-        return run(args["command"], folder)
-    if tool == "write_file":
-        (folder / args["path"]).write_text(args["content"])
-    elif tool == "edit_file":
-        edits = args.get("replacements") or [args]
-        text = (folder / args["path"]).read_text()
-        for edit in edits:
-            assert text.count(edit["old_text"]) == 1
-            text = text.replace(edit["old_text"], edit["new_text"])
-        (folder / args["path"]).write_text(text)
-    elif tool in {"read_file", "list_directory"}:
-        assert (folder / args["path"]).exists()
-    return None
-
-
-def played(script: Script, folder: Path) -> list[Ran]:
-    """Play a script against a folder; the commands that it ran."""
-    runs: list[Ran] = []
-    for phase, turn in attempts(script):
+def played(key: str, folder: Path, *, again: bool = False) -> list[Act]:
+    """Play an attempt of a task's worker against a folder; what one would observe of it."""
+    script = script_for(Role.WORKER, key)
+    phases = script.again if again else script.phases
+    acts: list[Act] = []
+    for request, (phase, turn) in enumerate(given(script, phases, opening(again=again)), start=1):
         for call in turn.calls:
-            result = act(call.tool, json.loads(call.args), folder)
-            if result is not None:
-                runs.append(Ran(phase=phase, code=result[0], output=result[1]))
-    return runs
+            number = len(acts) + 1
+            step = replace(observed(call, folder), number=number, request=request, args=call.args)
+            acts.append((phase, step))
+    return acts
+
+
+def opening(*, again: bool) -> str:
+    return f"Make it work.\nThis is attempt {2 if again else 1} of this task.\n"
+
+
+def observed(call: Call, folder: Path) -> Step:
+    """Do what a coder's tool would do."""
+    args: dict[str, Any] = json.loads(call.args)
+    if call.tool == "reflect":
+        return Step(number=0, kind=StepKind.CHECKPOINT, checkpoint=checkpoint(args))
+    step = Step(number=0, kind=StepKind.TOOL, tool=call.tool, ok=True)
+    if call.tool == "run_command" and not args["command"].startswith("sleep"):
+        code, output = run(args["command"], folder)
+        return replace(step, ok=code == 0, exit_code=code, output=output)
+    if call.tool in {"write_file", "edit_file"}:
+        return replace(step, edits=(edited(folder / args["path"], args),))
+    assert call.tool not in {"read_file", "list_directory"} or (folder / args["path"]).exists()
+    return step
+
+
+def checkpoint(args: dict[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        progress_percent=args["progress_percent"],
+        confidence=args["confidence"],
+        decision=Course(args["decision"]),
+        blockers=tuple(args.get("blockers", ())),
+    )
+
+
+def edited(file: Path, args: dict[str, Any]) -> Edit:
+    text = file.read_text()
+    if "content" in args:
+        text = args["content"]
+    for edit in args.get("replacements") or ([] if "content" in args else [args]):
+        assert text.count(edit["old_text"]) == 1
+        text = text.replace(edit["old_text"], edit["new_text"])
+    file.write_text(text)
+    return Edit(path=args["path"], digest=blake2b(text.encode()).hexdigest())
+
+
+def commands(acts: list[Act], phase: int) -> list[tuple[int, str]]:
+    return [
+        (step.exit_code, step.output)
+        for at, step in acts
+        if at == phase and step.exit_code is not None
+    ]
+
+
+def alarms(acts: list[Act]) -> tuple[list[set[str]], bool]:
+    """The rules that raise an alarm in each phase, and whether any still fires at the end."""
+    judge = Judge(Rules())
+    judge.observe(
+        Change(reflect=True, reflect_every=3, plan_step=1, revision=0, lifecycle=Lifecycle.WORKING)
+    )
+    fired: list[set[str]] = [set() for _ in range(acts[-1][0] + 1)]
+    for phase, step in acts:
+        alerts = judge.observe(step).alerts
+        fired[phase] |= {a.key.rule for a in alerts if a.firing and a.severity.alarm}
+    return fired, any(alert.severity.alarm for alert in judge.firing)
 
 
 @pytest.mark.parametrize("key", CODING)
 def test_a_task_fails_at_first_and_is_accepted_after_its_script(key: str, task_file: Path) -> None:
     task = tasks(task_file)[key]
     assert not any(accepted(task, task_file.parent))
-    runs = played(script_for(Role.WORKER, key), task_file.parent)
-    assert runs[0].code == 1
-    assert runs[-1].code == 0
+    played(key, task_file.parent)
+    if script_for(Role.WORKER, key).again:
+        assert not any(accepted(task, task_file.parent))
+        played(key, task_file.parent, again=True)
     assert all(accepted(task, task_file.parent))
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("discount", [set[str]()]),
+        ("totals", [{"repeated_edits"}, set[str]()]),
+        ("shipping", [{"explicit_escalation", "multiple_blockers"}, set[str]()]),
+        ("labels", [{"missed_checkpoint"}, set[str]()]),
+    ],
+)
+def test_the_rules_see_the_trouble_and_that_guidance_ends_it(
+    key: str, expected: list[set[str]], task_file: Path
+) -> None:
+    assert alarms(played(key, task_file.parent)) == (expected, False)
+
+
+def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(task_file: Path) -> None:
+    first, second = (
+        [(0, step) for phase, step in played("delivery", task_file.parent) if phase == at]
+        for at in (0, 1)
+    )
+    both = {"declining_confidence", "stalled_progress"}
+    assert alarms(first) == ([both], True)
+    # Fewer than eight steps. A replan empties the windows, so the new plan is judged by itself.
+    assert alarms(second[:7]) == ([both], True)
+    assert alarms(second) == ([both | {"low_confidence"}], True)
+
+
+def test_a_second_attempt_repairs_what_the_first_one_left(task_file: Path) -> None:
+    played("delivery", task_file.parent)
+    acts = played("delivery", task_file.parent, again=True)
+    assert [code for code, _ in commands(acts, 0)] == [1, 0, 0]
+    assert alarms(acts) == ([set()], False)
+
+
 def test_the_same_failure_comes_back_after_each_edit_of_the_wrong_file(task_file: Path) -> None:
-    runs = played(script_for(Role.WORKER, "totals"), task_file.parent)
-    before = [ran for ran in runs if ran.phase == 0]
+    acts = played("totals", task_file.parent)
+    before = commands(acts, 0)
     assert len(before) == 9
     assert len(set(before)) == 1
-    assert [ran.code for ran in runs if ran.phase == 1] == [0, 0]
+    assert [code for code, _ in commands(acts, 1)] == [0, 0]
 
 
 def test_what_was_tried_in_the_wrong_file_is_taken_back(task_file: Path) -> None:
     totals = task_file.parent / "orders" / "totals.py"
     original = totals.read_text()
-    played(script_for(Role.WORKER, "totals"), task_file.parent)
+    played("totals", task_file.parent)
     assert totals.read_text() == original
 
 
-def test_a_second_attempt_repairs_what_the_first_one_left(task_file: Path) -> None:
-    script = script_for(Role.WORKER, "delivery")
-    first = Script(phases=script.phases)
-    assert {ran.code for ran in played(first, task_file.parent)} == {1}
-    second = Script(phases=script.again)
-    assert [ran.code for ran in played(second, task_file.parent)] == [1, 0, 0]
-
-
 async def test_the_clerk_writes_its_report_with_its_own_tools(tmp_path: Path) -> None:
-    task = tasks(make_project(tmp_path / "demo"))["report"]
-    script = script_for(Role.WORKER, "report")
-    (text,) = (
-        json.loads(call.args)["text"]
-        for _, turn in attempts(script)
-        for call in turn.calls
-        if call.tool == "write_report"
+    agent = Agent(
+        play(script_for(Role.WORKER, "report")), tools=[list_orders, write_report, reflect]
     )
-    agent = Agent(TestModel(call_tools=["write_report"]), tools=[list_orders, write_report])
-    with agent.override(model=TestModel(call_tools=["write_report"])):
-        await agent.run("Report.", workspace=LocalWorkspaceBackend(tmp_path))
-    (tmp_path / "report.txt").write_text(text)
+    result = await agent.run("Report.", workspace=LocalWorkspaceBackend(tmp_path))
+    assert result.output == "The report for the warehouse is in report.txt."
+    task = tasks(make_project(tmp_path / "demo"))["report"]
     assert accepted(task, tmp_path) == [True, True]
 
 
+def reflect(progress_percent: int, confidence: int, decision: str, notes: str) -> str:
+    return "Recorded."
+
+
 def test_the_project_is_a_clean_repository_with_one_commit(task_file: Path) -> None:
-    folder = task_file.parent
-    assert run("git log --format='%an <%ae>'", folder) == (
-        0,
-        "Midwatch demo <demo@midwatch.invalid>\n",
-    )
-    assert run("git status --porcelain", folder) == (0, "")
+    log = run("git log --format='%an <%ae>'", task_file.parent)
+    assert log == (0, "Midwatch demo <demo@midwatch.invalid>\n")
+    assert run("git status --porcelain", task_file.parent) == (0, "")
 
 
 def test_each_demo_has_a_folder_of_its_own(tmp_path: Path) -> None:

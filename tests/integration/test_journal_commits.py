@@ -161,7 +161,9 @@ async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
 async def test_two_tasks_of_a_run_cannot_have_one_name(journal: Journal, attempt: Attempt) -> None:
     task = await journal.task(attempt.task)
     with pytest.raises(JournalError, match="UNIQUE"):
-        await journal.add_task(run=task.run, name=task.name, title="", spec="", at=attempt.started_at)
+        await journal.add_task(
+            run=task.run, name=task.name, title="", spec="", at=attempt.started_at
+        )
 
 
 async def test_an_entry_must_belong_to_a_task_that_exists(

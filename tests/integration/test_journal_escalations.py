@@ -59,9 +59,7 @@ async def test_a_closed_one_makes_room(journal: Journal, attempt: Attempt) -> No
     assert second == replace(first, id=2)
 
 
-async def test_attempts_do_not_stand_in_each_others_way(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_attempts_do_not_stand_in_each_others_way(journal: Journal, attempt: Attempt) -> None:
     other = await journal.add_attempt(
         task=attempt.task,
         number=2,

@@ -77,7 +77,7 @@ def test_who_gets_stuck_goes_on_until_guidance_comes(key: str) -> None:
 def test_falling_confidence_and_a_stall_come_at_the_same_checkpoint() -> None:
     first, second = script_for(Role.WORKER, "delivery").phases
     assert reports(first)[:3] == [(35, 72), (37, 60), (38, 48)]
-    assert reports(second)[:3] == [(10, 50), (11, 38), (12, 24)]
+    assert reports(second)[:3] == [(10, 50), (11, 40), (12, 30)]
 
 
 def test_the_supervisor_answers_with_a_nudge_a_replan_and_a_restart() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from midwatch_monitor.config.tasks import TaskFile
+from midwatch_supervisor.cli.app import build
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -37,6 +38,13 @@ def test_the_task_file_is_valid() -> None:
         ("rounding", ()),
         ("changelog", ("rounding",)),
     ]
+
+
+def test_every_command_is_in_the_table_and_no_other() -> None:
+    commands = {name for name in build() if not name.startswith("-")}
+    rows = [line for line in section("Your own tasks").splitlines() if line.startswith("| `mid")]
+    named = {name for row in rows for name in re.findall(r"`midwatch ([a-z]+)", row)}
+    assert named | {"demo"} == commands
 
 
 def test_the_example_of_an_own_agent_is_the_promised_line() -> None:

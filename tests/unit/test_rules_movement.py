@@ -81,7 +81,7 @@ def test_an_act_of_unknown_result_is_no_check() -> None:
 def test_reporting_and_planning_are_no_work() -> None:
     movements = Movements()
     for number, ok in enumerate((False, True), start=1):
-        step = Step(number=number, kind=StepKind.TOOL, tool="update_plan", ok=ok)
+        step = Step(number=number, kind=StepKind.TOOL, tool="set_plan", ok=ok)
         assert movements.observe(step).kinds == frozenset()
 
 

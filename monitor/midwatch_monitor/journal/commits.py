@@ -166,12 +166,13 @@ def _refuse_late(connection: Connection, draft: Draft) -> None:
     entry = tables.entry
     kind = kind_of(type(draft.record))
     query = select(entry.c.body).where(entry.c.kind == kind, entry.c.task == draft.task)
+    what = f"task {draft.task}"
     if isinstance(draft.record, AttemptState):
         query = query.where(entry.c.attempt == draft.attempt)
+        what = f"attempt {draft.attempt}"
     body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
     latest = None if body is None else read(kind, body)
     if isinstance(latest, TaskState | AttemptState) and latest.lifecycle.over:
-        what = f"task {draft.task}" if draft.attempt is None else f"attempt {draft.attempt}"
         raise StaleIncarnationError(
             f"{what} is already {latest.lifecycle.value}; a late result cannot change that"
         )

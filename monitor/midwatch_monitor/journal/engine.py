@@ -1,6 +1,7 @@
 """How a journal's database is opened, and what its errors mean."""
 
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def _require(path: Path, access: Access) -> None:
     folder = path.parent
     try:
         if not folder.exists():
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
             if folder.name == FOLDER:
                 (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
@@ -127,8 +128,8 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
     writing = create_engine(url, pool_size=1)
-    pragmas += ["PRAGMA journal_mode=WAL", f"PRAGMA synchronous={synchronous.value}"]
-    _prepare(writing, "BEGIN IMMEDIATE", pragmas)
+    _prepare(writing, "BEGIN IMMEDIATE", [*pragmas, f"PRAGMA synchronous={synchronous.value}"])
+    event.listen(writing, "connect", _to_wal)
     return Store(name=name, writing=writing, reading=reading)
 
 
@@ -145,6 +146,23 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
+
+
+def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+    """Let readers go on while one writes; the file keeps this.
+
+    SQLite does not wait here while others open the same new file: it must be asked again.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 @contextmanager

@@ -38,7 +38,8 @@ class Journal:
 
     One thread writes, and groups what is queued into one transaction; a few others read at the
     same time. Several processes may use the same file. Every method raises a JournalError when
-    the database cannot do it; the journal stays usable, and what was committed stays.
+    the database cannot do it; the journal stays usable, and what was committed stays. Of a write
+    whose await was cancelled nobody knows whether it was committed.
     """
 
     def __init__(self, store: Store, *, max_batch: int = 200) -> None:

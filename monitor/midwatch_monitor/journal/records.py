@@ -50,9 +50,9 @@ def kind_of(word: type[Record]) -> str:
 
 
 def written(record: Record) -> str:
-    """A record as JSON. What is `None` is left out: every such field is `None` by default."""
+    """A record as JSON, with every field: a default may change, what was said may not."""
     try:
-        return to_json(record, exclude_none=True, inf_nan_mode="constants").decode()
+        return to_json(record, inf_nan_mode="constants").decode()
     except PydanticSerializationError:
         return _forced(record)
 

@@ -18,30 +18,22 @@ if TYPE_CHECKING:
 def prepare(store: Store) -> None:
     """Make the tables of `store` those of this version, or say why that cannot be."""
     with explaining(store.name):
-        if store.writing is None:
-            _require_current(store)
+        found = _found(store)
+        if found == REVISION:
             return
-        with store.writing.connect() as connection:
-            if _revision(connection) == REVISION:
-                return
+        if store.writing is None:
+            raise _unreadable(store.name, found)
         with transaction(store.writing) as connection:
             _upgrade(connection, store.name)
 
 
-def _require_current(store: Store) -> None:
-    if store.reading is None:
-        return
-    with store.reading.connect() as connection:
-        revision = _revision(connection)
-    if revision == REVISION:
-        return
-    if revision is None:
-        raise JournalCorruptError(f"{store.name} is not a journal")
-    if _known(revision):
-        raise JournalError(
-            f"{store.name} was written by an older Midwatch: `midwatch run` brings it up to date"
-        )
-    raise _too_new(store.name, revision)
+def _found(store: Store) -> str | None:
+    """The revision as a reader sees it, who need not wait for a writer."""
+    engine = store.reading or store.writing
+    if engine is None:
+        return None
+    with engine.connect() as connection:
+        return _revision(connection)
 
 
 def _revision(connection: Connection) -> str | None:
@@ -50,6 +42,16 @@ def _revision(connection: Connection) -> str | None:
         return None
     query = select(column("version_num", String)).select_from(table("alembic_version"))
     return connection.execute(query).scalar()
+
+
+def _unreadable(name: str, revision: str | None) -> JournalError:
+    if revision is None:
+        return JournalCorruptError(f"{name} is not a journal")
+    if _known(revision):
+        return JournalError(
+            f"{name} was written by an older Midwatch: `midwatch run` brings it up to date"
+        )
+    return _too_new(name, revision)
 
 
 def _upgrade(connection: Connection, name: str) -> None:

@@ -5,7 +5,7 @@ import re
 
 from midwatch_monitor.words import Step
 
-NO_WORK = frozenset({"reflect", "report_error", "plan", "show_plan", "update_plan"})
+NO_WORK = frozenset({"reflect", "report_error", "set_plan", "finish_plan_step"})
 """Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing."""
 
 _LOOKED_AT = 20_000

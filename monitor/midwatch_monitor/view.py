@@ -1,4 +1,4 @@
-"""Where one attempt stands, folded from its journal entries. The same after any restart."""
+"""One attempt as the monitor sees it, folded from its entries. The same after any restart."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ from midwatch_monitor.words import (
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
+class View:
     """One attempt as the monitor sees it."""
 
     attempt: int

@@ -1,0 +1,20 @@
+"""Objects that a task file names by their import path, `package.module:name`."""
+
+from importlib import import_module
+
+from midwatch_monitor.errors import UsageError
+
+
+def imported(path: str, what: str) -> object:
+    """The object at an import path; `what` says in errors what it was for."""
+    module_name, colon, name = path.partition(":")
+    if not colon or not module_name or not name:
+        raise UsageError(f"{what}: write {path!r} as package.module:name")
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"{what}: {module_name} cannot be imported: {error}") from error
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise UsageError(f"{what}: {module_name} has no {name!r}") from error

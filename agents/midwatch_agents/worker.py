@@ -1,0 +1,134 @@
+"""A worker: the pydantic-ai agent that does one attempt."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic_ai import Agent, CancellationToken, UsageLimits
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import AgentRunError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset
+
+from midwatch_agents.imports import imported
+from midwatch_agents.sandbox import MARK, Walls, place_capability
+from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
+from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
+from midwatch_tools import Watch
+
+_FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")
+_TOOL_RETRIES = 5
+"""Wrong calls of one tool in a row before the worker counts as broken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """Where a worker works."""
+
+    folder: Path
+    walls: Walls
+    network: bool
+    mark: str
+    """Of the attempt, in the environment of all its commands."""
+
+    def capability(self) -> AbstractCapability[object]:
+        """The workspace for an agent."""
+        return place_capability(
+            self.folder, self.walls, network=self.network, env={MARK: self.mark}
+        )
+
+
+class Worker:
+    """One agent, ready to run attempts."""
+
+    def __init__(self, spec: WorkerSpec, *, name: str, model: Model | None) -> None:
+        """Set the worker up.
+
+        Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError
+        where an optional dependency is missing.
+        """
+        if model is None and not spec.agent:
+            raise UsageError(
+                f"worker {name}: no model; set `models: {{worker: …}}` in the task file"
+            )
+        self.name = name
+        self._spec = spec
+        self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
+
+    async def run(
+        self,
+        prompt: str | None,
+        *,
+        station: Station,
+        watch: Watch,
+        history: Sequence[ModelMessage],
+        token: CancellationToken,
+    ) -> str:
+        """Work until the worker says that it is done; answers its last words.
+
+        With a history the run goes on where that ends. Raises WorkerError with the true reason
+        when the model or the agent fails; RunCancelled passes through.
+        """
+        capabilities: list[AbstractCapability[Any]] = [station.capability(), watch]
+        if self._spec.kind is WorkerKind.CODER and not self._spec.agent:
+            capabilities += _coding()
+        try:
+            result = await self._agent.run(
+                prompt if not history else None,
+                message_history=list(history) or None,
+                capabilities=capabilities,
+                usage_limits=UsageLimits(request_limit=None),
+                cancellation_token=token,
+            )
+        except AgentRunError as error:
+            raise WorkerError(f"{type(error).__name__}: {error}") from error
+        return str(result.output)
+
+
+def _own_agent(spec: WorkerSpec, name: str, model: Model | None) -> Agent[object, Any]:
+    return Agent[object, str](
+        model,
+        name=name,
+        instructions=spec.instructions or None,
+        tools=[_tool(path, name) for path in spec.tools],
+        toolsets=[_mcp(address) for address in spec.mcp],
+        retries=_TOOL_RETRIES,
+    )
+
+
+def _tool(path: str, worker: str) -> Callable[..., Any]:
+    tool = imported(path, f"worker {worker}, tool")
+    if not callable(tool):
+        raise UsageError(f"worker {worker}: the tool {path} is not a function")
+    return tool
+
+
+def _ready_agent(spec: WorkerSpec) -> Agent[object, Any]:
+    agent = imported(spec.agent, "agent")
+    if not isinstance(agent, Agent):
+        raise UsageError(f"{spec.agent} is no pydantic-ai agent")
+    return cast("Agent[object, Any]", agent)
+
+
+def _mcp(address: str) -> AbstractToolset[object]:
+    try:
+        from pydantic_ai.mcp import MCPToolset
+    except ImportError as error:
+        raise MissingExtraError(f"the MCP server {address}", "mcp") from error
+    return MCPToolset[object](address)
+
+
+def _coding() -> list[AbstractCapability[Any]]:
+    """Files, a shell and the repository's own instructions, as the harness has them."""
+    try:
+        from pydantic_ai_harness import FileSystem, RepoContext, Shell
+    except ImportError as error:
+        raise MissingExtraError("a coder", "coder") from error
+    return [
+        FileSystem[Any](content_hashes=False, tools=_FILE_TOOLS, max_retries=_TOOL_RETRIES),
+        # Only commands that end: what runs on would outlive the attempt.
+        Shell[Any](tools=("run_command",), denied_commands=(), default_timeout=120.0),
+        RepoContext[Any](),
+    ]

@@ -1,0 +1,115 @@
+"""Where an attempt works: a worktree with its own branch, a copy, or an empty folder."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch_monitor.errors import WorkspaceError
+
+_IDENTITY = ("-c", "user.name=Midwatch", "-c", "user.email=midwatch@localhost")
+_QUIET = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
+_MAX_DIFF = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """One attempt's own copy of what it works on."""
+
+    folder: Path
+    branch: str = ""
+    """The worktree's branch; empty where there is no git."""
+
+
+async def prepare(
+    folder: Path, source: Path | None, *, branch: str, merges: Sequence[str]
+) -> Ground:
+    """Make the ground of an attempt in `folder`, which must not exist yet.
+
+    `merges` are the branches of finished tasks that this one builds on. Raises WorkspaceError
+    with the reason, a conflict between those branches among them.
+    """
+    if await asyncio.to_thread(_without_git, folder, source):
+        return Ground(folder=folder)
+    assert source is not None
+    await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+    for other in merges:
+        await _merge(folder, other)
+    return Ground(folder=folder, branch=branch)
+
+
+def _without_git(folder: Path, source: Path | None) -> bool:
+    """Make the ground if it needs no git; else only the folder that will hold the worktree."""
+    if folder.exists():
+        raise WorkspaceError(f"{folder} exists already")
+    if source is None:
+        folder.mkdir(parents=True)
+        return True
+    if not source.is_dir():
+        raise WorkspaceError(f"the workspace {source} is no folder")
+    if not is_repository(source):
+        _copy(source, folder)
+        return True
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return False
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether the folder is the top of a git repository or of a worktree."""
+    return (folder / ".git").exists()
+
+
+def _copy(source: Path, folder: Path) -> None:
+    ignored = shutil.ignore_patterns(".midwatch", "__pycache__", ".venv", "node_modules")
+    shutil.copytree(source, folder, ignore=ignored, symlinks=True)
+
+
+async def _merge(folder: Path, branch: str) -> None:
+    try:
+        await git(folder, "merge", "--quiet", "--no-edit", branch)
+    except WorkspaceError as error:
+        raise WorkspaceError(f"{branch} does not merge: {error}") from error
+
+
+async def difference(ground: Ground) -> str:
+    """What the attempt has changed so far, as a diff; empty where there is no git."""
+    if not ground.branch:
+        return ""
+    await git(ground.folder, "add", "--all", "--intent-to-add")
+    text = await git(ground.folder, "diff", "HEAD")
+    return text[:_MAX_DIFF]
+
+
+async def keep(ground: Ground, message: str) -> None:
+    """Commit what the attempt has done on its branch; nothing to commit is no error."""
+    if not ground.branch:
+        return
+    await git(ground.folder, "add", "--all")
+    if await git(ground.folder, "status", "--porcelain"):
+        await git(ground.folder, "commit", "--quiet", "--message", message)
+
+
+async def git(folder: Path, *command: str) -> str:
+    """Run git in a folder and answer its output; raises WorkspaceError with what it said."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            *_IDENTITY,
+            *_QUIET,
+            *command,
+            cwd=folder,
+            env=environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except FileNotFoundError as error:
+        raise WorkspaceError("git is not installed") from error
+    stdout, stderr = await process.communicate()
+    if process.returncode != 0:
+        said = (stderr or stdout).decode(errors="replace").strip()
+        raise WorkspaceError(f"git {command[0]}: {said}")
+    return stdout.decode(errors="replace")

@@ -1,0 +1,172 @@
+"""A write that fails harms no other, and the journal goes on."""
+
+import asyncio
+import threading
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import (
+    JournalError,
+    JournalFullError,
+    JournalReadOnlyError,
+    StaleIncarnationError,
+)
+from midwatch_monitor.journal import Journal, commits, queries, schema
+from midwatch_monitor.journal.engine import Access, Store, connect
+from midwatch_monitor.journal.writer import Writer
+from midwatch_monitor.words import Attempt, Commit, Draft, Run, Step, StepKind
+
+
+@pytest.fixture
+def store(journal_file: Path) -> Store:
+    store = connect(journal_file, Access.CREATE, Synchronous.NORMAL)
+    schema.prepare(store)
+    return store
+
+
+def writing(store: Store) -> Engine:
+    assert store.writing is not None
+    return store.writing
+
+
+def pragma(store: Store, text: str) -> None:
+    """Set it on the one connection that the writer will use."""
+    with writing(store).connect() as connection:
+        connection.exec_driver_sql(f"PRAGMA {text}")
+
+
+def numbered(attempt: Attempt, seq: int, *, text: str = "") -> Commit:
+    step = Step(number=seq, kind=StepKind.MESSAGE, text=text)
+    draft = Draft(
+        record=step, at=attempt.started_at, task=attempt.task, attempt=attempt.id, seq=seq
+    )
+    return Commit(drafts=(draft,))
+
+
+async def test_many_commits_at_once_take_few_transactions(
+    journal: Journal, attempt: Attempt
+) -> None:
+    before = journal.transactions
+    answers = await asyncio.gather(*(journal.commit(numbered(attempt, n)) for n in range(200)))
+    assert [entry.seq for (entry,) in answers] == list(range(200))
+    assert await journal.entries(kinds=[Step]) == [entry for (entry,) in answers]
+    assert journal.transactions - before <= 20
+
+
+async def test_one_bad_commit_of_a_group_harms_no_other(journal: Journal, attempt: Attempt) -> None:
+    sequence = [1, 2, 3, 2, 4, 5]
+    commits = (journal.commit(numbered(attempt, seq)) for seq in sequence)
+    answers = await asyncio.gather(*commits, return_exceptions=True)
+    assert [type(each) for each in answers].count(StaleIncarnationError) == 1
+    assert [each.seq for each in await journal.entries(kinds=[Step])] == [1, 2, 3, 4, 5]
+
+
+def test_what_waits_shares_one_transaction_up_to_the_limit(store: Store, at: datetime) -> None:
+    writer = Writer(writing(store), name="it", max_batch=10)
+    go = holding(writer)
+    rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
+    go.set()
+    writer.close()
+    store.close()
+    assert [each.result().id for each in rest] == list(range(1, 26))
+    assert writer.transactions == 1 + 3
+
+
+def holding(writer: Writer) -> threading.Event:
+    """Keep the writer in a transaction of its own until the event is set."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work(_: Connection) -> None:
+        begun.set()
+        go.wait(10)
+
+    writer.submit(work)
+    assert begun.wait(10)
+    return go
+
+
+def adding(connection: Connection, at: datetime) -> Run:
+    return commits.add_run(connection, source="", settings="", at=at)
+
+
+def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: datetime) -> None:
+    def broken(connection: Connection) -> None:
+        adding(connection, at)
+        raise LookupError("mine alone")
+
+    writer = Writer(writing(store), name="it", max_batch=10)
+    go = holding(writer)
+    good, bad, fine = (
+        writer.submit(lambda c: adding(c, at)),
+        writer.submit(broken),
+        writer.submit(lambda c: adding(c, at)),
+    )
+    go.set()
+    assert isinstance(bad.exception(), LookupError)
+    assert writer.submit(queries.runs).result() == [good.result(), fine.result()]
+    writer.close()
+    store.close()
+
+
+def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: datetime) -> None:
+    writer = Writer(writing(store), name="it", max_batch=10)
+    go = holding(writer)
+    assert writer.submit(lambda c: adding(c, at)).cancel()
+    go.set()
+    assert writer.submit(queries.runs).result() == []
+    writer.close()
+    store.close()
+
+
+async def test_a_full_disk_is_named_and_nothing_committed_is_lost(
+    store: Store, at: datetime
+) -> None:
+    pragma(store, "max_page_count=40")
+    async with Journal(store) as journal:
+        kept = [await journal.add_run(source="", settings="", at=at)]
+        with pytest.raises(JournalFullError, match="no space left"):
+            await journal.add_run(source="", settings="x" * 500_000, at=at)
+        kept.append(await journal.add_run(source="", settings="", at=at))
+        assert await journal.runs() == kept
+
+
+async def test_a_full_disk_fails_only_what_does_not_fit(store: Store, at: datetime) -> None:
+    pragma(store, "max_page_count=40")
+    async with Journal(store) as journal:
+        sizes = [1, 500_000, 1, 500_000, 1]
+        adds = (journal.add_run(source="", settings="x" * size, at=at) for size in sizes)
+        answers = await asyncio.gather(*adds, return_exceptions=True)
+    assert [type(each) for each in answers] == [Run, JournalFullError, Run, JournalFullError, Run]
+
+
+async def test_a_database_that_became_read_only_is_named(store: Store, at: datetime) -> None:
+    pragma(store, "query_only=ON")
+    async with Journal(store) as journal:
+        with pytest.raises(JournalReadOnlyError, match="read-only"):
+            await journal.add_run(source="", settings="", at=at)
+        assert await journal.runs() == []
+
+
+async def test_a_file_that_may_only_be_read_is_named(
+    journal: Journal, journal_file: Path, at: datetime
+) -> None:
+    async with await Journal.open(f"sqlite:///file:{journal_file}?mode=ro&uri=true") as other:
+        with pytest.raises(JournalReadOnlyError, match="read-only"):
+            await other.add_run(source="", settings="", at=at)
+
+
+async def test_a_lock_that_another_holds_for_too_long_is_named(
+    store: Store, journal: Journal, at: datetime
+) -> None:
+    pragma(store, "busy_timeout=1")
+    with writing(connect(journal.name, Access.WRITE, Synchronous.NORMAL)).begin():
+        async with Journal(store) as blocked:
+            adds = (blocked.add_run(source="", settings="", at=at) for _ in range(3))
+            answers = await asyncio.gather(*adds, return_exceptions=True)
+            assert await blocked.runs() == []
+    assert [type(each) for each in answers] == [JournalError] * 3
+    assert "another process has held" in str(answers[0])

@@ -1,0 +1,172 @@
+"""Opening makes, updates or refuses a journal, and says why."""
+
+import asyncio
+import os
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import (
+    JournalCorruptError,
+    JournalError,
+    JournalReadOnlyError,
+    JournalTooNewError,
+)
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Run
+
+
+def execute(file: Path, *statements: str) -> None:
+    connection = sqlite3.connect(file)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+async def filled(file: Path, at: datetime) -> Run:
+    async with await Journal.open(file) as journal:
+        return await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+
+
+async def test_the_folder_is_made_and_kept_out_of_git(journal_file: Path, at: datetime) -> None:
+    await filled(journal_file, at)
+    assert (journal_file.parent / ".gitignore").read_text() == "*\n"
+
+
+async def test_a_folder_of_another_name_is_left_to_its_owner(tmp_path: Path, at: datetime) -> None:
+    await filled(tmp_path / "deep" / "journal.db", at)
+    assert not (tmp_path / "deep" / ".gitignore").exists()
+
+
+async def test_what_was_written_is_there_at_the_next_opening(
+    journal_file: Path, at: datetime
+) -> None:
+    run = await filled(journal_file, at)
+    async with await Journal.open(journal_file, synchronous=Synchronous.FULL) as journal:
+        assert await journal.runs() == [run]
+
+
+async def test_many_that_open_at_the_same_moment_make_one_journal(
+    journal_file: Path, at: datetime
+) -> None:
+    one, *others = await asyncio.gather(*(Journal.open(journal_file) for _ in range(5)))
+    run = await one.add_run(source="", settings="", at=at)
+    for journal in (*others, one):
+        assert await journal.runs() == [run]
+        await journal.close()
+
+
+@pytest.mark.parametrize("location", [":memory:", "sqlite://"])
+async def test_a_journal_in_memory_does_the_same(location: str, at: datetime) -> None:
+    async with await Journal.open(location) as journal:
+        run = await journal.add_run(source="", settings="", at=at)
+        assert await journal.runs() == [run]
+
+
+async def test_two_journals_in_memory_are_two(at: datetime) -> None:
+    async with await Journal.open(":memory:") as one, await Journal.open(":memory:") as other:
+        await one.add_run(source="", settings="", at=at)
+        assert await other.runs() == []
+
+
+async def test_a_url_names_a_file_too(journal_file: Path, at: datetime) -> None:
+    run = await filled(journal_file, at)
+    async with await Journal.open(f"sqlite:///{journal_file}") as journal:
+        assert await journal.runs() == [run]
+
+
+async def test_what_must_exist_is_not_made(journal_file: Path) -> None:
+    with pytest.raises(JournalError, match="there is no journal at"):
+        await Journal.open(journal_file, create=False)
+    with pytest.raises(JournalError, match="there is no journal at"):
+        await Journal.open_to_read(journal_file)
+    assert not journal_file.parent.exists()
+
+
+async def test_what_exists_is_opened_without_making_it(journal_file: Path, at: datetime) -> None:
+    run = await filled(journal_file, at)
+    async with await Journal.open(journal_file, create=False) as journal:
+        assert await journal.runs() == [run]
+
+
+async def test_a_journal_opened_to_read_refuses_to_write(journal_file: Path, at: datetime) -> None:
+    run = await filled(journal_file, at)
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert await journal.runs() == [run]
+        with pytest.raises(JournalReadOnlyError, match="read only"):
+            await journal.add_run(source="", settings="", at=at)
+
+
+async def test_a_reader_sees_what_a_writer_adds(journal: Journal, at: datetime) -> None:
+    async with await Journal.open_to_read(journal.name) as reader:
+        run = await journal.add_run(source="", settings="", at=at)
+        assert await reader.runs() == [run]
+
+
+async def test_a_folder_is_no_journal(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="is a folder"):
+        await Journal.open(tmp_path)
+
+
+async def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JournalReadOnlyError, match="cannot be made"):
+        await Journal.open(tmp_path / "file" / "sub" / "journal.db")
+
+
+async def test_a_newer_journal_is_left_alone(journal_file: Path, at: datetime) -> None:
+    await filled(journal_file, at)
+    execute(journal_file, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(JournalTooNewError, match="update Midwatch"):
+        await Journal.open(journal_file)
+    with pytest.raises(JournalTooNewError, match="at 9999"):
+        await Journal.open_to_read(journal_file)
+
+
+@pytest.mark.parametrize("content", [b"not a database at all\n" * 100, b"short"])
+async def test_a_file_that_is_no_database_is_named_and_left_alone(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "journal.db"
+    file.write_bytes(content)
+    with pytest.raises(JournalCorruptError, match=r"journal\.db is not a journal"):
+        await Journal.open(file)
+    with pytest.raises(JournalCorruptError, match=r"journal\.db is not a journal"):
+        await Journal.open_to_read(file)
+    assert file.read_bytes() == content
+
+
+async def test_a_file_that_was_cut_is_damaged(journal_file: Path, at: datetime) -> None:
+    await filled(journal_file, at)
+    os.truncate(journal_file, 40_000)
+    with pytest.raises(JournalCorruptError, match="damaged"):
+        await Journal.open(journal_file)
+
+
+async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    execute(file, "CREATE TABLE task (id INTEGER PRIMARY KEY)")
+    with pytest.raises(JournalCorruptError, match="has a table `task`"):
+        await Journal.open(file)
+    with pytest.raises(JournalCorruptError, match="is not a journal"):
+        await Journal.open_to_read(file)
+
+
+async def test_an_empty_file_becomes_a_journal(tmp_path: Path, at: datetime) -> None:
+    file = tmp_path / "journal.db"
+    file.touch()
+    assert await filled(file, at) == Run(id=1, started_at=at, source="tasks.yaml", settings="{}")
+
+
+async def test_a_closed_journal_says_so(journal_file: Path, at: datetime) -> None:
+    journal = await Journal.open(journal_file)
+    await journal.close()
+    await journal.close()
+    with pytest.raises(JournalError, match="is closed"):
+        await journal.runs()
+    with pytest.raises(JournalError, match="is closed"):
+        await journal.add_run(source="", settings="", at=at)

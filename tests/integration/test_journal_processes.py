@@ -1,0 +1,76 @@
+"""Several processes share a journal; one that is killed loses nothing that it was promised."""
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Attempt, Entry, Fault
+
+WRITER = """
+import asyncio, sys
+from datetime import UTC, datetime
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Commit, Draft, Fault
+
+async def main(file: str, name: str, count: int) -> None:
+    async with await Journal.open(file) as journal:
+        for number in range(count):
+            record = Fault(part=name, error=str(number))
+            draft = Draft(record=record, at=datetime.now(UTC), task=1)
+            (entry,) = await journal.commit(Commit(drafts=(draft,)))
+            print(entry.id, flush=True)
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+"""
+
+
+async def started(program: str, file: Path, *arguments: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(file), *arguments, stdout=PIPE, stderr=PIPE
+    )
+
+
+async def finished(process: Process) -> list[int]:
+    """The ids that it printed."""
+    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0, errors.decode()
+    return [int(line) for line in out.split()]
+
+
+async def faults(journal: Journal) -> dict[int, Entry]:
+    return {each.id: each for each in await journal.entries(kinds=[Fault], limit=100_000)}
+
+
+async def test_a_killed_process_loses_nothing_that_was_acknowledged(
+    journal: Journal, attempt: Attempt, journal_file: Path
+) -> None:
+    process = await started(WRITER, journal_file, "doomed", "1000000")
+    assert process.stdout is not None
+    said = [int(await asyncio.wait_for(process.stdout.readline(), 60)) for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    rest, _ = await process.communicate()
+    whole = rest[: rest.rfind(b"\n") + 1]
+    said += [int(line) for line in whole.split()]
+    stored = await faults(journal)
+    assert set(said) <= set(stored)
+    assert len(stored) - len(said) <= 1
+    assert [each.record for each in stored.values()] == [
+        Fault(part="doomed", error=str(number)) for number in range(len(stored))
+    ]
+
+
+async def test_two_processes_write_at_the_same_time(
+    journal: Journal, attempt: Attempt, journal_file: Path
+) -> None:
+    one = await started(WRITER, journal_file, "one", "150")
+    other = await started(WRITER, journal_file, "other", "150")
+    ids = await asyncio.gather(finished(one), finished(other))
+    stored = await faults(journal)
+    assert [len(each) for each in ids] == [150, 150]
+    assert set(ids[0]) | set(ids[1]) == set(stored)
+    assert {stored[id_].record for id_ in ids[0]} == {
+        Fault(part="one", error=str(number)) for number in range(150)
+    }

@@ -1,0 +1,133 @@
+"""The command line as a function: exit codes and what is said where."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (
+            ["rum"],
+            "there is no command `rum` (did you mean `run`?); `midwatch --help` lists them\n",
+        ),
+        (["config", "chek", "x"], 'Unknown command "chek". Did you mean "check"?'),
+        (["config", "check"], 'Command "config check" parameter FILES requires an argument.'),
+        (["config", "show", "--bar"], "Unknown option: --bar."),
+        (["replay"], 'Command "replay" parameter PATHS requires an argument.'),
+        (["replay", "none.jsonl"], "none.jsonl: No such file or directory\n"),
+        (["replay", ".", "--format", "x"], "no trace format is called 'x'"),
+        (["replay", ".", "--config", "[x]"], "[x]: there is no such file\n"),
+    ],
+)
+def test_bad_usage_is_said_plainly_and_exits_with_2(
+    capsys: Capture, argv: list[str], said: str
+) -> None:
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert (out, err[: len(said)]) == ("", said)
+
+
+def test_right_files_are_ok(capsys: Capture) -> None:
+    assert main(["init"]) == 0
+    capsys.readouterr()
+    assert main(["config", "check", "midwatch.yaml", "tasks.yaml"]) == 0
+    assert capsys.readouterr().out == "midwatch.yaml: ok\ntasks.yaml: ok\n"
+
+
+def test_all_that_is_wrong_is_said_one_a_line(capsys: Capture) -> None:
+    Path("[b]a.yaml").write_text("mode: of\nrulez: 1\n")
+    Path("good.yaml").write_text("mode: off\n")
+    assert main(["config", "check", "[b]a.yaml", "good.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "good.yaml: ok\n"
+    assert err.splitlines() == [
+        "[b]a.yaml:1: mode: must be one of off, advise, act; is 'of' (did you mean `off`?)",
+        "[b]a.yaml:2: rulez: unknown key (did you mean `rules`?)",
+    ]
+
+
+def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
+    Path("a.yaml").write_text("rulez: 1\n")
+    assert main(["config", "check", "a.yaml", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out) == {
+        "type": "config",
+        "file": "a.yaml",
+        "ok": False,
+        "problems": [
+            {"line": 1, "key": "rulez", "problem": "unknown key", "nearest": "rules"},
+        ],
+    }
+
+
+def test_the_configuration_in_force_can_be_read_back(capsys: Capture) -> None:
+    Path("a.yaml").write_text("mode: off\npolicy: {max_replans: 7}\n")
+    assert main(["config", "show", "--config", "a.yaml"]) == 0
+    Path("b.yaml").write_text(shown := capsys.readouterr().out)
+    assert main(["config", "show", "--config", "b.yaml"]) == 0
+    assert capsys.readouterr().out == shown
+    assert "max_replans: 7" in shown
+
+
+def test_the_last_of_several_configurations_wins(capsys: Capture) -> None:
+    Path("a.yaml").write_text("mode: off\nrun: {concurrency: 9}\n")
+    Path("b.yaml").write_text("mode: advise\n")
+    main(["config", "show", "--json", "--config", "a.yaml", "--config", "b.yaml"])
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["mode"], shown["run"]["concurrency"]) == ("advise", 9)
+
+
+def test_a_configuration_in_this_folder_is_found(capsys: Capture) -> None:
+    Path("midwatch.yaml").write_text("mode: off\n")
+    main(["config", "show", "--json"])
+    assert json.loads(capsys.readouterr().out)["mode"] == "off"
+
+
+def test_without_any_configuration_the_built_in_one_is_in_force(capsys: Capture) -> None:
+    main(["config", "show", "--json"])
+    assert json.loads(capsys.readouterr().out) == Settings().model_dump(mode="json")
+
+
+def test_init_says_what_it_writes(capsys: Capture) -> None:
+    assert main(["init", "new/folder"]) == 0
+    assert capsys.readouterr().out == (
+        "wrote new/folder/midwatch.yaml\nwrote new/folder/tasks.yaml\n"
+    )
+    assert sorted(file.name for file in Path("new/folder").iterdir()) == [
+        "midwatch.yaml",
+        "tasks.yaml",
+    ]
+
+
+def test_a_dry_run_of_init_writes_nothing(capsys: Capture) -> None:
+    assert main(["init", "new", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "would write new/midwatch.yaml\nwould write new/tasks.yaml\n"
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_init_overwrites_nothing(capsys: Capture, more: list[str]) -> None:
+    Path("tasks.yaml").write_text("mine")
+    assert main(["init", *more]) == 2
+    assert capsys.readouterr() == ("", "tasks.yaml exists already, so nothing was written\n")
+    assert [file.name for file in Path().iterdir()] == ["tasks.yaml"]
+
+
+def test_init_below_a_file_is_bad_usage(capsys: Capture) -> None:
+    Path("file").write_text("mine")
+    assert main(["init", "file/below"]) == 2
+    assert capsys.readouterr().err == (
+        "file/below/midwatch.yaml cannot be written: Not a directory\n"
+    )

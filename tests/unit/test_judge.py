@@ -1,0 +1,359 @@
+"""All rules of one attempt together."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from midwatch_monitor.config.rules import LowConfidence, Rules
+from midwatch_monitor.config.span import Length
+from midwatch_monitor.judge import Judge, for_worker
+from midwatch_monitor.rules import DETECTORS, rule_settings
+from midwatch_monitor.words import (
+    Alert,
+    AlertState,
+    Change,
+    Checkpoint,
+    Course,
+    Edit,
+    Event,
+    Fault,
+    Health,
+    Judgement,
+    Lifecycle,
+    Movement,
+    Resolution,
+    Severity,
+    Step,
+    StepKind,
+)
+
+SEED = Rules.model_validate(
+    {
+        "explicit_escalation": {"cooldown": 0},
+        "low_confidence": {"below": 30, "cooldown": 0},
+        "declining_confidence": {"window": 3, "drop": 20, "cooldown": 0},
+        "multiple_blockers": {"count": 3, "cooldown": 0},
+        "stalled_progress": {"window": 3, "min_gain": 1, "cooldown": 0},
+        "repeated_edits": {
+            "notice_after": 0,
+            "warn_after": 0,
+            "critical_after": 5,
+            "return_weight": 1,
+            "movement_resets": False,
+            "cooldown": 0,
+        },
+        "missed_checkpoint": {"enabled": False},
+        "agreement": False,
+    }
+)
+
+
+def report(
+    number: int,
+    *,
+    progress: int | None = None,
+    confidence: int = 80,
+    decision: Course = Course.CONTINUE,
+    plan_step: int = 1,
+    blockers: tuple[str, ...] = (),
+) -> Step:
+    checkpoint = Checkpoint(
+        progress_percent=number if progress is None else progress,
+        confidence=confidence,
+        decision=decision,
+        plan_step=plan_step,
+        blockers=blockers,
+    )
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+
+
+def work(number: int, *, path: str = "", exit_code: int | None = None) -> Step:
+    edits = (Edit(path=path, digest=str(number)),) if path else ()
+    return Step(
+        number=number, kind=StepKind.TOOL, tool="t", edits=edits, exit_code=exit_code, output="o"
+    )
+
+
+def feed(judge: Judge, events: Iterable[Event]) -> list[Judgement]:
+    return [judge.observe(event) for event in events]
+
+
+def brief(alerts: Iterable[Alert]) -> list[tuple[str, AlertState, Resolution | None]]:
+    return [(alert.key.rule, alert.state, alert.resolution) for alert in alerts]
+
+
+def firing_after(events: Iterable[Event], rules: Rules = SEED) -> list[str]:
+    judge = Judge(rules)
+    feed(judge, events)
+    return [alert.key.rule for alert in judge.firing]
+
+
+def stall(first: int = 1, *, plan_step: int = 1) -> list[Event]:
+    return [report(number, progress=60, plan_step=plan_step) for number in range(first, first + 3)]
+
+
+def test_every_rule_of_the_configuration_has_a_detector() -> None:
+    assert list(DETECTORS) == list(rule_settings(Rules()))
+
+
+@pytest.mark.parametrize(
+    ("step", "rule"),
+    [
+        (report(1, decision=Course.ESCALATE), "explicit_escalation"),
+        (report(1, confidence=29), "low_confidence"),
+        (report(1, blockers=("a", "b", "c")), "multiple_blockers"),
+    ],
+)
+def test_one_checkpoint_is_enough_for_the_rules_over_one(step: Step, rule: str) -> None:
+    assert firing_after([step]) == [rule]
+    assert firing_after([step, report(2)]) == []
+
+
+def test_a_finding_stands_until_it_is_cleared() -> None:
+    judge = Judge(SEED)
+    first, *rest = feed(judge, [report(1, confidence=10), work(2), work(3)])
+    assert brief(first.alerts) == [("low_confidence", AlertState.FIRING, None)]
+    assert [judgement.alerts for judgement in rest] == [(), ()]
+    cleared = judge.observe(report(4, confidence=30))
+    assert brief(cleared.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.CLEARED)]
+    assert judge.firing == ()
+
+
+def test_a_value_that_changes_is_kept_but_not_told() -> None:
+    judge = Judge(SEED)
+    assert feed(judge, [report(1, confidence=10), report(2, confidence=5)])[1].alerts == ()
+    [alert] = judge.firing
+    assert (alert.value, alert.step, alert.since_step) == (5, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Change(plan_step=2),
+        Change(revision=1),
+        report(4, progress=60, decision=Course.PIVOT),
+        report(4, progress=60, plan_step=2),
+    ],
+)
+def test_a_restart_of_the_windows_resolves_what_they_found(event: Event) -> None:
+    judge = Judge(SEED)
+    feed(judge, stall())
+    judgement = judge.observe(event)
+    assert brief(judgement.alerts) == [
+        ("stalled_progress", AlertState.RESOLVED, Resolution.RESTARTED)
+    ]
+    assert judge.firing == ()
+    assert feed(judge, stall(5)[:2])[-1].alerts == ()
+
+
+@pytest.mark.parametrize("event", [Change(plan_steps=5), Change(revision=0), Change(reflect=True)])
+def test_other_changes_leave_the_windows(event: Change) -> None:
+    one, two, three = stall()
+    assert firing_after([one, two, event, three]) == ["stalled_progress"]
+
+
+def test_the_checkpoint_of_a_pivot_is_not_part_of_the_new_window() -> None:
+    pivot = report(3, progress=60, decision=Course.PIVOT)
+    events = [*stall()[:2], pivot, *stall(4)[:2]]
+    assert firing_after(events) == []
+    assert firing_after([*events, report(6, progress=60)]) == ["stalled_progress"]
+
+
+def test_the_checkpoint_of_a_pivot_is_still_judged_for_itself() -> None:
+    pivot = report(1, decision=Course.PIVOT, confidence=3)
+    assert firing_after([pivot]) == ["low_confidence"]
+
+
+def test_a_restart_leaves_the_rules_without_a_window() -> None:
+    assert firing_after([report(1, confidence=3), Change(plan_step=2)]) == ["low_confidence"]
+
+
+def test_a_pivot_empties_the_counts_of_edits() -> None:
+    edits = [work(number, path="a.py") for number in range(1, 5)]
+    more = [work(number, path="a.py") for number in range(6, 10)]
+    assert firing_after([*edits, report(5, decision=Course.PIVOT), *more]) == []
+    assert firing_after([*edits, report(5), *more]) == ["repeated_edits"]
+
+
+def test_a_hold_runs_while_nothing_is_said() -> None:
+    rules = Rules.model_validate({"low_confidence": {"hold": 2}})
+    judge = Judge(rules)
+    judgements = feed(judge, [report(1, confidence=10), work(2), work(3), work(4)])
+    assert [[alert.state for alert in each.alerts] for each in judgements] == [
+        [AlertState.PENDING],
+        [],
+        [AlertState.FIRING],
+        [],
+    ]
+
+
+def test_an_alert_is_raised_once_per_cooldown() -> None:
+    judge = Judge(
+        SEED.model_copy(update={"low_confidence": LowConfidence(cooldown=Length(steps=3))})
+    )
+    low, fine = {1, 3, 5}, {2}
+    events = [report(n, confidence=15 if n in low else 30) for n in sorted(low | fine)]
+    fired = [alert.step for each in feed(judge, events) for alert in each.alerts if alert.firing]
+    assert fired == [1, 5]
+
+
+def test_agreement_raises_the_lower_of_two_rules_once() -> None:
+    rules = Rules.model_validate(
+        {
+            "multiple_blockers": {"severity": "notice"},
+            "declining_confidence": {"enabled": False},
+            "stalled_progress": {"enabled": False},
+        }
+    )
+    judge = Judge(rules)
+    events = [
+        report(1, blockers=("a", "b", "c")),
+        report(2, blockers=("a", "b", "c"), confidence=10),
+        report(3, blockers=("a", "b", "c"), confidence=10, decision=Course.ESCALATE),
+    ]
+    told = [{a.key.rule: a.severity for a in each.alerts} for each in feed(judge, events)]
+    assert told == [
+        {"multiple_blockers": Severity.NOTICE},
+        {"low_confidence": Severity.WARNING, "multiple_blockers": Severity.WARNING},
+        {"explicit_escalation": Severity.CRITICAL, "low_confidence": Severity.CRITICAL},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "health"),
+    [
+        ([], Health.OK),
+        ([report(1, confidence=10)], Health.SUSPECT),
+        ([report(1, decision=Course.ESCALATE)], Health.STUCK),
+        (
+            [
+                report(1, decision=Course.ESCALATE),
+                Change(lifecycle=Lifecycle.INPUT_REQUIRED),
+            ],
+            Health.OK,
+        ),
+        (
+            [
+                report(1, decision=Course.ESCALATE),
+                Change(lifecycle=Lifecycle.INPUT_REQUIRED),
+                Change(lifecycle=Lifecycle.WORKING),
+            ],
+            Health.STUCK,
+        ),
+    ],
+)
+def test_health_is_what_fires_and_a_parked_attempt_is_well(
+    events: Sequence[Event], health: Health
+) -> None:
+    judge = Judge(SEED)
+    feed(judge, events)
+    assert judge.health is health
+
+
+def test_a_notice_makes_nobody_suspect() -> None:
+    judge = Judge(Rules.model_validate({"low_confidence": {"severity": "notice"}}))
+    judge.observe(report(1, confidence=10))
+    assert (len(judge.firing), judge.health) == (1, Health.OK)
+
+
+def test_a_judgement_says_what_moved() -> None:
+    judge = Judge(SEED)
+    assert judge.observe(work(1, path="a.py")) == Judgement(
+        movements=frozenset({Movement.NEW_CONTENT}), moved_paths=("a.py",)
+    )
+
+
+def test_the_end_of_an_attempt_resolves_what_is_open() -> None:
+    judge = Judge(Rules.model_validate({"low_confidence": {"hold": 9}, "agreement": False}))
+    feed(judge, [report(1, confidence=10, decision=Course.ESCALATE)])
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    ended = judge.end(now).alerts
+    assert sorted((a.key.rule, a.resolution, a.at) for a in ended) == [
+        ("explicit_escalation", Resolution.ENDED, now),
+        ("low_confidence", Resolution.ENDED, now),
+    ]
+    assert (judge.firing, judge.end(now)) == ((), Judgement())
+
+
+def test_a_rule_that_breaks_is_switched_off_and_stops_nothing_else() -> None:
+    judge = Judge(SEED)
+    judge.observe(report(1, confidence=10, decision=Course.ESCALATE))
+    broken = report(2, confidence="ten", decision=Course.ESCALATE)  # pyright: ignore[reportArgumentType]
+    judgement = judge.observe(broken)
+    assert brief(judgement.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.ENDED)]
+    [fault] = judgement.faults
+    assert (fault.part, fault.error.split(":")[0]) == ("low_confidence", "TypeError")
+    assert judge.observe(report(3, confidence=10, decision=Course.ESCALATE)) == Judgement()
+    assert [alert.key.rule for alert in judge.firing] == ["explicit_escalation"]
+
+
+def test_a_fault_is_told_once() -> None:
+    judge = Judge(SEED)
+    broken = report(1, confidence="ten")  # pyright: ignore[reportArgumentType]
+    faults: list[Fault] = [fault for each in feed(judge, [broken] * 3) for fault in each.faults]
+    assert [fault.part for fault in faults] == ["low_confidence", "declining_confidence"]
+
+
+def test_a_rule_that_is_off_says_nothing() -> None:
+    rules = Rules.model_validate({"low_confidence": {"enabled": False}})
+    assert firing_after([report(1, confidence=1)], rules) == []
+
+
+def test_a_worker_may_have_thresholds_of_its_own() -> None:
+    rules = Rules.model_validate(
+        {"low_confidence": {"workers": {"bold": {"below": 10, "hold": "5s"}}}}
+    )
+    bold = for_worker(rules, "bold").low_confidence
+    assert (bold.below, bold.hold.seconds, bold.severity) == (10, 5, Severity.WARNING)
+    assert for_worker(rules, "shy") == rules
+    judge = Judge(rules, worker="bold")
+    assert judge.observe(report(1, confidence=20)) == Judgement()
+
+
+@pytest.mark.parametrize("override", [{"blow": 10}, {"below": 101}])
+def test_a_wrong_override_is_refused_when_the_judge_is_made(override: dict[str, int]) -> None:
+    rules = Rules.model_validate({"low_confidence": {"workers": {"bold": override}}})
+    with pytest.raises(ValidationError):
+        Judge(rules, worker="bold")
+
+
+def long_run(length: int) -> list[Event]:
+    """Files that come back, failures that change, reports that fall and stall."""
+    events: list[Event] = []
+    for number in range(1, length + 1):
+        if number % 5 == 0:
+            events.append(report(number, progress=number // 50 % 100, confidence=number * 7 % 100))
+        else:
+            events.append(work(number, path=f"{number % 7}.py", exit_code=number % 3))
+        if number % 97 == 0:
+            events.append(Change(plan_step=number // 97))
+    return events
+
+
+@pytest.mark.parametrize("cut", [1, 50, 199])
+def test_rebuilding_from_the_same_events_gives_the_same_judgements(cut: int) -> None:
+    events = long_run(200)
+    live = feed(Judge(Rules()), events)
+    rebuilt = Judge(Rules())
+    feed(rebuilt, events[:cut])
+    assert feed(rebuilt, events[cut:]) == live[cut:]
+
+
+def test_what_is_open_is_what_was_told() -> None:
+    judge = Judge(Rules())
+    told: dict[object, Alert] = {}
+    for judgement in feed(judge, long_run(500)):
+        told.update({alert.key: alert for alert in judgement.alerts})
+    fired = {key: alert.severity for key, alert in told.items() if alert.firing}
+    assert fired == {alert.key: alert.severity for alert in judge.firing}
+    assert fired
+
+
+def test_memory_is_bounded_after_ten_thousand_events() -> None:
+    judge = Judge(Rules.model_validate({"repeated_edits": {"critical_after": 1}}))
+    for number in range(1, 10_001):
+        judge.observe(work(number, path=f"{number}.py"))
+    assert len(judge.firing) == 64
+    assert judge.size < 5_000

@@ -1,0 +1,237 @@
+"""The trace format, line by line."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.errors import TraceError
+from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
+from midwatch_monitor.traces.native import parse
+from midwatch_monitor.words import (
+    Activity,
+    Budget,
+    Change,
+    Checkpoint,
+    Course,
+    Edit,
+    Lifecycle,
+    Meter,
+    Step,
+    StepKind,
+    Writer,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def write(path: Path, *lines: Mapping[str, object] | str) -> Path:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_tool_line_becomes_a_step() -> None:
+    line = {
+        "step": 1,
+        "kind": "tool",
+        "tool": "edit_file",
+        "args": {"path": "a.py", "b": [1]},
+        "path": "a.py",
+        "edit": True,
+        "content_digest": "d",
+        "ok": True,
+        "exit_code": 0,
+        "output": "done",
+        "text": "I edit.",
+        "at": "2026-11-21T12:00:00Z",
+        "tokens": 812,
+        "cost_usd": 0.004,
+        "request": 4,
+        "call": "c1",
+    }
+    assert parse(line) == Step(
+        number=1,
+        kind=StepKind.TOOL,
+        at=NOON,
+        request=4,
+        tool="edit_file",
+        args='{"b":[1],"path":"a.py"}',
+        path="a.py",
+        edits=(Edit(path="a.py", digest="d"),),
+        ok=True,
+        exit_code=0,
+        output="done",
+        text="I edit.",
+        tokens=812,
+        cost_usd=0.004,
+        call="c1",
+    )
+
+
+def test_a_checkpoint_line_carries_its_checkpoint() -> None:
+    line = {
+        "step": 3,
+        "kind": "checkpoint",
+        "progress_percent": 40,
+        "confidence": 70,
+        "decision": "pivot",
+        "blockers": ["b"],
+        "files_done": ["a.py"],
+        "notes": "n",
+        "estimated_steps_left": 2,
+    }
+    assert parse(line, plan_step=2) == Step(
+        number=3,
+        kind=StepKind.CHECKPOINT,
+        checkpoint=Checkpoint(
+            progress_percent=40,
+            confidence=70,
+            decision=Course.PIVOT,
+            blockers=("b",),
+            files_done=("a.py",),
+            notes="n",
+            estimated_steps_left=2,
+            plan_step=2,
+        ),
+    )
+
+
+def test_a_state_line_names_only_what_changed() -> None:
+    line = {
+        "kind": "state",
+        "at": "2026-11-21T13:00:00+01:00",
+        "reflect": True,
+        "lifecycle": "input-required",
+        "activity": "command",
+        "budget": {"requests": [12, 60], "tokens": [5, None]},
+    }
+    assert parse(line) == Change(
+        at=NOON,
+        reflect=True,
+        lifecycle=Lifecycle.INPUT_REQUIRED,
+        activity=Activity.COMMAND,
+        budget=Budget(requests=Meter(used=12, limit=60), tokens=Meter(used=5)),
+    )
+
+
+def test_a_line_may_list_every_observed_edit() -> None:
+    edits = [{"path": "a.py", "digest": "1"}, {"path": "b", "writer": "person", "deleted": True}]
+    step = parse({"step": 1, "kind": "tool", "ok": False, "edits": edits})
+    assert isinstance(step, Step)
+    assert step.edits == (
+        Edit(path="a.py", digest="1"),
+        Edit(path="b", writer=Writer.PERSON, deleted=True),
+    )
+
+
+@pytest.mark.parametrize("result", [{"ok": False}, {"exit_code": 1}, {"path": None}])
+def test_an_edit_that_failed_or_names_no_file_is_none(result: dict[str, object]) -> None:
+    step = parse({"step": 1, "kind": "tool", "path": "a.py", "edit": True, **result})
+    assert isinstance(step, Step)
+    assert step.edits == ()
+
+
+def test_arguments_as_text_stay_as_they_are() -> None:
+    step = parse({"step": 1, "kind": "tool", "args": " ls  -l "})
+    assert isinstance(step, Step)
+    assert step.args == " ls  -l "
+
+
+@pytest.mark.parametrize("at", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z"])
+def test_a_time_without_a_zone_is_taken_as_utc(at: str) -> None:
+    assert parse({"kind": "state", "at": at}) == Change(at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ({"step": 1}, "kind: Field required"),
+        ({"kind": "tool"}, "step: Field required"),
+        ({"step": 0, "kind": "tool"}, "step: Input should be greater than or equal to 1"),
+        (
+            {"step": 1, "kind": "checkpoint", "progress_percent": 101, "confidence": 1},
+            "progress_percent: Input should be less than or equal to 100",
+        ),
+        ({"step": 1, "kind": "x"}, "kind: Input should be 'tool', 'message' or 'checkpoint'"),
+    ],
+)
+def test_a_line_that_says_too_little_or_too_much_is_damage(
+    line: dict[str, object], problem: str
+) -> None:
+    assert parse(line) == problem
+
+
+def test_damage_is_told_with_its_line_and_skipped(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "run.jsonl",
+        {"step": 1, "kind": "message"},
+        "",
+        "[]",
+        '{"step": 2, "kind"',
+        {"step": 3, "kind": "message"},
+    )
+    first, damaged, broken, last = open_trace(path)
+    assert (first, last) == (
+        Step(number=1, kind=StepKind.MESSAGE),
+        Step(number=3, kind=StepKind.MESSAGE),
+    )
+    assert damaged == Damage(line=3, problem="not a JSON object")
+    assert isinstance(broken, Damage)
+    assert broken.line == 4
+
+
+def test_bytes_that_are_no_text_and_nesting_without_end_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"step":1,"kind":"message"}\n\xff\xfe\n' + b"[" * 200_000 + b"\n")
+    assert [type(each) for each in open_trace(path)] == [Step, Damage, Damage]
+
+
+def test_a_checkpoint_without_a_plan_step_is_about_the_one_in_force(tmp_path: Path) -> None:
+    report = {"step": 1, "kind": "checkpoint", "progress_percent": 1, "confidence": 1}
+    path = write(tmp_path / "run.jsonl", {"kind": "state", "plan_step": 3}, report)
+    _, step = open_trace(path)
+    assert isinstance(step, Step)
+    assert step.checkpoint is not None
+    assert step.checkpoint.plan_step == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('\n\n{"kind":"state"}\n', "midwatch"),
+        ('\ufeff{"step":1,"kind":"tool"}', "midwatch"),
+        ('{"type":"user"}\n', None),
+        ("hello\n", None),
+        ("", None),
+    ],
+)
+def test_a_trace_is_known_by_its_first_line(tmp_path: Path, text: str, name: str | None) -> None:
+    path = tmp_path / "some.file"
+    path.write_text(text, encoding="utf-8")
+    assert recognise(path) == name
+
+
+@pytest.mark.parametrize("format", ["auto", "midwatch"])
+def test_a_file_in_no_known_format_is_refused_at_once(tmp_path: Path, format: str) -> None:
+    path = write(tmp_path / "notes.txt", "hello")
+    with pytest.raises(TraceError, match=r"notes\.txt: not in"):
+        open_trace(path, format)
+
+
+def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="No such file"):
+        open_trace(tmp_path / "none.jsonl")
+    with pytest.raises(TraceError, match="known: midwatch"):
+        open_trace(tmp_path / "none.jsonl", "papyrus")
+
+
+def test_a_folder_gives_its_known_traces_in_order(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    one = write(tmp_path / "sub" / "a.jsonl", {"kind": "state"})
+    two = write(tmp_path / "b.jsonl", {"kind": "state"})
+    write(tmp_path / "c.jsonl", {"type": "user"})
+    write(tmp_path / "d.txt", {"kind": "state"})
+    assert list(find_traces(tmp_path)) == [two, one]
