@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic_ai import Agent, CancellationToken, UsageLimits
+from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import AgentRunError
 from pydantic_ai.messages import ModelMessage
@@ -64,12 +64,11 @@ class Worker:
         station: Station,
         watch: Watch,
         history: Sequence[ModelMessage],
-        token: CancellationToken,
     ) -> str:
         """Work until the worker says that it is done; answers its last words.
 
         With a history the run goes on where that ends. Raises WorkerError with the true reason
-        when the model or the agent fails; RunCancelled passes through.
+        when the model or the agent fails. Cancelling it ends its commands too.
         """
         capabilities: list[AbstractCapability[Any]] = [station.capability(), watch]
         if self._spec.kind is WorkerKind.CODER and not self._spec.agent:
@@ -80,7 +79,6 @@ class Worker:
                 message_history=list(history) or None,
                 capabilities=capabilities,
                 usage_limits=UsageLimits(request_limit=None),
-                cancellation_token=token,
             )
         except AgentRunError as error:
             raise WorkerError(f"{type(error).__name__}: {error}") from error

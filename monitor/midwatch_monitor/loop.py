@@ -14,6 +14,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.escalation import joining, question
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.view import View
 from midwatch_monitor.words import (
     AlertKey,
@@ -193,7 +194,7 @@ class Monitor:
         self._bus.publish(
             Hint(
                 entry=self._after,
-                kind=type(record).__name__.lower(),
+                kind=kind_of(type(record)),
                 task=view.task,
                 attempt=view.attempt,
             )

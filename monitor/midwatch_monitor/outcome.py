@@ -12,10 +12,11 @@ from midwatch_monitor.words import (
     Severity,
 )
 
-FORWARD = frozenset(
-    {Movement.CHECK_PASSED, Movement.NEW_FAILURE, Movement.NEW_CONTENT, Movement.PLAN_STEP}
-)
-"""Movements that count as evidence for a recovery."""
+FORWARD = frozenset({Movement.CHECK_PASSED, Movement.NEW_FAILURE, Movement.NEW_CONTENT})
+"""Movements that count as evidence for a recovery. A finished plan step is the worker's word."""
+
+PROOF = FORWARD - {Movement.NEW_CONTENT}
+"""What counts where a window was only emptied: after that, anybody writes something new."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,29 +62,35 @@ class Trial:
         """The outcome with its reason, given the attempt's alerts as they stand now."""
         still = [key.rule for key in self.answers if _fires(alerts.get(key))]
         still += [self.again] if self.again else []
-        unproven = [key.rule for key in self.answers if not self._cleared(alerts.get(key))]
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
         if still:
             return Outcome.NO_EFFECT, f"{', '.join(still)} still fires"
-        if unproven:
-            return Outcome.NO_EFFECT, f"{', '.join(unproven)} ended without being cleared"
-        if not self._moved():
+        ended = [key.rule for key in self.answers if _ended(alerts.get(key))]
+        if ended and not self.fresh:
+            return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
+        proof = self._proof(
+            emptied=self.fresh or any(_emptied(alerts.get(key)) for key in self.answers)
+        )
+        if not proof:
             return Outcome.NO_EFFECT, "nothing observed moved since"
-        moved = ", ".join(sorted(self.movements & FORWARD))
-        return Outcome.RECOVERED, f"resolved, with {moved}"
+        return Outcome.RECOVERED, f"resolved, with {', '.join(sorted(proof))}"
 
-    def _cleared(self, alert: Alert | None) -> bool:
-        # A restarted window shows no finding, but it is no proof: then only movement counts.
-        return self.fresh or alert is None or alert.resolution is not Resolution.ENDED
-
-    def _moved(self) -> bool:
-        """Whether the work moved; a file that was edited too often is no proof by itself."""
-        found = self.movements & FORWARD
+    def _proof(self, *, emptied: bool) -> set[Movement]:
+        """What moved; a file that was edited too often is no proof by being edited again."""
+        found = self.movements & (PROOF if emptied else FORWARD)
         stuck_on = {key.subject for key in self.answers if key.subject}
-        if found == {Movement.NEW_CONTENT} and stuck_on:
-            return bool(self.moved_paths - stuck_on)
-        return bool(found)
+        if found == {Movement.NEW_CONTENT} and stuck_on and not self.moved_paths - stuck_on:
+            return set()
+        return found
+
+
+def _ended(alert: Alert | None) -> bool:
+    return alert is not None and alert.resolution is Resolution.ENDED
+
+
+def _emptied(alert: Alert | None) -> bool:
+    return alert is not None and alert.resolution is Resolution.RESTARTED
 
 
 def _fires(alert: Alert | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Self
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.words import (
     Alert,
@@ -69,7 +70,7 @@ class Recorder:
         self._judge = judge
         self._incarnation = incarnation
         self._seq = 0
-        self._calls: set[str] = set()
+        self._calls: set[tuple[int, str]] = set()
 
     @classmethod
     async def claim(
@@ -128,9 +129,12 @@ class Recorder:
         """How the attempt fares, by its alerts."""
         return Health.UNKNOWN if self._judge is None else self._judge.health
 
-    def knows(self, call: str) -> bool:
-        """Whether a tool call with this id was recorded, now or by an earlier incarnation."""
-        return bool(call) and call in self._calls
+    def knows(self, call: str, *, request: int) -> bool:
+        """Whether this call of that model request was recorded, now or by an earlier incarnation.
+
+        Some providers use the ids of calls again in later turns.
+        """
+        return bool(call) and (request, call) in self._calls
 
     async def record(
         self,
@@ -160,7 +164,7 @@ class Recorder:
             self.bus.publish(
                 Hint(
                     entry=entry.id,
-                    kind=type(entry.record).__name__.lower(),
+                    kind=kind_of(type(entry.record)),
                     task=entry.task,
                     attempt=entry.attempt,
                 )
@@ -199,7 +203,7 @@ class Recorder:
         self.last_step = event.number
         self.last_request = max(self.last_request, event.request)
         if event.call:
-            self._calls.add(event.call)
+            self._calls.add((event.request, event.call))
         if event.kind is StepKind.CHECKPOINT and event.checkpoint is not None:
             self.checkpoints.append((event, event.checkpoint))
 

@@ -6,6 +6,7 @@ from midwatch_monitor.escalation import Quiet
 from midwatch_monitor.outcome import Trial
 from midwatch_monitor.rules.movement import Movements
 from midwatch_monitor.words import (
+    Acceptance,
     Action,
     Alert,
     AlertKey,
@@ -18,8 +19,10 @@ from midwatch_monitor.words import (
     EscalationState,
     Intervention,
     Lifecycle,
+    Movement,
     Outcome,
     OutcomeReport,
+    Record,
     Step,
 )
 
@@ -73,16 +76,29 @@ class View:
                     trial.see_alert(alert)
             case AttemptState() as state:
                 self.lifecycle = state.lifecycle
+            case Acceptance() as acceptance:
+                self._fold_acceptance(acceptance)
             case Escalation() as escalation:
                 self._fold_escalation(escalation)
+            case record:
+                self._fold_intervention(entry.id, record)
+
+    def _fold_intervention(self, id: int, record: Record) -> None:
+        match record:
             case Intervention() as intervention:
-                self.issued[entry.id] = intervention
+                self.issued[id] = intervention
             case Delivery() as delivery:
                 self._fold_delivery(delivery)
             case OutcomeReport() as report:
                 self._fold_outcome(report)
             case _:
                 pass
+
+    def _fold_acceptance(self, acceptance: Acceptance) -> None:
+        """A passed acceptance check is the best evidence that there is."""
+        if acceptance.passed:
+            for trial in self.trials.values():
+                trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
 
     def _fold_event(self, event: Step | Change) -> None:
         if isinstance(event, Step):

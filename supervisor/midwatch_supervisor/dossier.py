@@ -3,12 +3,16 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from midwatch_agents.prompt import Past
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.view import View
 from midwatch_monitor.words import (
+    Acceptance,
+    Action,
     Actor,
     Attempt,
+    AttemptState,
     Budget,
     Change,
     Entry,
@@ -34,6 +38,9 @@ class Dossier:
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     budget: Budget = field(default_factory=Budget)
     steps: list[Step] = field(default_factory=list[Step])
+    checks: list[Acceptance] = field(default_factory=list[Acceptance])
+    state: AttemptState | None = None
+    """The last one."""
 
     @classmethod
     async def read(cls, journal: Journal, attempt: Attempt) -> "Dossier":
@@ -55,6 +62,10 @@ class Dossier:
                 self.plan = plan
             case Change(budget=Budget() as budget):
                 self.budget = budget
+            case AttemptState() as state:
+                self.state = state
+            case Acceptance() as check:
+                self.checks.append(check)
             case _:
                 pass
 
@@ -69,6 +80,18 @@ class Dossier:
                 message=each.message,
             )
             for each, outcome in self.view.done.values()
+        )
+
+    @property
+    def past(self) -> Past:
+        """What the next attempt should know of this one."""
+        notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
+        lessons = [each.message for each in self.tried if each.action is Action.RESTART]
+        return Past(
+            number=self.attempt.number,
+            reason=self.state.reason if self.state else "",
+            advice=lessons[-1] if lessons else "",
+            last_notes=notes[-1] if notes else "",
         )
 
     async def case(self, task: TaskSpec) -> Case:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import (
     Action,
     Commit,
@@ -28,9 +29,6 @@ from midwatch_supervisor.policy import Standing, approval_needed
 
 log = logging.getLogger(__name__)
 
-SupervisorFor = Callable[[str], Supervisor]
-"""The supervisor of a task, by the task's name."""
-
 
 class Supervision:
     """Follows the escalations of one run until it is told to stop.
@@ -45,8 +43,8 @@ class Supervision:
         bus: Bus,
         settings: Settings,
         run: int,
-        tasks: dict[int, TaskSpec],
-        supervisor_for: SupervisorFor,
+        tasks: Mapping[int, TaskSpec],
+        supervisors: Mapping[int, Supervisor],
         clock: Callable[[], datetime],
     ) -> None:
         self._journal = journal
@@ -54,7 +52,7 @@ class Supervision:
         self._settings = settings
         self._run = run
         self._tasks = tasks
-        self._supervisor_for = supervisor_for
+        self._supervisors = supervisors
         self._clock = clock
         self._after = 0
         self._open: dict[int, Entry] = {}
@@ -105,8 +103,7 @@ class Supervision:
         dossier = await Dossier.read(self._journal, attempt)
         spec = self._tasks[task]
         standing = self._standing(escalation, dossier, spec)
-        supervisor = self._supervisor_for(spec.id)
-        decision = await supervisor.decide(await dossier.case(spec), dossier, standing)
+        decision = await self._supervisors[task].decide(await dossier.case(spec), dossier, standing)
         await self._write(task, attempt.id, self._answered(escalation, decision))
 
     def _standing(self, escalation: Escalation, dossier: Dossier, spec: TaskSpec) -> Standing:
@@ -154,7 +151,7 @@ class Supervision:
             self._bus.publish(
                 Hint(
                     entry=entry.id,
-                    kind=type(entry.record).__name__.lower(),
+                    kind=kind_of(type(entry.record)),
                     task=task,
                     attempt=attempt,
                 )

@@ -77,6 +77,18 @@ def test_a_folder_says_on_one_page_what_lives_in_it(folder: str) -> None:
     assert len(lines) <= 60
 
 
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_the_page_of_a_package_lists_its_modules_and_no_other(folder: str) -> None:
+    page = (ROOT / folder / "README.md").read_text("utf-8")
+    cells = re.findall(r"^\| (`[^|]+) \|", page, re.M)
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    package = ROOT / folder / f"midwatch_{folder}"
+    modules = {path.stem for path in package.glob("[a-z]*.py")}
+    folders = {path.parent.name for path in package.glob("*/*") if path.parent.name[0].isalpha()}
+    wrong = sorted((modules | folders) ^ set(listed))
+    assert not wrong, f"in the page or in the package, but not in both: {wrong}"
+
+
 def test_the_changelog_has_an_entry_for_this_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"\n## [{PYPROJECT['project']['version']}]" in changelog

@@ -1,10 +1,16 @@
 """Tool calls as they happen: observed from outside, recorded before their result is given back."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.exceptions import ModelRetry, SkipToolExecution, ToolFailed
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    ModelRetry,
+    SkipToolExecution,
+)
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import RunContext
 
@@ -15,6 +21,9 @@ from midwatch_tools.session import Session, cost, said_with
 from midwatch_tools.tree import Tree
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+
+_NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
+"""With these a call is put off or answered by another; it is recorded once it runs."""
 
 
 class Acts:
@@ -34,6 +43,7 @@ class Acts:
         self._tree = tree
         self._tolerate = tolerate
         self._running = 0
+        self._starting = asyncio.Lock()
         self._stash: dict[str, tuple[Record, ...]] = {}
         # What changed while no process watched was most likely the call that was cut short.
         self._trust_next = resumed
@@ -46,36 +56,55 @@ class Acts:
         self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: Handler
     ) -> Any:
         """Run a tool call once, and record it with what it changed before the model hears of it."""
-        if call.tool_call_id in self._remembered:
-            return self._remembered.give(call.tool_call_id)
-        foreign = await self._foreign_edits()
-        self._running += 1
+        if (key := self._key(call)) in self._remembered:
+            return self._remembered.give(key)
+        async with self._starting:  # no call of this turn may write before the look is over
+            foreign = await self._foreign_edits(args)
+            self._running += 1
+        try:
+            return await self._observe(ctx, call, args, foreign, handler)
+        finally:
+            self._running -= 1
+
+    async def _observe(
+        self,
+        ctx: RunContext[Any],
+        call: ToolCallPart,
+        args: dict[str, Any],
+        foreign: tuple[Edit, ...],
+        handler: Handler,
+    ) -> Any:
         try:
             result = await handler(args)
-        except (ModelRetry, ToolFailed) as error:
-            await self._tolerate(self._record(ctx, call, args, foreign, error=error))
-            raise
-        except SkipToolExecution:
+        except _NOT_RUN:
             raise
         except Exception as error:
             await self._tolerate(self._record(ctx, call, args, foreign, error=error))
             raise
-        finally:
-            self._running -= 1
         await self._tolerate(self._record(ctx, call, args, foreign, result=result))
         return result
 
+    def _key(self, call: ToolCallPart) -> str:
+        """What a call's result is kept under: some providers use an id again in a later turn."""
+        return f"{self.session.requests}:{call.tool_call_id}" if call.tool_call_id else ""
+
+    def _knows(self, call: ToolCallPart) -> bool:
+        return self.session.recorder.knows(call.tool_call_id, request=self.session.requests)
+
     async def refused(self, ctx: RunContext[Any], call: ToolCallPart, error: Exception) -> None:
         """Record a call whose arguments were not valid; it never ran."""
-        if self.session.recorder.knows(call.tool_call_id):
+        if self._knows(call):
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
         step = replace(self._step(ctx, call, {}), args=args, ok=False, output=_reason(error))
         await self.session.recorder.record(step)
 
-    async def _foreign_edits(self) -> tuple[Edit, ...]:
+    async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
         """What somebody else changed since the last call; nothing is foreign while calls run."""
-        if self._tree is None or self._running:
+        if self._tree is None:
+            return ()
+        await self._tree.expect(named_path(args))
+        if self._running:
             return ()
         if self._trust_next:
             self._trust_next = False
@@ -93,7 +122,7 @@ class Acts:
         error: Exception | None = None,
     ) -> None:
         own = self._stash.pop(call.tool_call_id, None)
-        kept = keep(call.tool_call_id, returned=result, error=error)
+        kept = keep(self._key(call), returned=result, error=error)
         if own is not None:
             records = [
                 self._at_turn(ctx, call, record) if isinstance(record, Step) else record
@@ -107,8 +136,8 @@ class Acts:
             () if self._tree is None else await self._tree.changes(Writer.WORKER, named_path(args))
         )
         step = replace(self._observed(ctx, call, args, result, error), edits=(*foreign, *edits))
-        known = self.session.recorder.knows(call.tool_call_id)
-        await self.session.recorder.record(*(() if known else (step,)), results=kept)
+        if not self._knows(call):
+            await self.session.recorder.record(step, results=kept)
 
     def _observed(
         self,

@@ -13,8 +13,8 @@ def journal_location(option: str | None, environ: Mapping[str, str], folder: Pat
     """The path or URL of the journal for work in `folder`."""
     if option:
         return option
-    if VARIABLE in environ:
-        return environ[VARIABLE]
+    if named := environ.get(VARIABLE):
+        return named
     return str(main_worktree(folder) / FOLDER / FILE)
 
 

@@ -4,6 +4,9 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Action, Actor, Delivery, DeliveryState, Intervention
 
+WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
+"""What an attempt waits at until a person speaks."""
+
 _ENDS_WAITING = frozenset({Action.NUDGE, Action.REPLAN, Action.RESUME})
 
 
@@ -22,6 +25,7 @@ class Inbox:
         self._after = 0
         self._held: dict[int, Intervention] = {}
         self._open: dict[int, Intervention] = {}
+        self._parked_by = 0
 
     async def due(self) -> tuple[tuple[int, Intervention], ...]:
         """The interventions to deliver now, by journal id, oldest first."""
@@ -38,18 +42,24 @@ class Inbox:
         return tuple(sorted(self._open.items()))
 
     def _stamp(self, delivery: Delivery) -> None:
-        held = self._held.pop(delivery.intervention, None)
-        if delivery.state is not DeliveryState.APPROVED:
-            self._open.pop(delivery.intervention, None)
-        elif held is not None:
-            self._open[delivery.intervention] = held
+        id, held = delivery.intervention, self._held.pop(delivery.intervention, None)
+        if delivery.state is DeliveryState.APPROVED:
+            if held is not None:
+                self._open[id] = held
+            return
+        gone = self._open.pop(id, None)
+        if gone is not None and gone.action in WAITS:
+            self._parked_by = max(self._parked_by, id)
 
     async def wait(self) -> tuple[tuple[int, Intervention], ...]:
-        """Wait until an operator's word ends the waiting, and return all that is due then."""
+        """Wait until an operator's word ends the waiting, and return all that is due then.
+
+        What was said before the pause does not end it.
+        """
         async with self._bus.subscribe() as hints:
             while True:
                 due = await self.due()
-                if any(ends_waiting(intervention) for _, intervention in due):
+                if any(id > self._parked_by and ends_waiting(each) for id, each in due):
                     return due
                 await hints.wait(self._poll_seconds)
 

@@ -58,7 +58,10 @@ def canonical(args: Mapping[str, object]) -> str:
 
 def to_json(value: object) -> str:
     """JSON with sorted keys; what JSON does not know becomes its text."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys of several types, or a value in itself
+        return str(value)
 
 
 def named_path(args: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
+from pydantic_core import PydanticSerializationError
 
 from midwatch_monitor.words import Result
 
@@ -32,9 +33,9 @@ def keep(
             kept = _Kept(how="failed", value=str(error))
         else:
             return ()
-    except ValidationError:  # not plain JSON: the tool is run again after a crash
-        return ()
-    return (Result(call=call, body=kept.model_dump_json().encode()),)
+        return (Result(call=call, body=kept.model_dump_json().encode()),)
+    except (ValidationError, PydanticSerializationError):
+        return ()  # not plain JSON: the tool is run again after a crash
 
 
 class Remembered:

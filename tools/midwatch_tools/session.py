@@ -36,11 +36,9 @@ from midwatch_monitor.words import (
 )
 from midwatch_tools.cadence import next_interval, reminder_due, steady
 from midwatch_tools.guidance import marked, reminder, spoken
-from midwatch_tools.inbox import Inbox
+from midwatch_tools.inbox import WAITS, Inbox
 from midwatch_tools.revision import change, with_remaining
 from midwatch_tools.spending import exhausted, spend
-
-_WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
 
 
 class Session:
@@ -73,8 +71,7 @@ class Session:
         if gone := exhausted(self.budget()):
             raise BudgetSpentError(f"out of budget: {gone}")
         due = await self._inbox.due()
-        waits = [(id, each) for id, each in due if each.action in _WAITS]
-        if waits or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
+        while (waits := _waits(due)) or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
             due = await self._park(waits)
         for id, intervention in due:
             if intervention.action.spoken and id not in self._told:
@@ -105,6 +102,8 @@ class Session:
 
     def _remind(self, ctx: RunContext[Any]) -> None:
         reported = [step.request for step, _ in self.recorder.checkpoints]
+        if len(reported) >= self.settings.reflect.max_reflections:
+            return  # `reflect` would refuse it
         last = max([self.recorder.plan_step_began, *reported])
         if reminder_due(self.requests + 1, last, self.interval):
             ctx.enqueue(reminder(self.requests - last), priority="asap")
@@ -196,6 +195,10 @@ class Session:
         """Requests between two reminders, as it is now."""
         said = self.recorder.reflect_every
         return self.settings.reflect.remind_every if said is None else said
+
+
+def _waits(due: Sequence[tuple[int, Intervention]]) -> list[tuple[int, Intervention]]:
+    return [(id, each) for id, each in due if each.action in WAITS]
 
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:

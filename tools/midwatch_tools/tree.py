@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,17 @@ IGNORED = frozenset(
 _HASHED_BYTES = 4_000_000
 """Of a larger file only the head counts for its hash, with its size."""
 
+_RACY_NS = 50_000_000
+"""A file changed so shortly before a look may change again within one tick of its clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    stamp: tuple[int, int, int]
-    """Modification time, size and inode: while they stay, the content is not read again."""
+    stamp: tuple[int, int, int] | None
+    """Modification time, size and inode: while they stay, the content is not read again.
+
+    None for a content too young to trust that.
+    """
     digest: str
 
 
@@ -42,32 +49,53 @@ class Tree:
         self._seen: dict[str, _Seen] = {}
         self._named_only = False
         self._ignored: dict[str, bool] = {}
+        self._looking = asyncio.Lock()
 
     async def begin(self) -> None:
         """Take the present contents as known."""
-        await self.changes(Writer.WORKER)
-        self._ignored.clear()
+        async with self._looking:
+            await asyncio.to_thread(self._learn)
+
+    async def expect(self, named: str) -> None:
+        """Take a path's content as known before an act that names it.
+
+        Needed where the folder is too large to be walked: reading a file would look like its birth.
+        """
+        if self._named_only:
+            async with self._looking:
+                await asyncio.to_thread(self._learn_named, named)
 
     async def changes(self, writer: Writer, named: str = "") -> tuple[Edit, ...]:
         """The edits since the last look, all by `writer`; ignored files are left out.
 
         `named` is a path that the last act named: it is looked at even if the folder is too large.
         """
-        return await asyncio.to_thread(self._look, writer, named)
+        async with self._looking:
+            return await asyncio.to_thread(self._look, writer, named)
+
+    def _learn(self) -> None:
+        for path, stat in self._present("").items():
+            self._edit(path, stat, Writer.OTHER)
+
+    def _learn_named(self, named: str) -> None:
+        for path, stat in self._stat_named(named):
+            if path not in self._seen:
+                self._edit(path, stat, Writer.OTHER)
 
     def _look(self, writer: Writer, named: str) -> tuple[Edit, ...]:
-        first = not self._seen and not self._named_only
-        present = dict(self._walk(named))
+        present = self._present(named)
         edits = [self._edit(path, stat, writer) for path, stat in present.items()]
         if not self._named_only:
-            edits += [self._gone(path, writer) for path in self._seen.keys() - present.keys()]
+            gone = sorted(self._seen.keys() - present.keys())
+            edits += [self._gone(path, writer) for path in gone]
         found = [edit for edit in edits if edit is not None]
-        return () if first or not found else self._not_ignored(found)
+        return self._not_ignored(found) if found else ()
 
-    def _walk(self, named: str) -> Iterator[tuple[str, os.stat_result]]:
-        if self._named_only:
-            yield from self._stat_named(named)
-            return
+    def _present(self, named: str) -> dict[str, os.stat_result]:
+        walked = {} if self._named_only else dict(self._walk())
+        return dict(self._stat_named(named)) if self._named_only else walked
+
+    def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
         pending, count = [self.root], 0
         while pending:
             for item in _scan(pending.pop()):
@@ -79,12 +107,17 @@ class Tree:
                     if count > self._max_files:
                         self._named_only = True
                         return
-                    yield self._name(Path(item.path)), item.stat(follow_symlinks=False)
+                    if (stat := _stat(item)) is not None:
+                        yield self._name(Path(item.path)), stat
 
     def _stat_named(self, named: str) -> Iterator[tuple[str, os.stat_result]]:
-        path = (self.root / named).resolve() if named else self.root
-        if path.is_file() and path.is_relative_to(self.root.resolve()):
-            yield path.relative_to(self.root.resolve()).as_posix(), path.stat()
+        try:
+            root = self.root.resolve()
+            path = (root / named).resolve()
+            if path.is_file() and path.is_relative_to(root):
+                yield path.relative_to(root).as_posix(), path.stat()
+        except (OSError, ValueError, RuntimeError):
+            return  # a model may name what no file can be called, or a link to itself
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -94,8 +127,9 @@ class Tree:
         before = self._seen.get(path)
         if before is not None and before.stamp == stamp:
             return None
+        settled = time.time_ns() - stat.st_mtime_ns > _RACY_NS
         digest = _digest(self.root / path, stat.st_size)
-        self._seen[path] = _Seen(stamp, digest)
+        self._seen[path] = _Seen(stamp if settled else None, digest)
         if before is not None and before.digest == digest:
             return None
         return Edit(path=path, digest=digest, before=before.digest if before else "", writer=writer)
@@ -120,6 +154,13 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
+def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return item.stat(follow_symlinks=False)
+    except OSError:  # it vanished since it was listed
+        return None
+
+
 def _digest(path: Path, size: int) -> str:
     try:
         with path.open("rb") as file:
@@ -138,11 +179,11 @@ def _git_ignores(root: Path, paths: list[str]) -> set[str]:
         answer = subprocess.run(
             ["git", "check-ignore", "--stdin", "-z"],
             cwd=root,
-            input="\0".join(paths).encode(),
+            input=os.fsencode("\0".join(paths)),
             capture_output=True,
             check=False,
             timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return set()
-    return set(answer.stdout.decode(errors="replace").split("\0")) - {""}
+    return set(os.fsdecode(answer.stdout).split("\0")) - {""}

@@ -20,11 +20,11 @@ from pydantic_ai.toolsets import AgentToolset
 
 from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
 from midwatch_monitor.words import (
     AttemptState,
+    Budget,
     Change,
     Ending,
     Lifecycle,
@@ -94,17 +94,22 @@ class Watch(AbstractCapability[Any]):
         self._acts: Acts | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
-        """A fresh instance for each run, so that two runs never mix."""
+        """A fresh instance for each run, so that two runs never mix; one attempt is one run."""
+        if self._recorder is not None:
+            return self
         return Watch(
             name=self.name,
             root=self._root,
             journal=self._journal,
             settings=self.settings,
-            recorder=self._recorder,
             bus=self._bus,
             clock=self._clock,
             seconds=self._seconds,
         )
+
+    def budget(self) -> Budget | None:
+        """What the run has used by this moment; `None` before it has begun."""
+        return None if self._acts is None else self._acts.session.budget()
 
     def get_instructions(self) -> str:
         """The short protocol, after the agent's own instructions."""
@@ -122,45 +127,49 @@ class Watch(AbstractCapability[Any]):
             await self._begin(ctx, self._recorder)
             return await handler()
         async with AsyncExitStack() as stack:
-            recorder = await self._own_attempt(stack, str(ctx.prompt or ""))
+            recorder = await self._own_attempt(stack, ctx)
             if recorder is None:
                 return await handler()
-            await self._begin(ctx, recorder)
             return await self._until_the_end(recorder, handler)
 
-    async def _own_attempt(self, stack: AsyncExitStack, goal: str) -> Recorder | None:
+    async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt of its own for an agent that Midwatch did not start."""
-        at = self._clock()
         where = journal_location(self._journal, os.environ, Path.cwd())
+        goal = str(ctx.prompt or "")
         try:
             journal = await stack.enter_async_context(await Journal.open(where))
-            run = await journal.add_run(
-                source="embedded", settings=self.settings.model_dump_json(), at=at
-            )
-            task = await journal.add_task(run=run.id, name=self.name, title=goal, spec="{}", at=at)
-            attempt = await journal.add_attempt(
-                task=task.id,
-                number=1,
-                worker=self.name,
-                model="",
-                node=socket.gethostname(),
-                workspace=str(self._root or ""),
-                at=at,
-            )
-            recorder = await Recorder.claim(
-                journal=journal,
-                bus=self._bus,
-                attempt=attempt,
-                settings=self.settings,
-                holder=f"{attempt.node}:{os.getpid()}",
-                clock=self._clock,
-            )
+            recorder = await self._claimed(journal, goal)
             plan = Plan(steps=(PlanStep(title=goal or self.name),))
             await recorder.record(working(), plan, *self._circumstances(plan))
-        except MidwatchError:
+            await self._begin(ctx, recorder)
+        except Exception:  # the watch may fail; the work must not
             log.exception("unwatched: the journal %s cannot be used", where)
             return None
         return recorder
+
+    async def _claimed(self, journal: Journal, goal: str) -> Recorder:
+        at = self._clock()
+        run = await journal.add_run(
+            source="embedded", settings=self.settings.model_dump_json(), at=at
+        )
+        task = await journal.add_task(run=run.id, name=self.name, title=goal, spec="{}", at=at)
+        attempt = await journal.add_attempt(
+            task=task.id,
+            number=1,
+            worker=self.name,
+            model="",
+            node=socket.gethostname(),
+            workspace=str(self._root or ""),
+            at=at,
+        )
+        return await Recorder.claim(
+            journal=journal,
+            bus=self._bus,
+            attempt=attempt,
+            settings=self.settings,
+            holder=f"{attempt.node}:{os.getpid()}",
+            clock=self._clock,
+        )
 
     def _circumstances(self, plan: Plan) -> tuple[Change, ...]:
         return (
@@ -178,12 +187,13 @@ class Watch(AbstractCapability[Any]):
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Run an agent of somebody else, and store how it ended; its errors stay its own."""
-        lifecycle, ending, reason = Lifecycle.FAILED, Ending.ERROR, "cancelled"
+        lifecycle, ending, reason = Lifecycle.CANCELED, Ending.CANCELED, "cancelled"
         try:
             result = await handler()
             lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
             return result
         except Exception as error:
+            lifecycle, ending = Lifecycle.FAILED, Ending.ERROR
             reason = f"{type(error).__name__}: {error}"
             raise
         finally:
@@ -211,7 +221,8 @@ class Watch(AbstractCapability[Any]):
             ),
             settings=self.settings,
             saved=len(saved),
-            requests=sum(isinstance(message, ModelResponse) for message in ctx.messages),
+            # A conversation that the agent brings along was not made in this attempt.
+            requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
         )
         remembered = Remembered(await journal.results(attempt))
@@ -260,10 +271,10 @@ class Watch(AbstractCapability[Any]):
         raise error
 
     async def _tolerating(self, work: Awaitable[object]) -> None:
-        """Do it; a journal that fails ends the watch of somebody else's agent, not its work."""
+        """Do it; a failure here ends the watch of somebody else's agent, not its work."""
         try:
             await work
-        except MidwatchError:
+        except Exception:
             if self._recorder is not None:
                 raise
             log.exception("unwatched from here on: the journal cannot be written")

@@ -49,9 +49,15 @@ class _ScriptsData(_Data):
     supervisor: dict[str, Annotated[tuple[_AnswerData, ...], Field(min_length=1)]]
 
 
+_OTHERWISE = "otherwise"
+"""The supervisor's script for tasks that nothing is expected to happen in."""
+
+
 def script_for(role: Role, key: str) -> Script:
     """The script of a worker, or of the supervisor, for a task; raises UsageError if none is."""
     scripts = _scripts().get(role, {})
+    if role is Role.SUPERVISOR and key not in scripts:
+        key = _OTHERWISE
     if key not in scripts:
         known = ", ".join(sorted(scripts)) or "none"
         raise UsageError(f"the demo has no script for the {role} of task {key!r}; it has: {known}")

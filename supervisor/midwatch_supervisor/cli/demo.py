@@ -1,0 +1,17 @@
+"""`midwatch demo`: the bundled example, offline."""
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_tasks
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.cli.running import HeadlessOption, JournalOption, home, start
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.demo import make_project
+
+
+def demo(
+    *, journal: JournalOption = None, headless: HeadlessOption = False, json: JsonOption = False
+) -> int:
+    """Run the bundled example with a scripted model; files, commands and judgements are real."""
+    file = make_project(home() / "demo")
+    wanted = assignments(load_tasks(file), file.parent)
+    return start(wanted, source="demo", settings=Settings(), journal=journal, json=json)

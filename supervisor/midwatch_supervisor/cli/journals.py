@@ -1,0 +1,52 @@
+"""The journal that a command works with."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_tools.home import journal_location
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal import Journal
+
+JournalOption = Annotated[
+    str | None,
+    Parameter(
+        name="--journal",
+        help="Path or URL of the journal. Default: $MIDWATCH_JOURNAL, else .midwatch/journal.db "
+        "in the main worktree around this folder.",
+    ),
+]
+RunOption = Annotated[
+    int | None, Parameter(name="--run", help="Number of the run. Default: the latest.")
+]
+DryRunOption = Annotated[
+    bool, Parameter(name="--dry-run", negative="", help="Only say what would be done.")
+]
+
+
+async def journal_to_read(option: str | None) -> "Journal":
+    """The existing journal, to read only. Raises UsageError where there is none."""
+    from midwatch_monitor.journal import Journal
+
+    return await Journal.open_to_read(_existing(option))
+
+
+async def journal_to_write(option: str | None) -> "Journal":
+    """The existing journal, to read and to write. Raises UsageError where there is none."""
+    from midwatch_monitor.journal import Journal
+
+    return await Journal.open(_existing(option), create=False)
+
+
+def _existing(option: str | None) -> str:
+    location = journal_location(option, os.environ, Path.cwd())
+    if "://" not in location and not Path(location).exists():
+        raise UsageError(
+            f"there is no journal at {location}: start with `midwatch run FILE`, or name another "
+            "with --journal"
+        )
+    return location

@@ -1,0 +1,56 @@
+"""`midwatch resume`: go on with a run that was interrupted, killed, or waits for a person."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Run
+from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.running import HeadlessOption, JournalOption, home, stay, where
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.launch import again, latest_state
+from midwatch_supervisor.runner import Job
+
+
+def resume(
+    *,
+    run: Annotated[int | None, Parameter(help="The run. Default: the last unfinished one.")] = None,
+    journal: JournalOption = None,
+    headless: HeadlessOption = False,
+    dry_run: Annotated[
+        bool, Parameter(name="--dry-run", negative="", help="Say which run it would be.")
+    ] = False,
+    json: JsonOption = False,
+) -> int:
+    """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
+    found = asyncio.run(_found(where(journal), run))
+    if dry_run:
+        write_line(f"run {found.id} of {found.source} would go on")
+        return 0
+
+    async def opened(log: Journal) -> tuple[Deck, tuple[Job, ...]]:
+        return await again(log, found, home=home())
+
+    settings = Settings.model_validate_json(found.settings)
+    return stay(opened, settings=settings, journal=journal, json=json)
+
+
+async def _found(location: str, wanted: int | None) -> Run:
+    """The run to go on with; raises UsageError if there is none."""
+    async with await Journal.open(location, create=False) as journal:
+        runs = await journal.runs()
+        if wanted is not None:
+            chosen = [run for run in runs if run.id == wanted]
+            if not chosen:
+                raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
+            return chosen[0]
+        for run in reversed(runs):
+            states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
+            if any(not state.lifecycle.over for state in states):
+                return run
+    raise UsageError("every run is over; `midwatch run FILE` starts a new one")

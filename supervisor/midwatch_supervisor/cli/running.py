@@ -1,0 +1,159 @@
+"""What `run`, `demo` and `resume` share: a run conducted in this process, and its progress."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_agents.sandbox import Walls
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Entry
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.launch import begin, conduct
+from midwatch_supervisor.line import fields
+from midwatch_supervisor.lines import Transcript
+from midwatch_supervisor.runner import Job
+from midwatch_tools.home import FOLDER, journal_location, main_worktree
+from midwatch_tools.watch import now
+
+HeadlessOption = Annotated[
+    bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
+]
+JournalOption = Annotated[
+    str | None,
+    Parameter(
+        name="--journal",
+        help="Path or URL of the journal. Default: $MIDWATCH_JOURNAL, else .midwatch/journal.db "
+        "in the main worktree.",
+    ),
+]
+Opened = Callable[[Journal], Awaitable[tuple[Deck, tuple[Job, ...]]]]
+
+
+def where(journal: str | None) -> str:
+    """The journal that a command uses."""
+    return journal_location(journal, os.environ, Path.cwd())
+
+
+def home() -> Path:
+    """Midwatch's own folder for work that is started here."""
+    return main_worktree(Path.cwd()) / FOLDER
+
+
+def start(
+    wanted: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    journal: str | None,
+    json: bool,
+) -> int:
+    """Start a new run and stay with it to its end; answers the exit code."""
+
+    async def opened(log: Journal) -> tuple[Deck, tuple[Job, ...]]:
+        return await begin(log, wanted, source=source, settings=settings, home=home())
+
+    return stay(opened, settings=settings, journal=journal, json=json)
+
+
+def stay(opened: Opened, *, settings: Settings, journal: str | None, json: bool) -> int:
+    """Conduct a run until its end; answers the exit code.
+
+    Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
+    """
+    try:
+        return asyncio.run(_stay(opened, settings, where(journal), json=json))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        write_error("interrupted; `midwatch resume` goes on with it")
+        raise KeyboardInterrupt from None
+
+
+async def _stay(opened: Opened, settings: Settings, location: str, *, json: bool) -> int:
+    main = asyncio.current_task()
+    if main is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
+    async with await Journal.open(
+        location,
+        synchronous=settings.journal.synchronous,
+        max_batch=settings.journal.max_batch,
+    ) as journal:
+        deck, jobs = await opened(journal)
+        progress = Progress(journal, jobs, json=json)
+        progress.begin(deck, jobs)
+        code = await conduct(deck, jobs, progress.follow)
+        progress.end(code)
+        return code
+
+
+class Progress:
+    """Prints a run as it goes: for people, or one JSON object a line."""
+
+    def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool) -> None:
+        self._journal = journal
+        self._json = json
+        self._transcript = Transcript([job.task for job in jobs])
+
+    def begin(self, deck: Deck, jobs: Sequence[Job]) -> None:
+        """Say what is about to happen: which run, sandbox and models."""
+        if self._json:
+            return
+        write_line(f"Run {deck.run.id}: {len(jobs)} tasks, journal {self._journal.name}")
+        write_line(f"Sandbox for commands: {_walls(deck.walls)}")
+        for name in sorted({model for job in jobs for model in _models(job)}):
+            script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
+            write_line(f"Model of the {name}{script}")
+
+    async def follow(self, entries: Sequence[Entry]) -> None:
+        """Print what is new."""
+        for entry in entries:
+            if self._transcript.lacks(entry) and entry.attempt is not None:
+                self._transcript.meet(await self._journal.attempt(entry.attempt))
+            line = self._transcript.line(entry)
+            if line is None:
+                continue
+            if self._json:
+                write_json(fields(line))
+            else:
+                write_line(str(fields(line)))
+
+    def end(self, code: int) -> None:
+        """Print the sum."""
+        done = self._transcript.done(exit_code=code, at=now())
+        if self._json:
+            write_json(fields(done))
+            return
+        for task in done.tasks:
+            checks = f"{task.acceptance.passed}/{task.acceptance.total}"
+            write_line(
+                f"{task.id}: {task.status}, acceptance {checks}, attempts {task.attempts}, "
+                f"alerts {task.alerts}, interventions {task.interventions}, "
+                f"recovered {task.recovered}"
+            )
+        write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
+
+
+_MEANINGS = {
+    0: "all tasks completed",
+    1: "some tasks failed",
+    3: "waiting for a person: `midwatch status`, `midwatch tell`, then `midwatch resume`",
+    4: "ended as stuck or out of budget",
+}
+
+
+def _walls(walls: Walls) -> str:
+    if walls is Walls.NONE:
+        return "none (commands of workers reach everything that you do)"
+    return f"{walls} (the rest of the disk is read-only, no network unless `run.network`)"
+
+
+def _models(job: Job) -> list[str]:
+    named = {role: job.assignment.model(role) for role in (Role.WORKER, Role.SUPERVISOR)}
+    return [f"{role}: {spec.name}" for role, spec in named.items() if spec is not None]

@@ -1,0 +1,150 @@
+"""`midwatch status`: what the tasks and their attempts are doing."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from midwatch_monitor.words import Health, Lifecycle, Run
+from midwatch_supervisor.account import AttemptAccount, TaskAccount
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.lookup import account_of, chosen_runs
+from midwatch_supervisor.progress import short
+
+_HEADINGS = (
+    "task",
+    "attempt",
+    "status",
+    "health",
+    "plan",
+    "progress",
+    "confidence",
+    "steps",
+    "requests",
+    "alerts",
+    "waits for",
+)
+_WAITS_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLine:
+    """One task as it stands, with its latest attempt; `None` is what it does not have yet."""
+
+    type: Literal["status"] = "status"
+    run: int
+    task: str
+    title: str
+    status: Lifecycle
+    attempt: int | None
+    """The attempt's id."""
+    number: int | None
+    lifecycle: Lifecycle | None
+    """Of the attempt."""
+    health: Health | None
+    plan_step: int | None
+    """The first open plan step, from 1; one past the end when all are closed."""
+    plan_steps: int
+    progress_percent: int | None
+    confidence: int | None
+    steps: int
+    requests_used: int
+    requests_limit: int | None
+    alerts: int
+    """How many fire now."""
+    waits_for: str | None
+
+
+async def status(
+    *,
+    run: RunOption = None,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print where the tasks of the latest run stand."""
+    async with await journal_to_read(journal) as opened:
+        runs = await chosen_runs(opened, run)
+        for each in runs[::-1] if all else runs[:1]:
+            accounts = [await account_of(opened, task) for task in await opened.tasks(each.id)]
+            lines = [status_line(account) for account in accounts]
+            if json:
+                for line in lines:
+                    write_json(asdict(line))
+            else:
+                _print(each, lines)
+        if not runs and not json:
+            write_line(f"nothing has run yet in {opened.name}")
+
+
+def status_line(account: TaskAccount) -> StatusLine:
+    """What is said of one task."""
+    latest = account.latest
+    return StatusLine(
+        run=account.task.run,
+        task=account.task.name,
+        title=account.task.title,
+        status=account.state.lifecycle,
+        attempt=latest.attempt.id if latest else None,
+        number=latest.attempt.number if latest else None,
+        lifecycle=latest.lifecycle if latest else None,
+        health=latest.health if latest else None,
+        plan_step=latest.plan.current if latest and latest.plan.steps else None,
+        plan_steps=len(latest.plan.steps) if latest else 0,
+        progress_percent=_reported(latest)[0],
+        confidence=_reported(latest)[1],
+        steps=latest.last_step if latest else 0,
+        requests_used=int(latest.budget.requests.used) if latest else 0,
+        requests_limit=_limit(latest),
+        alerts=len(latest.firing) if latest else 0,
+        waits_for=account.waits_for or None,
+    )
+
+
+def _reported(latest: AttemptAccount | None) -> tuple[int | None, int | None]:
+    if latest is None or latest.checkpoint is None:
+        return None, None
+    return latest.checkpoint.progress_percent, latest.checkpoint.confidence
+
+
+def _limit(latest: AttemptAccount | None) -> int | None:
+    limit = latest.budget.requests.limit if latest else None
+    return None if limit is None else int(limit)
+
+
+def _print(run: Run, lines: Sequence[StatusLine]) -> None:
+    write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
+    rows = [_HEADINGS, *(_row(line) for line in lines)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        write_line("  ".join(cells).rstrip())
+
+
+def _row(line: StatusLine) -> tuple[str, ...]:
+    limit = "" if line.requests_limit is None else f"/{line.requests_limit}"
+    done = min(line.plan_step or 0, line.plan_steps)
+    return (
+        line.task,
+        _or_dash(line.number),
+        line.status.value,
+        _or_dash(line.health),
+        f"{done}/{line.plan_steps}" if line.plan_steps else "-",
+        _percent(line.progress_percent),
+        _percent(line.confidence),
+        str(line.steps),
+        f"{line.requests_used}{limit}",
+        str(line.alerts),
+        short(line.waits_for or "-", _WAITS_WIDTH),
+    )
+
+
+def _percent(value: int | None) -> str:
+    return "-" if value is None else f"{value} %"
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,28 @@
+"""What all attempts of a run stand on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch_agents.sandbox import Walls
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deck:
+    """The journal, the bus, the configuration and the machine that attempts share."""
+
+    journal: Journal
+    bus: Bus
+    settings: Settings
+    run: Run
+    home: Path
+    """Where workspaces are made."""
+    walls: Walls
+    node: str
+    holder: str
+    """This process, for the leases of its attempts."""
+    clock: Clock

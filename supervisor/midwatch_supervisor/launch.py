@@ -1,0 +1,185 @@
+"""The composition root: a run is stored or found again, and everything it needs is started."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from midwatch_agents.models import model_for
+from midwatch_agents.patience import PatientModel
+from midwatch_agents.sandbox import Walls, find_walls
+from midwatch_agents.worker import Worker
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.words import Entry, Run, Task, TaskState
+from midwatch_supervisor.assignment import Assignment, branch_name
+from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.runner import Job, Place, Runner
+from midwatch_supervisor.supervision import Supervision
+from midwatch_tools.watch import now
+
+Follow = Callable[[Sequence[Entry]], Awaitable[None]]
+"""Is given every entry of the run, in order."""
+
+
+async def begin(
+    journal: Journal,
+    wanted: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    home: Path,
+) -> tuple[Deck, tuple[Job, ...]]:
+    """Store a new run with its tasks. Nothing is stored if a worker could not be built."""
+    walls = await find_walls(settings.run.sandbox)
+    crews = [(_worker(each), _supervisor(each, settings)) for each in wanted]
+    at = now()
+    run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
+    jobs = [
+        Job(
+            task=await journal.add_task(
+                run=run.id,
+                name=assignment.task.id,
+                title=assignment.task.label,
+                spec=assignment.model_dump_json(),
+                at=at,
+            ),
+            assignment=assignment,
+            worker=worker,
+            supervisor=supervisor,
+        )
+        for assignment, (worker, supervisor) in zip(wanted, crews, strict=True)
+    ]
+    return _deck(journal, run, settings, home, walls), tuple(jobs)
+
+
+async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[Job, ...]]:
+    """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
+    settings = Settings.model_validate_json(run.settings)
+    walls = await find_walls(settings.run.sandbox)
+    jobs = [await _job_again(journal, run, task, settings) for task in await journal.tasks(run.id)]
+    return _deck(journal, run, settings, home, walls), tuple(jobs)
+
+
+async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings) -> Job:
+    if task.spec == "{}":
+        raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
+    assignment = Assignment.model_validate_json(task.spec)
+    state = await latest_state(journal, task)
+    attempts = await journal.attempts(task.id)
+    branch = branch_name(run.id, task.name, attempts[-1].number) if attempts else ""
+    return Job(
+        task=task,
+        assignment=assignment,
+        worker=_worker(assignment),
+        supervisor=_supervisor(assignment, settings),
+        place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
+        state=state,
+        branch=branch if assignment.workspace is not None else "",
+    )
+
+
+async def latest_state(journal: Journal, task: Task) -> TaskState:
+    """The last state of a task."""
+    entries = await journal.entries(task=task.id, kinds=(TaskState,))
+    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
+
+
+def _worker(assignment: Assignment) -> Worker:
+    spec = assignment.model(Role.WORKER)
+    model = model_for(spec, role=Role.WORKER, key=assignment.task.id)
+    if model is not None and spec is not None:
+        model = PatientModel(model, tries=spec.tries)
+    return Worker(assignment.spec, name=assignment.worker, model=model)
+
+
+def _supervisor(assignment: Assignment, settings: Settings) -> Supervisor:
+    spec = assignment.model(Role.SUPERVISOR)
+    model = model_for(spec, role=Role.SUPERVISOR, key=assignment.task.id)
+    return Supervisor(model, settings.supervisor)
+
+
+def _deck(journal: Journal, run: Run, settings: Settings, home: Path, walls: Walls) -> Deck:
+    node = socket.gethostname()
+    return Deck(
+        journal=journal,
+        bus=LocalBus(),
+        settings=settings,
+        run=run,
+        home=home,
+        walls=walls,
+        node=node,
+        holder=f"{node}:{os.getpid()}",
+        clock=now,
+    )
+
+
+async def conduct(deck: Deck, jobs: tuple[Job, ...], follow: Follow) -> int:
+    """Run the jobs under the monitor and the supervisor; answers the exit code.
+
+    Cancelling it leaves everything resumable.
+    """
+    runner = Runner(deck, jobs)
+    monitor = Monitor(
+        journal=deck.journal,
+        bus=deck.bus,
+        settings=deck.settings,
+        run=deck.run.id,
+        clock=deck.clock,
+    )
+    follower = _Follower(deck, follow)
+    await monitor.look()
+    helpers = [
+        asyncio.create_task(monitor.run()),
+        asyncio.create_task(_supervision(deck, jobs).run()),
+        asyncio.create_task(follower.run()),
+    ]
+    try:
+        await runner.run()
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+        with suppress(asyncio.CancelledError):
+            await monitor.look()
+            await follower.look()
+    return runner.exit_code
+
+
+def _supervision(deck: Deck, jobs: tuple[Job, ...]) -> Supervision:
+    return Supervision(
+        journal=deck.journal,
+        bus=deck.bus,
+        settings=deck.settings,
+        run=deck.run.id,
+        tasks={job.task.id: job.assignment.task for job in jobs},
+        supervisors={job.task.id: job.supervisor for job in jobs},
+        clock=deck.clock,
+    )
+
+
+class _Follower:
+    """Hands on what the journal says of the run."""
+
+    def __init__(self, deck: Deck, follow: Follow) -> None:
+        self._deck = deck
+        self._follow = follow
+        self._after = 0
+
+    async def run(self) -> None:
+        async with self._deck.bus.subscribe() as hints:
+            while True:
+                await self.look()
+                await hints.wait(self._deck.settings.monitor.poll_seconds)
+
+    async def look(self) -> None:
+        while page := await self._deck.journal.entries(self._after, run=self._deck.run.id):
+            self._after = page[-1].id
+            await self._follow(page)

@@ -1,0 +1,115 @@
+"""Finds what a person names in the journal: runs, tasks and attempts."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Attempt, Entry, Record, Run, Task
+from midwatch_supervisor.account import TaskAccount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A task, or one of its attempts."""
+
+    task: Task
+    attempt: Attempt | None = None
+
+
+async def entries_of(
+    journal: Journal, *, task: int | None = None, kinds: Sequence[type[Record]] = ()
+) -> AsyncIterator[Entry]:
+    """All entries of a task, or of the whole journal, in order."""
+    after = 0
+    while page := await journal.entries(after, task=task, kinds=kinds):
+        for entry in page:
+            yield entry
+        after = page[-1].id
+
+
+async def account_of(journal: Journal, task: Task) -> TaskAccount:
+    """Where a task stands now."""
+    account = TaskAccount(task=task)
+    for attempt in await journal.attempts(task.id):
+        account.meet(attempt)
+    async for entry in entries_of(journal, task=task.id):
+        if account.lacks(entry) and entry.attempt is not None:
+            account.meet(await journal.attempt(entry.attempt))  # it began while this was read
+        account.fold(entry)
+    return account
+
+
+async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
+    """All runs, or the one that is asked for, newest first. Raises UsageError if it is not there."""
+    runs = (await journal.runs())[::-1]
+    if run is None:
+        return runs
+    found = [each for each in runs if each.id == run]
+    if not found:
+        there = ", ".join(str(each.id) for each in runs) or "none"
+        raise UsageError(f"there is no run {run} in {journal.name}; there is: {there}")
+    return found
+
+
+async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
+    """What `id` names: a task, an attempt's id, or `TASK#N`; the newest run that has it wins.
+
+    An exact name wins over an attempt's id, and both over a prefix. Raises UsageError with what
+    there is.
+    """
+    tasks = [await journal.tasks(each.id) for each in await chosen_runs(journal, run)]
+    name, mark, number = id.partition("#")
+    if mark:
+        task = _by_name(tasks, name) or _by_prefix(tasks, name)
+        if task is None:
+            raise _unknown(id, tasks)
+        return Found(task=task, attempt=await _numbered(journal, task, number))
+    task = _by_name(tasks, id)
+    if task is not None:
+        return Found(task=task)
+    found = await _by_attempt(journal, tasks, id)
+    if found is not None:
+        return found
+    task = _by_prefix(tasks, id)
+    if task is None:
+        raise _unknown(id, tasks)
+    return Found(task=task)
+
+
+def _by_name(tasks: list[list[Task]], name: str) -> Task | None:
+    return next((each for run in tasks for each in run if each.name == name), None)
+
+
+def _by_prefix(tasks: list[list[Task]], prefix: str) -> Task | None:
+    for run in tasks:
+        found = [each for each in run if prefix and each.name.startswith(prefix)]
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            raise UsageError(f"`{prefix}` may mean each of {names}")
+        if found:
+            return found[0]
+    return None
+
+
+async def _by_attempt(journal: Journal, tasks: list[list[Task]], id: str) -> Found | None:
+    for task in [each for run in tasks for each in run] if id.isdecimal() else []:
+        for attempt in await journal.attempts(task.id):
+            if attempt.id == int(id):
+                return Found(task=task, attempt=attempt)
+    return None
+
+
+async def _numbered(journal: Journal, task: Task, number: str) -> Attempt:
+    attempts = await journal.attempts(task.id)
+    for attempt in attempts:
+        if str(attempt.number) == number:
+            return attempt
+    there = ", ".join(f"{task.name}#{each.number}" for each in attempts) or "none yet"
+    raise UsageError(f"there is no attempt {task.name}#{number}; there is: {there}")
+
+
+def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
+    names = ", ".join(dict.fromkeys(each.name for run in tasks for each in run))
+    there = f"the tasks are: {names}" if names else "nothing has run yet"
+    return UsageError(f"there is no task or attempt `{id}`; {there}")

@@ -1,0 +1,95 @@
+"""What Midwatch says to a worker, and how it knows its own words again."""
+
+import pytest
+
+from midwatch_monitor.config.settings import ReflectSettings
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Checkpoint,
+    Course,
+    Intervention,
+    Plan,
+    PlanStep,
+    PlanStepState,
+)
+from midwatch_tools.guidance import answer, marked, outline, protocol, reminder, spoken
+
+SETTINGS = ReflectSettings()
+
+
+def said(
+    confidence: int = 80,
+    decision: Course = Course.CONTINUE,
+    *,
+    blockers: tuple[str, ...] = (),
+    alone: bool = False,
+) -> str:
+    checkpoint = Checkpoint(
+        progress_percent=10, confidence=confidence, decision=decision, blockers=blockers
+    )
+    return answer(checkpoint, SETTINGS, alone=alone)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "band"),
+    [(100, "high"), (70, "high"), (69, "middling"), (40, "middling"), (39, "low"), (0, "low")],
+)
+def test_the_answer_depends_on_the_band_of_confidence(confidence: int, band: str) -> None:
+    assert said(confidence).startswith(f"Recorded. Confidence is {band}:")
+
+
+def test_a_pivot_is_told_to_plan_anew() -> None:
+    assert said(decision=Course.PIVOT).removeprefix(said()).startswith(" You pivot:")
+    assert "`set_plan`" in said(decision=Course.PIVOT)
+
+
+def test_a_call_for_help_is_told_what_to_do_until_it_comes() -> None:
+    assert "go on with what does not depend on it" in said(decision=Course.ESCALATE)
+
+
+def test_blockers_and_a_turn_of_its_own_are_spoken_to() -> None:
+    assert "blocker" in said(blockers=("no network",))
+    assert (
+        said(alone=True) == f"{said()} Next time call `reflect` together with your next work call."
+    )
+
+
+@pytest.mark.parametrize(("every", "told"), [(3, 3), (0, 5)])
+def test_the_protocol_names_the_interval(every: int, told: int) -> None:
+    assert f"about every {told} requests" in protocol(ReflectSettings(remind_every=every))
+
+
+def test_an_intervention_names_its_number_and_who_speaks() -> None:
+    nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Read the log.")
+    assert spoken(7, nudge) == "[midwatch #7 from your operator] Read the log."
+    assert marked(spoken(7, nudge)) == 7
+
+
+def test_a_replan_lists_the_plan_steps_or_asks_for_them() -> None:
+    given = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m", plan=("a", "b"))
+    asked = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m")
+    assert spoken(1, given).endswith("\nThe remaining plan steps are now:\n1. a\n2. b")
+    assert "`set_plan`" in spoken(1, asked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["see [midwatch #3 from …", " [midwatch #3", "[midwatch] 3 requests", "", "[midwatch #]"],
+)
+def test_a_mark_is_found_only_at_the_beginning(text: str) -> None:
+    assert marked(text) is None
+
+
+def test_a_reminder_carries_no_number() -> None:
+    assert marked(reminder(3)) is None
+    assert reminder(3).startswith("[midwatch] 3 requests without a checkpoint")
+
+
+def test_the_outline_shows_what_is_done_and_what_is_next() -> None:
+    steps = (
+        PlanStep(title="read", state=PlanStepState.DONE),
+        PlanStep(title="guess", state=PlanStepState.SKIPPED),
+        PlanStep(title="write"),
+    )
+    assert outline(Plan(steps=steps)) == "[x] 1. read\n[-] 2. guess\n[ ] 3. write"

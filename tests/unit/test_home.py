@@ -1,0 +1,46 @@
+"""The journal is found by option, environment, then the main worktree."""
+
+import subprocess
+from pathlib import Path
+
+from midwatch_tools.home import VARIABLE, journal_location, main_worktree
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+def repository(folder: Path) -> Path:
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "--allow-empty", "-m", "first")
+    return folder
+
+
+def test_the_option_wins_over_the_environment(tmp_path: Path) -> None:
+    assert journal_location("o.db", {VARIABLE: "e.db"}, tmp_path) == "o.db"
+    assert journal_location(None, {VARIABLE: "e.db"}, tmp_path) == "e.db"
+
+
+def test_an_empty_variable_names_nothing(tmp_path: Path) -> None:
+    wanted = str(tmp_path / ".midwatch" / "journal.db")
+    assert journal_location(None, {VARIABLE: ""}, tmp_path) == wanted
+    assert journal_location(None, {}, tmp_path) == wanted
+
+
+def test_a_folder_of_a_repository_shares_the_journal_of_the_repository(tmp_path: Path) -> None:
+    root = repository(tmp_path / "project")
+    (root / "deep").mkdir()
+    assert main_worktree(root / "deep") == root
+
+
+def test_a_linked_worktree_shares_the_journal_of_the_main_one(tmp_path: Path) -> None:
+    root = repository(tmp_path / "project")
+    git(root, "worktree", "add", str(tmp_path / "other"))
+    assert main_worktree(tmp_path / "other") == root
+
+
+def test_outside_of_git_it_is_the_folder_itself(tmp_path: Path) -> None:
+    assert main_worktree(tmp_path) == tmp_path
+    assert main_worktree(tmp_path / "absent") == tmp_path / "absent"

@@ -1,0 +1,77 @@
+"""What a tool returned is read for how the act went."""
+
+import json
+
+import pytest
+
+from midwatch_tools.observation import Reading, canonical, cut, named_path, read_result, to_json
+
+
+def reading(result: object, *, tool: str = "run_command", failed: bool = False) -> Reading:
+    return read_result(tool, result, failed=failed, max_chars=1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("3 passed", 0),
+        ("[stdout]\n1 failed\n[exit code: 1]", 1),
+        ("killed\n[exit code: -9]\n", -9),
+        ("[exit code: 153] [a file grew beyond its limit]", 153),
+        ("so far\n[Command timed out after 5s]", 124),
+        ("the text says [exit code: 1] and goes on", 0),
+        ("", 0),
+    ],
+)
+def test_the_exit_code_of_a_command_stands_at_its_end(text: str, code: int) -> None:
+    found = reading(text)
+    assert (found.exit_code, found.ok) == (code, code == 0)
+
+
+def test_another_tool_has_no_exit_code() -> None:
+    assert reading("fine", tool="read_file").exit_code is None
+
+
+def test_a_failed_tool_is_not_well_and_a_refused_command_has_no_code() -> None:
+    found = reading("not allowed", failed=True)
+    assert (found.ok, found.exit_code) == (False, None)
+
+
+def test_a_cut_output_keeps_head_tail_and_the_digest_of_the_whole() -> None:
+    one, other = (
+        read_result("t", f"head{middle * 300}tail", failed=False, max_chars=20) for middle in "xy"
+    )
+    assert one.output.startswith("head")
+    assert one.output.endswith("tail")
+    assert one.digest != other.digest
+
+
+def test_a_cut_says_how_much_it_left_out() -> None:
+    assert cut("a" * 10 + "b" * 10, 10) == "aaaaa\n[… 10 characters left out …]\nbbbbb"
+    assert cut("a" * 10, 10) == "a" * 10
+
+
+def test_equal_arguments_are_equal_text_whatever_their_order() -> None:
+    assert canonical({"b": 1, "a": "é"}) == canonical({"a": "é", "b": 1}) == '{"a": "é", "b": 1}'
+
+
+def test_a_result_that_is_no_json_becomes_text() -> None:
+    itself: list[object] = []
+    itself.append(itself)
+    mixed = {1: "a", "b": 2}
+    assert to_json(mixed) == str(mixed)
+    assert to_json(itself) == "[[...]]"
+    assert json.loads(to_json({"at": object}))["at"] == str(object)
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        ({"path": "a.py"}, "a.py"),
+        ({"file_path": "a.py"}, "a.py"),
+        ({"file": 3, "filename": "b"}, "b"),
+        ({"command": "ls a.py"}, ""),
+    ],
+)
+def test_the_path_is_what_an_argument_of_that_name_says(args: dict[str, object], path: str) -> None:
+    assert named_path(args) == path

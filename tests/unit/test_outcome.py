@@ -1,0 +1,157 @@
+"""Recovered, made worse or no effect: by what was observed, never by a worker's word."""
+
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.outcome import Trial
+from midwatch_monitor.words import (
+    Alert,
+    AlertKey,
+    AlertState,
+    Movement,
+    Outcome,
+    Resolution,
+    Severity,
+)
+
+STALL = AlertKey(rule="stalled_progress")
+EDITS = AlertKey(rule="repeated_edits", subject="a.py")
+
+FIRING = Alert(
+    key=STALL,
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=1,
+    summary="",
+    since_step=1,
+    step=1,
+)
+CLEARED = replace(FIRING, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
+RESTARTED = replace(CLEARED, resolution=Resolution.RESTARTED)
+ENDED = replace(CLEARED, resolution=Resolution.ENDED)
+
+
+def trial(*answers: AlertKey, fresh: bool = False) -> Trial:
+    answers = answers or (STALL,)
+    severities = {} if fresh else dict.fromkeys(answers, Severity.WARNING)
+    return Trial(
+        intervention=1, answers=answers, severities=severities, delivered_step=1, fresh=fresh
+    )
+
+
+def moved(tried: Trial, *movements: Movement, paths: tuple[str, ...] = ()) -> Trial:
+    tried.see_movement(frozenset(movements), paths)
+    return tried
+
+
+def verdict(tried: Trial, *alerts: Alert) -> Outcome:
+    return tried.verdict({alert.key: alert for alert in alerts})[0]
+
+
+@pytest.mark.parametrize(
+    "movement", [Movement.CHECK_PASSED, Movement.NEW_FAILURE, Movement.NEW_CONTENT]
+)
+def test_cleared_alerts_and_an_observed_movement_are_a_recovery(movement: Movement) -> None:
+    tried = moved(trial(), movement)
+    assert tried.verdict({STALL: CLEARED}) == (Outcome.RECOVERED, f"resolved, with {movement}")
+
+
+@pytest.mark.parametrize("movements", [(), (Movement.PLAN_STEP,)])
+@pytest.mark.parametrize("alert", [CLEARED, RESTARTED])
+def test_the_workers_word_alone_is_no_recovery(
+    alert: Alert, movements: tuple[Movement, ...]
+) -> None:
+    assert verdict(moved(trial(), *movements), alert) is Outcome.NO_EFFECT
+
+
+@pytest.mark.parametrize(
+    ("movement", "outcome"),
+    [
+        (Movement.NEW_CONTENT, Outcome.NO_EFFECT),
+        (Movement.CHECK_PASSED, Outcome.RECOVERED),
+        (Movement.NEW_FAILURE, Outcome.RECOVERED),
+    ],
+)
+def test_an_emptied_window_needs_a_proof_of_its_own(movement: Movement, outcome: Outcome) -> None:
+    assert verdict(moved(trial(), movement), RESTARTED) is outcome
+
+
+def test_an_ended_attempt_clears_nothing() -> None:
+    assert verdict(moved(trial(), Movement.CHECK_PASSED), ENDED) is Outcome.NO_EFFECT
+
+
+def test_every_answered_alert_must_be_resolved() -> None:
+    tried = moved(trial(STALL, EDITS), Movement.CHECK_PASSED)
+    assert tried.verdict({STALL: CLEARED, EDITS: replace(FIRING, key=EDITS)}) == (
+        Outcome.NO_EFFECT,
+        "repeated_edits still fires",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome"), [("a.py", Outcome.NO_EFFECT), ("b.py", Outcome.RECOVERED)]
+)
+def test_one_more_edit_of_the_file_it_was_stuck_on_is_no_proof(path: str, outcome: Outcome) -> None:
+    tried = moved(trial(EDITS), Movement.NEW_CONTENT, paths=(path,))
+    assert verdict(tried, replace(CLEARED, key=EDITS)) is outcome
+
+
+def test_a_higher_severity_is_worse() -> None:
+    tried = moved(trial(), Movement.CHECK_PASSED)
+    tried.see_alert(replace(FIRING, severity=Severity.CRITICAL))
+    reason = "stalled_progress rose to critical"
+    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, reason)
+
+
+def test_another_rule_that_fires_is_worse() -> None:
+    tried = moved(trial(), Movement.CHECK_PASSED)
+    tried.see_alert(replace(FIRING, key=AlertKey(rule="cycle")))
+    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, "cycle fires as well")
+
+
+def test_a_check_that_passed_and_now_fails_is_worse() -> None:
+    tried = moved(trial(), Movement.CHECK_PASSED, Movement.CHECK_BROKEN)
+    assert verdict(tried, CLEARED) is Outcome.MADE_WORSE
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        replace(FIRING, key=AlertKey(rule="cycle"), severity=Severity.NOTICE),
+        replace(FIRING, key=AlertKey(rule="cycle"), state=AlertState.PENDING),
+        FIRING,
+        replace(CLEARED, severity=Severity.CRITICAL),
+    ],
+)
+def test_a_notice_a_pending_one_or_the_old_one_makes_nothing_worse(alert: Alert) -> None:
+    tried = moved(trial(), Movement.CHECK_PASSED)
+    tried.see_alert(alert)
+    assert verdict(tried, CLEARED) is Outcome.RECOVERED
+
+
+def test_the_same_rule_about_another_file_is_no_recovery() -> None:
+    tried = moved(trial(EDITS), Movement.NEW_CONTENT, paths=("b.py",))
+    other = replace(FIRING, key=AlertKey(rule="repeated_edits", subject="b.py"))
+    tried.see_alert(other)
+    assert verdict(tried, replace(CLEARED, key=EDITS)) is Outcome.NO_EFFECT
+
+
+@pytest.mark.parametrize(
+    ("movements", "outcome"),
+    [
+        ((), Outcome.NO_EFFECT),
+        ((Movement.NEW_CONTENT,), Outcome.NO_EFFECT),
+        ((Movement.CHECK_PASSED,), Outcome.RECOVERED),
+    ],
+)
+def test_a_restart_is_judged_by_what_the_new_attempt_proves(
+    movements: tuple[Movement, ...], outcome: Outcome
+) -> None:
+    assert verdict(moved(trial(EDITS, fresh=True), *movements)) is outcome
+
+
+def test_a_restart_that_ends_in_the_same_alert_had_no_effect() -> None:
+    tried = moved(trial(fresh=True), Movement.CHECK_PASSED)
+    tried.see_alert(FIRING)
+    assert verdict(tried, ENDED) is Outcome.NO_EFFECT

@@ -1,0 +1,155 @@
+"""What changed on disk is told by content, not by what anybody says or by the clock."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.words import Edit, Writer
+from midwatch_tools.tree import Tree
+
+FAR = 20_000
+
+
+async def begun(root: Path, *, max_files: int = FAR) -> Tree:
+    tree = Tree(root, max_files=max_files)
+    await tree.begin()
+    return tree
+
+
+async def paths(tree: Tree, named: str = "") -> list[str]:
+    return sorted(edit.path for edit in await tree.changes(Writer.WORKER, named))
+
+
+async def test_a_changed_content_is_an_edit_with_both_digests(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    tree = await begun(tmp_path)
+    (tmp_path / "a.py").write_text("2")
+    (first,) = await tree.changes(Writer.WORKER)
+    (tmp_path / "a.py").write_text("1")
+    (second,) = await tree.changes(Writer.WORKER)
+    assert first == Edit(path="a.py", digest=first.digest, before=first.before)
+    assert (second.digest, second.before) == (first.before, first.digest)
+    assert first.digest != first.before
+
+
+async def test_two_contents_of_one_size_within_one_tick_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("1")
+    tree = await begun(tmp_path)
+    was = file.stat().st_mtime_ns
+    file.write_text("2")
+    os.utime(file, ns=(was, was))
+    assert await paths(tree) == ["a.py"]
+
+
+async def test_a_touched_file_with_the_same_content_is_no_edit(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    tree = await begun(tmp_path)
+    os.utime(tmp_path / "a.py", ns=(1, 1))
+    assert await paths(tree) == []
+
+
+async def test_the_first_file_of_an_empty_folder_is_an_edit(tmp_path: Path) -> None:
+    tree = await begun(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("1")
+    assert await paths(tree) == ["src/a.py"]
+    assert await paths(tree) == []
+
+
+async def test_a_deleted_file_is_an_edit_without_a_content(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    tree = await begun(tmp_path)
+    (tmp_path / "a.py").unlink()
+    (gone,) = await tree.changes(Writer.WORKER)
+    assert gone == Edit(path="a.py", before=gone.before, deleted=True)
+    assert gone.before
+
+
+@pytest.mark.parametrize("writer", [Writer.WORKER, Writer.PERSON])
+async def test_an_edit_is_whoever_was_said_to_write(tmp_path: Path, writer: Writer) -> None:
+    tree = await begun(tmp_path)
+    (tmp_path / "a.py").write_text("1")
+    assert [edit.writer for edit in await tree.changes(writer)] == [writer]
+
+
+@pytest.mark.parametrize("folder", [".git", ".midwatch", "node_modules", "__pycache__"])
+async def test_what_tools_fill_by_themselves_is_nobodys_edit(tmp_path: Path, folder: str) -> None:
+    tree = await begun(tmp_path)
+    (tmp_path / "deep" / folder).mkdir(parents=True)
+    (tmp_path / "deep" / folder / "x").write_text("1")
+    assert await paths(tree) == []
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    return tmp_path
+
+
+async def test_what_git_ignores_is_no_edit(repository: Path) -> None:
+    tree = await begun(repository)
+    (repository / "run.log").write_text("1")
+    (repository / "a.py").write_text("1")
+    assert await paths(tree) == ["a.py"]
+
+
+async def test_a_name_that_is_no_text_is_an_edit_too(tmp_path: Path) -> None:
+    tree = await begun(tmp_path)
+    (tmp_path / os.fsdecode(b"\xff.py")).write_text("1")
+    assert await paths(tree) == ["\udcff.py"]
+
+
+async def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "in").mkdir()
+    tree = await begun(tmp_path / "in")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
+    (tmp_path / "out" / "a.py").write_text("1")
+    assert await paths(tree) == []
+
+
+class TestATooLargeFolder:
+    """Only the paths that acts name are looked at."""
+
+    @pytest.fixture
+    async def tree(self, tmp_path: Path) -> Tree:
+        for n in range(4):
+            (tmp_path / f"{n}.py").write_text("old")
+        return await begun(tmp_path, max_files=3)
+
+    async def test_reading_a_file_is_no_edit(self, tree: Tree) -> None:
+        await tree.expect("1.py")
+        assert await paths(tree, "1.py") == []
+
+    async def test_a_named_path_that_changed_is_an_edit(self, tree: Tree) -> None:
+        await tree.expect("1.py")
+        (tree.root / "1.py").write_text("new")
+        (tree.root / "2.py").write_text("new")
+        assert await paths(tree, "1.py") == ["1.py"]
+
+    async def test_a_named_path_that_was_not_there_is_an_edit(self, tree: Tree) -> None:
+        await tree.expect("new.py")
+        (tree.root / "new.py").write_text("new")
+        assert await paths(tree, str(tree.root / "new.py")) == ["new.py"]
+
+    @pytest.mark.parametrize(
+        "named", ["", ".", "nowhere", "../x", "a\0b", "x" * 5000, "/etc/passwd"]
+    )
+    async def test_what_names_no_file_in_it_is_no_edit(self, tree: Tree, named: str) -> None:
+        await tree.expect(named)
+        assert await paths(tree, named) == []
+
+
+async def test_a_folder_that_grows_too_large_reports_nothing_but_what_is_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.py").write_text("1")
+    tree = await begun(tmp_path, max_files=2)
+    for n in range(4):
+        (tmp_path / f"{n}.out").write_text("1")
+    (tmp_path / "a.py").write_text("2")
+    assert await paths(tree, "a.py") == ["a.py"]

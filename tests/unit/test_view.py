@@ -1,0 +1,149 @@
+"""One attempt as the monitor sees it: folded from entries, whatever writes them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.view import View
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    AttemptState,
+    Change,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Lifecycle,
+    Movement,
+    Outcome,
+    OutcomeReport,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+)
+
+KEY = AlertKey(rule="cycle")
+ALERT = Alert(
+    key=KEY,
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=1,
+    summary="",
+    since_step=1,
+    step=1,
+)
+NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,))
+RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY, escalation=1, answers=(KEY,))
+
+
+def folded(*records: Record) -> View:
+    """A view of the records, which get the ids 1, 2, 3 …"""
+    view = View(attempt=1, task=1)
+    for id, record in enumerate(records, start=1):
+        view.fold(Entry(id=id, record=record, at=datetime(2026, 1, 1, tzinfo=UTC), task=1))
+    return view
+
+
+def asked(state: EscalationState) -> Escalation:
+    return Escalation(id=1, attempt=1, state=state, alerts=(KEY,))
+
+
+def stamped(id: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
+    return Delivery(intervention=id, state=state)
+
+
+def acts(count: int) -> list[Step]:
+    return [Step(number=n, kind=StepKind.TOOL, tool="t") for n in range(1, count + 1)]
+
+
+OPEN, ANSWERED, CLOSED = (asked(state) for state in EscalationState)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+
+
+@pytest.mark.parametrize(
+    ("records", "quiet"),
+    [
+        ((WORKING,), Quiet()),
+        ((OPEN,), Quiet(open=True, raised=1)),
+        ((OPEN, OPEN, ANSWERED), Quiet(open=True, raised=1)),
+        ((*acts(3), OPEN, CLOSED), Quiet(closed_at_step=3, raised=1)),
+        ((OPEN, CLOSED, OPEN), Quiet(open=True, closed_at_step=0, raised=2)),
+        ((AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
+        ((AttemptState(lifecycle=Lifecycle.FAILED),), Quiet(parked=True)),
+        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), Quiet()),
+    ],
+)
+def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
+    records: tuple[Record, ...], quiet: Quiet
+) -> None:
+    assert folded(*records).quiet == quiet
+
+
+def test_a_delivered_answer_is_on_trial() -> None:
+    view = folded(ALERT, NUDGE, stamped(2))
+    assert (view.issued, view.done) == ({}, {2: (NUDGE, None)})
+    assert view.trials[2].severities == {KEY: Severity.WARNING}
+
+
+@pytest.mark.parametrize("state", [DeliveryState.REJECTED, DeliveryState.EXPIRED])
+def test_what_never_arrived_is_not_judged(state: DeliveryState) -> None:
+    view = folded(NUDGE, stamped(1, state))
+    assert (view.issued, view.done, view.trials) == ({}, {}, {})
+
+
+def test_an_approved_one_is_still_on_its_way() -> None:
+    assert folded(NUDGE, stamped(1, DeliveryState.APPROVED)).issued == {1: NUDGE}
+
+
+def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
+    own = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Hurry.")
+    assert folded(own, stamped(1)).trials == {}
+
+
+def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
+    assert folded(NUDGE, stamped(1), *acts(3)).due_outcomes(after=4) == ()
+    report = OutcomeReport(
+        intervention=1, outcome=Outcome.NO_EFFECT, step=4, reason="nothing observed moved since"
+    )
+    view = folded(NUDGE, stamped(1), *acts(4))
+    assert view.due_outcomes(after=4) == (report,)
+    again = folded(NUDGE, stamped(1), *acts(4), report)
+    assert (again.due_outcomes(after=4), again.done) == ((), {1: (NUDGE, Outcome.NO_EFFECT)})
+
+
+def test_an_outcome_is_due_at_the_end() -> None:
+    view = folded(NUDGE, stamped(1), AttemptState(lifecycle=Lifecycle.FAILED))
+    assert [report.intervention for report in view.due_outcomes(after=100)] == [1]
+
+
+def test_a_passed_acceptance_check_is_a_movement() -> None:
+    view = folded(
+        NUDGE,
+        stamped(1),
+        Acceptance(check="a", passed=False),
+        Acceptance(check="b", passed=True),
+    )
+    assert view.trials[1].movements == {Movement.CHECK_PASSED}
+
+
+def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
+    assert folded(OPEN, ANSWERED, NUDGE).stranded is None
+    assert folded(OPEN, ANSWERED, NUDGE, stamped(3)).stranded is None
+    refused = folded(OPEN, ANSWERED, NUDGE, stamped(3, DeliveryState.REJECTED))
+    assert refused.stranded == ANSWERED
+    assert folded(OPEN).stranded is None
+
+
+def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
+    assert folded(RESTART).restart is None
+    view = folded(RESTART, stamped(1))
+    assert (view.restart, view.trials) == ((1, RESTART), {})
