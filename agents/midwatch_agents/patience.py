@@ -1,15 +1,29 @@
 """Retries of model requests that failed for a passing reason, with the provider's own advice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import tenacity
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRequestRejectedError,
+    ModelRequestTimeout,
+)
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestParameters,
+    StreamedResponse,
+)
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.tools import RunContext
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP codes after which the same request may succeed later."""
@@ -22,13 +36,18 @@ Sleep = Callable[[float], Awaitable[None]]
 
 def passing(error: BaseException) -> bool:
     """Whether a failed request may succeed unchanged: overload, rate limits, lost connections."""
+    if isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError):
+        return False
     if isinstance(error, ModelHTTPError):
         return error.status_code in PASSING
     return isinstance(error, ModelAPIError | TimeoutError | ConnectionError)
 
 
 class PatientModel(WrapperModel):
-    """A model that is asked again, `tries` times in all, before its error ends an attempt."""
+    """A model that is asked again, `tries` times in all, before its error ends an attempt.
+
+    The model's `request_timeout` holds for each try by itself.
+    """
 
     def __init__(self, wrapped: Model, *, tries: int, sleep: Sleep = asyncio.sleep) -> None:
         super().__init__(wrapped)
@@ -47,13 +66,40 @@ class PatientModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Ask, and ask again after a passing failure."""
+        settings = merge_model_settings(self.settings, model_settings) or {}
+        seconds = settings.get("request_timeout")
 
         async def ask() -> ModelResponse:
-            return await super(PatientModel, self).request(
-                messages, model_settings, model_request_parameters
-            )
+            deadline = asyncio.timeout(seconds)
+            try:
+                async with deadline:
+                    return await self.wrapped.request(
+                        messages, model_settings, model_request_parameters
+                    )
+            except TimeoutError:
+                if seconds is None or not deadline.expired():
+                    raise
+                raise ModelRequestTimeout(self.model_name, seconds) from None
 
         return await self._retrying(ask)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """The whole answer as one stream: one that breaks off halfway could not be begun again."""
+        response = await self.request(messages, model_settings, model_request_parameters)
+        yield CompletedStreamedResponse(
+            response, model_request_parameters=model_request_parameters, replay_events=True
+        )
+
+    def _start_request_deadline(self, model_settings: ModelSettings | None) -> None:
+        # The agent's own deadline would be over all tries and the pauses between them.
+        return None
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)
@@ -64,6 +110,7 @@ def advised(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     headers: dict[str, Any] = getattr(error, "headers", None) or {}
     try:
-        return min(float(headers.get("retry-after", "")), _LONGEST)
+        seconds = float(headers.get("retry-after", ""))
     except ValueError:  # absent, or a date, which local clocks may not agree about
         return _backoff(state)
+    return min(seconds, _LONGEST) if math.isfinite(seconds) and seconds >= 0 else _backoff(state)

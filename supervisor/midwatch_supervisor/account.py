@@ -1,6 +1,5 @@
 """Where a task and its attempts stand, folded from the journal for a person to read. Pure."""
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -34,9 +33,6 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
 
-RECENT = 15
-"""How many of the last steps an account keeps."""
-
 
 @dataclass(slots=True, kw_only=True)
 class AttemptAccount:
@@ -49,7 +45,6 @@ class AttemptAccount:
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     budget: Budget = field(default_factory=Budget)
     last_step: int = 0
-    recent: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=RECENT))
     checkpoint: Checkpoint | None = None
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     escalations: dict[int, Escalation] = field(default_factory=dict[int, Escalation])
@@ -109,7 +104,6 @@ class AttemptAccount:
         match record:
             case Step() as step:
                 self.last_step = step.number
-                self.recent.append(step)
                 self.checkpoint = step.checkpoint or self.checkpoint
             case AttemptState() | Change() | Plan() | Acceptance() as change:
                 self._fold_circumstances(change)

@@ -41,7 +41,7 @@ async def account_of(journal: Journal, task: Task) -> TaskAccount:
 
 
 async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
-    """All runs, or the one that is asked for, newest first. Raises UsageError if it is not there."""
+    """All runs, newest first, or only the one that is asked for. Raises UsageError without it."""
     runs = (await journal.runs())[::-1]
     if run is None:
         return runs

@@ -1,13 +1,43 @@
-"""A journal in a real file, with one attempt in it."""
+"""A journal in a real file with one attempt in it, and a worker that follows a list of turns."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.run import AgentRunResult
 
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Attempt,
+    Budget,
+    Change,
+    Commit,
+    Draft,
+    Entry,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    Record,
+)
+from midwatch_tools import Watch
+
+SOON = Settings(monitor=MonitorSettings(poll_seconds=0.01))
+"""The built-in settings, but asking the journal so often that no test waits for it."""
 
 
 @pytest.fixture
@@ -33,3 +63,154 @@ async def attempt(journal: Journal, at: datetime) -> Attempt:
     return await journal.add_attempt(
         task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=at
     )
+
+
+@pytest.fixture
+def bus() -> LocalBus:
+    return LocalBus()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def claim(
+    journal: Journal, bus: LocalBus, attempt: Attempt, at: datetime
+) -> Callable[..., Awaitable[Recorder]]:
+    """Takes the attempt over: `await claim(settings, of=attempt)`."""
+
+    async def take(settings: Settings | None = None, *, of: Attempt = attempt) -> Recorder:
+        return await Recorder.claim(
+            journal=journal,
+            bus=bus,
+            attempt=of,
+            settings=settings or Settings(),
+            holder="test",
+            clock=lambda: at,
+        )
+
+    return take
+
+
+@pytest.fixture
+def write(journal: Journal, attempt: Attempt, at: datetime) -> Callable[..., Awaitable[int]]:
+    """Commits a record as another process would, and answers its id."""
+
+    async def commit(record: Record) -> int:
+        draft = Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+        (entry,) = await journal.commit(Commit(drafts=(draft,)))
+        return entry.id
+
+    return commit
+
+
+@pytest.fixture
+def until(journal: Journal) -> Callable[[Record], Awaitable[Entry]]:
+    """Waits for a record to stand in the journal; five seconds at most."""
+
+    async def wait(record: Record) -> Entry:
+        after = 0
+        async with asyncio.timeout(5):
+            while True:
+                for entry in await journal.entries(after):
+                    after = entry.id
+                    if entry.record == record:
+                        return entry
+
+    return wait
+
+
+@pytest.fixture
+def scripted() -> Callable[..., FunctionModel]:
+    """A model that says one turn after the other, and `Done.` after the last.
+
+    A turn is a text, a list of `(tool, arguments)`, a whole response, or a function that makes
+    one of these at the moment of the request. It keeps no state: the history says where it is.
+    """
+
+    def model(*turns: Any) -> FunctionModel:
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            number = sum(isinstance(message, ModelResponse) for message in messages)
+            turn = turns[number] if number < len(turns) else "Done."
+            return _response(turn() if callable(turn) else turn, number)
+
+        return FunctionModel(answer)
+
+    return model
+
+
+def _response(turn: Any, number: int) -> ModelResponse:
+    if isinstance(turn, ModelResponse):
+        return turn
+    if isinstance(turn, str):
+        return ModelResponse(parts=[TextPart(turn)])
+    calls = [ToolCallPart(tool, args, f"call-{number}-{n}") for n, (tool, args) in enumerate(turn)]
+    return ModelResponse(parts=[TextPart("I call."), *calls])
+
+
+@pytest.fixture
+def worker(
+    scripted: Callable[..., FunctionModel], workspace: Path
+) -> Callable[..., Agent[None, str]]:
+    """An agent that follows turns, with a few tools over the workspace, and more if given."""
+
+    def put(path: str, text: str) -> str:
+        (workspace / path).write_text(text)
+        return "written"
+
+    def run_command(command: str) -> str:
+        name, _, text = command.partition(" ")
+        (workspace / name).write_text(text)
+        return "[exit code: 1]" if text == "broken" else "ran"
+
+    def build(*turns: Any, tools: tuple[Callable[..., Any], ...] = ()) -> Agent[None, str]:
+        return Agent(scripted(*turns), tools=[put, run_command, *tools], retries=5)
+
+    return build
+
+
+@pytest.fixture
+def perform(
+    worker: Callable[..., Agent[None, str]],
+    claim: Callable[..., Awaitable[Recorder]],
+    journal: Journal,
+    bus: LocalBus,
+    workspace: Path,
+    attempt: Attempt,
+) -> Callable[..., Awaitable[AgentRunResult[str]]]:
+    """Works through turns as a runner would have it, or goes on where the history ends."""
+
+    async def work(
+        *turns: Any,
+        settings: Settings = SOON,
+        budget: Budget | None = None,
+        tools: tuple[Callable[..., Any], ...] = (),
+        of: Attempt = attempt,
+    ) -> AgentRunResult[str]:
+        recorder = await claim(settings, of=of)
+        if recorder.lifecycle is Lifecycle.SUBMITTED:
+            plan = Plan(steps=(PlanStep(title="find it"), PlanStep(title="fix it")))
+            change = Change(reflect=True, plan_step=1, plan_steps=2, revision=0, budget=budget)
+            await recorder.record(working(), plan, change)
+        watch = Watch(
+            root=workspace,
+            settings=settings,
+            recorder=recorder,
+            bus=bus,
+            clock=recorder.clock,
+            seconds=lambda: 0.0,
+        )
+        history = [
+            message
+            for each in await journal.messages(of.id)
+            for message in ModelMessagesTypeAdapter.validate_json(each.body)
+        ]
+        return await worker(*turns, tools=tools).run(
+            None if history else "Fix it.", message_history=history or None, capabilities=[watch]
+        )
+
+    return work

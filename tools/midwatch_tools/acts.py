@@ -1,7 +1,7 @@
 """Tool calls as they happen: observed from outside, recorded before their result is given back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,21 @@ from pydantic_ai.exceptions import (
     ModelRetry,
     SkipToolExecution,
 )
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.words import Checkpoint, Edit, Record, Step, StepKind, Writer
-from midwatch_tools.observation import canonical, named_path, read_result
+from midwatch_tools.observation import (
+    argued_edits,
+    canonical,
+    named_path,
+    read_result,
+)
 from midwatch_tools.remembered import Remembered, keep
 from midwatch_tools.session import Session, cost, said_with
 from midwatch_tools.tree import Tree
@@ -51,6 +61,12 @@ class Acts:
     def stash(self, call: str, *records: Record) -> None:
         """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
         self._stash[call] = records
+
+    async def before_request(self, ctx: RunContext[Any]) -> None:
+        """Record the calls that no hook was told of, and do what is due before a request."""
+        for call, reason in _turned_down(ctx.messages):
+            await self._refuse(ctx, call, reason)
+        await self.session.before_request(ctx)
 
     async def around(
         self, ctx: RunContext[Any], call: ToolCallPart, args: dict[str, Any], handler: Handler
@@ -93,10 +109,13 @@ class Acts:
 
     async def refused(self, ctx: RunContext[Any], call: ToolCallPart, error: Exception) -> None:
         """Record a call whose arguments were not valid; it never ran."""
+        await self._refuse(ctx, call, _reason(error))
+
+    async def _refuse(self, ctx: RunContext[Any], call: ToolCallPart, reason: str) -> None:
         if self._knows(call):
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
-        step = replace(self._step(ctx, call, {}), args=args, ok=False, output=_reason(error))
+        step = replace(self._step(ctx, call, {}), args=args, ok=False, output=reason)
         await self.session.recorder.record(step)
 
     async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
@@ -110,6 +129,10 @@ class Acts:
             self._trust_next = False
             return ()
         return await self._tree.changes(Writer.PERSON)
+
+    async def _own_edits(self, tree: Tree, args: Mapping[str, object]) -> tuple[Edit, ...]:
+        """What the call changed; while others run, what no argument names waits for the last."""
+        return await tree.changes(Writer.WORKER, named_path(args), only_named=self._running > 1)
 
     async def _record(
         self,
@@ -132,10 +155,12 @@ class Acts:
             if pace := self.session.pace():
                 await self.session.recorder.record(*pace)
             return
-        edits = (
-            () if self._tree is None else await self._tree.changes(Writer.WORKER, named_path(args))
-        )
-        step = replace(self._observed(ctx, call, args, result, error), edits=(*foreign, *edits))
+        observed = self._observed(ctx, call, args, result, error)
+        if self._tree is None:
+            own_edits = argued_edits(call.tool_name, args, ok=bool(observed.ok))
+        else:
+            own_edits = await self._own_edits(self._tree, args)
+        step = replace(observed, edits=(*foreign, *own_edits))
         if not self._knows(call):
             await self.session.recorder.record(step, results=kept)
 
@@ -183,6 +208,21 @@ class Acts:
             tokens=response.usage.total_tokens if response else 0,
             cost_usd=cost(response) if response else 0.0,
         )
+
+
+def _turned_down(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, str]]:
+    """The calls of the last turn that are handed back with a reason."""
+    handed_back: dict[str, str] = {}
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            calls = message.tool_calls
+            return [
+                (c, handed_back[c.tool_call_id]) for c in calls if c.tool_call_id in handed_back
+            ]
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart) and part.retry is not None:
+                handed_back[part.tool_call_id] = part.model_response_str()
+    return []
 
 
 def _reason(error: Exception) -> str:

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from midwatch_monitor.words import Edit
+
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
 _PATH_KEYS = ("path", "file_path", "filename", "file")
+_DELETING = re.compile(r"(?:^|_)(?:delete|remove)(?:_|$)")
+_EDITING = re.compile(
+    r"(?:^|_)(?:write|edit|create|replace|insert|append|patch|delete|remove)(?:_|$)"
+)
 _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 
@@ -30,7 +36,7 @@ def read_result(tool: str, result: object, *, failed: bool, max_chars: int) -> R
         ok=not failed and exit_code in (None, 0),
         exit_code=exit_code,
         output=cut(text, max_chars),
-        digest=blake2b(text.encode(errors="replace"), digest_size=16).hexdigest(),
+        digest=_digest(text),
     )
 
 
@@ -71,3 +77,20 @@ def named_path(args: Mapping[str, object]) -> str:
         if isinstance(value, str):
             return value
     return ""
+
+
+def argued_edits(tool: str, args: Mapping[str, object], *, ok: bool) -> tuple[Edit, ...]:
+    """The edit that a call claims by its name and arguments, where no workspace can be looked at.
+
+    Only a whole new content has a hash; an edit of a part counts as one, whatever it did.
+    """
+    path = named_path(args)
+    if not ok or not path or not _EDITING.search(tool):
+        return ()
+    content = args.get("content")
+    digest = _digest(content) if isinstance(content, str) else ""
+    return (Edit(path=path, digest=digest, deleted=bool(_DELETING.search(tool))),)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()

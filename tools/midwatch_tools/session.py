@@ -122,6 +122,13 @@ class Session:
             records += self._billed(response)
             if not response.tool_calls:
                 records.append(self._said(response))
+        await self._append(fresh, records)
+
+    async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
+        """Store a conversation from before this attempt: nothing in it counts or costs here."""
+        await self._append(messages[self._saved :], ())
+
+    async def _append(self, fresh: Sequence[ModelMessage], records: Sequence[Record]) -> None:
         bodies = [
             Message(index=self._saved + n, body=ModelMessagesTypeAdapter.dump_json([message]))
             for n, message in enumerate(fresh)

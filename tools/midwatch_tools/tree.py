@@ -65,16 +65,20 @@ class Tree:
             async with self._looking:
                 await asyncio.to_thread(self._learn_named, named)
 
-    async def changes(self, writer: Writer, named: str = "") -> tuple[Edit, ...]:
+    async def changes(
+        self, writer: Writer, named: str = "", *, only_named: bool = False
+    ) -> tuple[Edit, ...]:
         """The edits since the last look, all by `writer`; ignored files are left out.
 
         `named` is a path that the last act named: it is looked at even if the folder is too large.
+        With `only_named` nothing else is: while another act runs, its files may be half written.
         """
         async with self._looking:
-            return await asyncio.to_thread(self._look, writer, named)
+            only = only_named or self._named_only
+            return await asyncio.to_thread(self._look, writer, named, only=only)
 
     def _learn(self) -> None:
-        for path, stat in self._present("").items():
+        for path, stat in self._present("", only=False).items():
             self._edit(path, stat, Writer.OTHER)
 
     def _learn_named(self, named: str) -> None:
@@ -82,18 +86,18 @@ class Tree:
             if path not in self._seen:
                 self._edit(path, stat, Writer.OTHER)
 
-    def _look(self, writer: Writer, named: str) -> tuple[Edit, ...]:
-        present = self._present(named)
+    def _look(self, writer: Writer, named: str, *, only: bool) -> tuple[Edit, ...]:
+        present = self._present(named, only=only)
         edits = [self._edit(path, stat, writer) for path, stat in present.items()]
-        if not self._named_only:
+        if not (only or self._named_only):
             gone = sorted(self._seen.keys() - present.keys())
             edits += [self._gone(path, writer) for path in gone]
         found = [edit for edit in edits if edit is not None]
         return self._not_ignored(found) if found else ()
 
-    def _present(self, named: str) -> dict[str, os.stat_result]:
-        walked = {} if self._named_only else dict(self._walk())
-        return dict(self._stat_named(named)) if self._named_only else walked
+    def _present(self, named: str, *, only: bool) -> dict[str, os.stat_result]:
+        walked = {} if only else dict(self._walk())
+        return dict(self._stat_named(named)) if only or self._named_only else walked
 
     def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
         pending, count = [self.root], 0

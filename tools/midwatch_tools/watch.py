@@ -73,8 +73,7 @@ class Watch(AbstractCapability[Any]):
 
         Args:
             name: What the task is called in the journal when Midwatch did not start it.
-            root: The folder whose files the agent works on; without it, edits are read from the
-                arguments of tools only.
+            root: The folder whose files the agent works on; without it no edit is seen.
             journal: Path or URL; by default found as everywhere in Midwatch.
             settings: Thresholds; by default the built-in ones.
             recorder: The voice of an attempt that somebody else has begun.
@@ -225,6 +224,8 @@ class Watch(AbstractCapability[Any]):
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
         )
+        if ctx.messages and not saved:
+            await session.bring_along(ctx.messages)
         remembered = Remembered(await journal.results(attempt))
         self._acts = Acts(session, remembered, tree, resumed=bool(saved), tolerate=self._tolerating)
 
@@ -233,7 +234,7 @@ class Watch(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Deliver what is due; a pause holds here."""
         if self._acts is not None:
-            await self._tolerating(self._acts.session.before_request(ctx))
+            await self._tolerating(self._acts.before_request(ctx))
         return request_context
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
@@ -20,6 +21,7 @@ from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.launch import begin, conduct
 from midwatch_supervisor.line import fields
 from midwatch_supervisor.lines import Transcript
+from midwatch_supervisor.progress import ended, text
 from midwatch_supervisor.runner import Job
 from midwatch_tools.home import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
@@ -44,8 +46,16 @@ def where(journal: str | None) -> str:
 
 
 def home() -> Path:
-    """Midwatch's own folder for work that is started here."""
-    return main_worktree(Path.cwd()) / FOLDER
+    """Midwatch's own folder for work that is started here; made, and hidden from git."""
+    folder = main_worktree(Path.cwd()) / FOLDER
+    ignore = folder / ".gitignore"
+    try:
+        folder.mkdir(exist_ok=True)
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be written: {error}") from error
+    return folder
 
 
 def start(
@@ -86,14 +96,14 @@ async def _stay(opened: Opened, settings: Settings, location: str, *, json: bool
         max_batch=settings.journal.max_batch,
     ) as journal:
         deck, jobs = await opened(journal)
-        progress = Progress(journal, jobs, json=json)
-        progress.begin(deck, jobs)
-        code = await conduct(deck, jobs, progress.follow)
-        progress.end(code)
+        reporter = Reporter(journal, jobs, json=json)
+        reporter.begin(deck, jobs)
+        code = await conduct(deck, jobs, reporter.follow)
+        reporter.end(code)
         return code
 
 
-class Progress:
+class Reporter:
     """Prints a run as it goes: for people, or one JSON object a line."""
 
     def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool) -> None:
@@ -121,8 +131,8 @@ class Progress:
                 continue
             if self._json:
                 write_json(fields(line))
-            else:
-                write_line(str(fields(line)))
+            elif said := text(line):
+                write_line(said)
 
     def end(self, code: int) -> None:
         """Print the sum."""
@@ -130,13 +140,8 @@ class Progress:
         if self._json:
             write_json(fields(done))
             return
-        for task in done.tasks:
-            checks = f"{task.acceptance.passed}/{task.acceptance.total}"
-            write_line(
-                f"{task.id}: {task.status}, acceptance {checks}, attempts {task.attempts}, "
-                f"alerts {task.alerts}, interventions {task.interventions}, "
-                f"recovered {task.recovered}"
-            )
+        for said in ended(done):
+            write_line(said)
         write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
 
 

@@ -130,7 +130,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
     return (
         line.task,
         _or_dash(line.number),
-        line.status.value,
+        _status(line).value,
         _or_dash(line.health),
         f"{done}/{line.plan_steps}" if line.plan_steps else "-",
         _percent(line.progress_percent),
@@ -140,6 +140,13 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         str(line.alerts),
         short(line.waits_for or "-", _WAITS_WIDTH),
     )
+
+
+def _status(line: StatusLine) -> Lifecycle:
+    """The attempt's own while it is under way: it tells what waits for a person."""
+    if line.lifecycle is None or line.lifecycle.over or line.status.over:
+        return line.status
+    return line.lifecycle
 
 
 def _percent(value: int | None) -> str:

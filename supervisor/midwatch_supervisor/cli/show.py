@@ -1,0 +1,159 @@
+"""`midwatch show`: everything about one task or attempt."""
+
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Annotated
+
+from cyclopts import Parameter
+from pydantic import ValidationError
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Acceptance, Alert, Attempt, Task
+from midwatch_supervisor.account import AttemptAccount, TaskAccount
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.dossier import spent_words
+from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
+from midwatch_supervisor.lines import Fate, Transcript
+from midwatch_supervisor.lookup import Found, account_of, entries_of, find
+from midwatch_supervisor.progress import described, short
+from midwatch_tools.guidance import outline
+
+TaskOrAttempt = Annotated[
+    str,
+    Parameter(
+        name="ID",
+        help="A task's id or the unique beginning of one, an attempt's id, or TASK#N for its "
+        "attempt number N. The latest run that has it counts.",
+    ),
+]
+
+_RECENT = 15
+"""Steps that are shown; `--json` has them all."""
+
+
+async def show(
+    id: TaskOrAttempt,
+    *,
+    run: RunOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print everything about one task or attempt."""
+    async with await journal_to_read(journal) as opened:
+        found = await find(opened, id, run=run)
+        if json:
+            async for line in _lines(opened, found):
+                write_json(fields(line))
+            return
+        account = await account_of(opened, found.task)
+        steps: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_RECENT))
+        async for line in _lines(opened, found):
+            if isinstance(line, StepLine | CheckpointLine) and line.attempt is not None:
+                steps[line.attempt].append(described(line))
+    for text in _account(account, steps, only=found.attempt):
+        write_line(text)
+
+
+async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line]:
+    """The lines of what was found, oldest first."""
+    transcript = Transcript([found.task], await journal.attempts(found.task.id))
+    async for entry in entries_of(journal, task=found.task.id):
+        if transcript.lacks(entry) and entry.attempt is not None:
+            transcript.meet(await journal.attempt(entry.attempt))
+        # An attempt's line may need what was said on the attempt before it.
+        line = transcript.line(entry)
+        if line is not None and (found.attempt is None or line.attempt == found.attempt.id):
+            yield line
+
+
+def _account(
+    account: TaskAccount, steps: Mapping[int, Iterable[str]], *, only: Attempt | None
+) -> Iterator[str]:
+    task, state = account.task, account.state
+    title = f": {task.title}" if task.title else ""
+    yield f"task {task.name} (run {task.run}){title}"
+    yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
+    if account.waits_for:
+        yield f"waits for: {account.waits_for}"
+    yield from _section("goal", _goal(task).splitlines(), indent="  ")
+    for id, attempt in account.attempts.items():
+        if only is None or only.id == id:
+            yield ""
+            yield from _attempt(task, attempt)
+            yield from _section("last steps", steps.get(id, ()))
+
+
+def _goal(task: Task) -> str:
+    try:
+        return Assignment.model_validate_json(task.spec).task.goal
+    except ValidationError:
+        return ""  # another Midwatch wrote it, or it came from an agent without a task file
+
+
+def _attempt(task: Task, account: AttemptAccount) -> Iterator[str]:
+    attempt = account.attempt
+    by = f"{attempt.worker} with {attempt.model}" if attempt.model else attempt.worker
+    ending = account.state.ending
+    status = f"{account.lifecycle} ({ending})" if ending else account.lifecycle.value
+    yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
+        status, account.state.reason
+    )
+    yield f"  health {account.health}, last step {account.last_step}"
+    yield f"  {by} on {attempt.node}, in {attempt.workspace}"
+    yield f"  used: {spent_words(account.budget)}"
+    yield from _section("plan", outline(account.plan).splitlines())
+    yield from _section("acceptance", map(_check, account.checks.values()))
+    yield from _section("alerts", map(_alert, account.alerts.values()))
+    yield from _section("decisions", _decisions(account))
+    yield from _section("interventions", _interventions(account.fates))
+    yield from _section("faults of the watch", (f"{f.part}: {f.error}" for f in account.faults))
+
+
+def _section(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:
+    """A heading and its lines; nothing where there is nothing."""
+    body = list(lines)
+    if body:
+        yield f"{indent[2:]}{name}:"
+        yield from (f"{indent}{line}" for line in body)
+
+
+def _with_reason(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
+
+
+def _check(check: Acceptance) -> str:
+    verdict = "passed" if check.passed else "FAILED"
+    return _with_reason(f"{verdict} {check.check}", short(check.detail))
+
+
+def _alert(alert: Alert) -> str:
+    about = f" ({alert.key.subject})" if alert.key.subject else ""
+    since = f"steps {alert.since_step} to {alert.step}"
+    seen = f"; evidence: steps {', '.join(map(str, alert.evidence))}" if alert.evidence else ""
+    ended = f" ({alert.resolution})" if alert.resolution else ""
+    return (
+        f"{alert.state}{ended} {alert.severity} {alert.key.rule}{about}, {since}: "
+        f"{alert.summary}{seen}"
+    )
+
+
+def _decisions(account: AttemptAccount) -> Iterator[str]:
+    for each in account.escalations.values():
+        rules = ", ".join(dict.fromkeys(key.rule for key in each.alerts))
+        yield _with_reason(f"escalation {each.id} {each.state} ({rules})", each.reason)
+        for decision in account.decisions:
+            if decision.escalation == each.id:
+                by = decision.author or decision.by
+                yield f"  {decision.action} by {by}, {decision.diagnosis}: {decision.rationale}"
+
+
+def _interventions(fates: dict[int, Fate]) -> Iterator[str]:
+    for id, fate in fates.items():
+        what = fate.intervention
+        author = f" ({what.author})" if what.author else ""
+        outcome = f", {_with_reason(fate.outcome.value, fate.reason)}" if fate.outcome else ""
+        yield f"{id} {what.action} by {what.by}{author}: {fate.state}{outcome}"
+        yield from (f"  {line}" for line in what.message.splitlines())

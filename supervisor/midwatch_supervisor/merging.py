@@ -1,0 +1,78 @@
+"""Brings a finished attempt's branch into the branch that its owner works on."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_supervisor.workspace import git
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A branch, and where it is to go."""
+
+    home: Path
+    """The worktree that takes the branch."""
+    branch: str
+    into: str
+    """The branch that is checked out there."""
+    commits: int
+    """How many `into` lacks; 0 where everything is merged already."""
+
+
+async def plan_merge(worktree: Path) -> Merge:
+    """The merge of the branch of `worktree` into what its repository's main worktree has.
+
+    Changes nothing. Raises UsageError where either side has uncommitted changes or no branch.
+    """
+    try:
+        listed = await git(worktree, "worktree", "list", "--porcelain")
+    except WorkspaceError as error:
+        raise UsageError(f"{worktree} is no git worktree any more: {error}") from error
+    home = Path(listed.splitlines()[0].removeprefix("worktree "))
+    branch, into = await _branch(worktree), await _branch(home)
+    for folder in (worktree, home):
+        # Files that git does not know are in nobody's way; where they are, the merge says so.
+        if await git(folder, "status", "--porcelain", "--untracked-files=no"):
+            raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
+    ahead = await git(home, "rev-list", "--count", f"HEAD..refs/heads/{branch}")
+    return Merge(home=home, branch=branch, into=into, commits=int(ahead))
+
+
+async def merge_branch(merge: Merge) -> None:
+    """Do it. Raises UsageError, with nothing changed, for what stands in its way."""
+    await _merge(merge.home, merge)
+
+
+async def rehearse(merge: Merge) -> None:
+    """Do it in a worktree that is thrown away. Raises UsageError for a conflict."""
+    with TemporaryDirectory(prefix="midwatch-") as folder:
+        trial = Path(folder) / "trial"
+        await git(merge.home, "worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
+        try:
+            await _merge(trial, merge)
+        finally:
+            await asyncio.shield(git(merge.home, "worktree", "remove", "--force", str(trial)))
+
+
+async def _merge(folder: Path, merge: Merge) -> None:
+    try:
+        await git(folder, "merge", "--quiet", "--no-edit", f"refs/heads/{merge.branch}")
+    except WorkspaceError as error:
+        names = await git(folder, "diff", "--name-only", "--diff-filter=U", "-z")
+        if not names:
+            raise UsageError(f"{merge.branch} does not merge into {merge.into}: {error}") from error
+        await git(folder, "merge", "--abort")
+        files = ", ".join(name for name in names.split("\0") if name)
+        raise UsageError(
+            f"{merge.branch} conflicts with {merge.into} in {files}; nothing was merged"
+        ) from error
+
+
+async def _branch(folder: Path) -> str:
+    try:
+        return (await git(folder, "symbolic-ref", "--short", "HEAD")).strip()
+    except WorkspaceError as error:
+        raise UsageError(f"no branch is checked out in {folder}: {error}") from error

@@ -1,0 +1,104 @@
+"""A program that runs one attempt in processes of its own, and kills them where it is told to.
+
+It reads lines `FOLDER WHERE` and answers each with the exit code of a process that began or
+resumed the run in that folder. The process is killed by SIGKILL right after the commit WHERE:
+`record-3` is the third of the recorder, `decision` the first that holds a decision; at `never` it
+is not killed.
+Processes are forked from this one, which has imported all that they need.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import kill_script
+
+from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.words import Commit, Entry
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.launch import again, begin, conduct
+
+TASKS = TaskFile.model_validate(
+    {
+        "models": {"worker": "none"},
+        "workers": {"coder": {"agent": "kill_script:worker"}},
+        "tasks": [
+            {"id": "fix", "goal": "Write out.txt.", "acceptance": ["grep -qx three out.txt"]}
+        ],
+    }
+)
+SETTINGS = Settings(
+    monitor=MonitorSettings(poll_seconds=0.05, outcome_after=1000),
+    run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=1),
+)
+
+
+class Mortal(Journal):
+    """A journal that takes the whole process with it after one commit."""
+
+    where = "never"
+    recorded = 0
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        entries = await super().commit(commit)
+        if self.where in self._places(commit):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return entries
+
+    def _places(self, commit: Commit) -> list[str]:
+        places = [kind_of(type(draft.record)) for draft in commit.drafts]
+        if commit.incarnation is not None:
+            self.recorded += 1
+            places.append(f"record-{self.recorded}")
+        return places
+
+
+async def work(where: str) -> int:
+    """Begin the run of this folder, or resume it; answers the exit code."""
+    home = Path("home").resolve()
+    async with await Mortal.open(kill_script.JOURNAL) as journal:
+        journal.where = where
+        if runs := await journal.runs():
+            deck, jobs = await again(journal, runs[0], home=home)
+        else:
+            wanted = assignments(TASKS, home)
+            deck, jobs = await begin(journal, wanted, source="", settings=SETTINGS, home=home)
+        return await conduct(deck, jobs, _ignore)
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+def forked(folder: str, where: str) -> int:
+    """The exit code of a process that works in `folder`; negative for the signal that ended it."""
+    process = os.fork()
+    if process == 0:
+        code = 70
+        try:
+            os.chdir(folder)
+            code = asyncio.run(work(where))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def main() -> None:
+    """Answer one line after the other."""
+    for line in sys.stdin:
+        folder, where = line.rsplit(maxsplit=1)
+        print(forked(folder, where), flush=True)
+
+
+if __name__ == "__main__":
+    main()

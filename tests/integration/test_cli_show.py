@@ -1,0 +1,247 @@
+"""`midwatch show` over a real journal."""
+
+import asyncio
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Commit,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Draft,
+    Ending,
+    Fault,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Resolution,
+    Severity,
+    Step,
+    StepKind,
+    Task,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+KEY = AlertKey(rule="cycle", subject="a.py")
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+async def task_of(journal: Journal, at: datetime, *, name: str = "totals") -> Task:
+    spec = TaskSpec(id=name, goal="Round the\ntotals.", acceptance=("pytest",))
+    assignment = Assignment(task=spec, worker="coder", spec=WorkerSpec(), models={}, workspace=None)
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+    return await journal.add_task(
+        run=run.id, name=name, title="Totals", spec=assignment.model_dump_json(), at=at
+    )
+
+
+async def attempt_of(journal: Journal, task: Task, at: datetime, *, number: int = 1) -> Attempt:
+    return await journal.add_attempt(
+        task=task.id, number=number, worker="coder", model="m", node="here", workspace="w", at=at
+    )
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> None:
+    for record in records:
+        draft = Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+        await journal.commit(Commit(drafts=(draft,)))
+
+
+async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
+    """An attempt with everything in it; the intervention's id."""
+    alert = Alert(
+        key=KEY,
+        severity=Severity.WARNING,
+        state=AlertState.RESOLVED,
+        value=5,
+        summary="round and round",
+        evidence=(3, 5),
+        since_step=3,
+        step=9,
+        resolution=Resolution.CLEARED,
+    )
+    steps = (PlanStep(title="read", state=PlanStepState.DONE), PlanStep(title="round"))
+    await write(journal, attempt, at, Plan(steps=steps), alert)
+    await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=(KEY,), reason="it circles", at=at
+    )
+    decision = Decision(
+        escalation=1,
+        action=Action.NUDGE,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message="Look up.",
+        rationale="The same edit again.",
+        by=Actor.SUPERVISOR,
+        author="m",
+    )
+    nudge = Intervention(action=Action.NUDGE, by=Actor.SUPERVISOR, author="m", message="Look\nup.")
+    await write(journal, attempt, at, decision, nudge)
+    id = await journal.last_id()
+    await write(
+        journal,
+        attempt,
+        at,
+        Delivery(intervention=id, state=DeliveryState.DELIVERED, step=9),
+        OutcomeReport(intervention=id, outcome=Outcome.RECOVERED, step=17, reason="it moved"),
+        Fault(part="silence", error="ValueError: x"),
+        Acceptance(check="pytest", passed=False, detail="1 failed"),
+        Step(number=17, kind=StepKind.TOOL, tool="run", args="pytest", ok=False, exit_code=1),
+        AttemptState(lifecycle=Lifecycle.FAILED, reason="no", ending=Ending.UNACCEPTED),
+    )
+    return id
+
+
+async def test_a_task_is_shown_with_all_that_happened(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await task_of(journal, at)
+    id = await eventful(journal, await attempt_of(journal, task, at), at)
+    assert await midwatch("show", "totals") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "task totals (run 1): Totals",
+        "status: submitted",
+        "goal:",
+        "  Round the",
+        "  totals.",
+        "",
+        "attempt 1, totals#1: failed (unaccepted): no",
+        "  health ok, last step 17",
+        "  coder with m on here, in w",
+        "  used: requests 0, tokens 0, US dollars 0, minutes 0",
+        "  plan:",
+        "    [x] 1. read",
+        "    [ ] 2. round",
+        "  acceptance:",
+        "    FAILED pytest: 1 failed",
+        "  alerts:",
+        "    resolved (cleared) warning cycle (a.py), steps 3 to 9: round and round; "
+        "evidence: steps 3, 5",
+        "  decisions:",
+        "    escalation 1 open (cycle): it circles",
+        "      nudge by m, wrong_approach: The same edit again.",
+        "  interventions:",
+        f"    {id} nudge by supervisor (m): delivered, recovered: it moved",
+        "      Look",
+        "      up.",
+        "  faults of the watch:",
+        "    silence: ValueError: x",
+        "  last steps:",
+        "    step 17: run pytest FAILED (exit code 1)",
+    ]
+
+
+async def test_as_json_it_is_the_lines_of_the_run(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await task_of(journal, at)
+    await eventful(journal, await attempt_of(journal, task, at), at)
+    assert await midwatch("show", "totals", "--json") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["type"] for line in lines] == [
+        *("task", "attempt", "alert", "escalation", "decision"),
+        *("intervention", "intervention", "intervention", "step", "attempt"),
+    ]
+    assert {line["task"] for line in lines} == {"totals"}
+
+
+@pytest.mark.parametrize("id", ["totals#2", "2", "tot#2"])
+async def test_an_attempt_is_named_by_its_id_or_its_number(
+    journal: Journal, at: datetime, capsys: Capture, id: str
+) -> None:
+    task = await task_of(journal, at)
+    for number in (1, 2):
+        await attempt_of(journal, task, at, number=number)
+    assert await midwatch("show", id, "--json") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["attempt"], line["number"]) for line in lines] == [(2, 2)]
+    assert await midwatch("show", id) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line.startswith("attempt")] == [
+        "attempt 2, totals#2: submitted"
+    ]
+
+
+async def test_the_outcome_of_a_restart_stands_with_the_restart(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await task_of(journal, at)
+    first, second = [await attempt_of(journal, task, at, number=n) for n in (1, 2)]
+    await write(journal, first, at, Intervention(action=Action.RESTART, by=Actor.POLICY))
+    id = await journal.last_id()
+    report = OutcomeReport(intervention=id, outcome=Outcome.NO_EFFECT, step=8, reason="")
+    await write(journal, second, at, report)
+    assert await midwatch("show", "totals#1") == 0
+    assert f"    {id} restart by policy: issued, no effect\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("id", "run"), [("tot", 2), ("labels", 1), ("totals", 2)])
+async def test_the_latest_run_that_has_it_counts(
+    journal: Journal, at: datetime, capsys: Capture, id: str, run: int
+) -> None:
+    earlier = await task_of(journal, at)
+    await journal.add_task(run=earlier.run, name="labels", title="", spec="{}", at=at)
+    await task_of(journal, at)
+    assert await midwatch("show", id) == 0
+    assert f"(run {run})" in capsys.readouterr().out
+
+
+async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await task_of(journal, at)
+    await attempt_of(journal, task, at)
+    for name in ("1", "tot", "total"):
+        await journal.add_task(run=task.run, name=name, title="", spec="{}", at=at)
+    for name in ("1", "tot"):
+        assert await midwatch("show", name) == 0
+        assert capsys.readouterr().out.startswith(f"task {name} (run 1)\n")
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("x", "there is no task or attempt `x`; the tasks are: totals, total\n"),
+        ("9", "there is no task or attempt `9`; the tasks are: totals, total\n"),
+        ("tot", "`tot` may mean each of totals, total\n"),
+        ("totals#7", "there is no attempt totals#7; there is: totals#1\n"),
+        ("total#1", "there is no attempt total#1; there is: none yet\n"),
+    ],
+)
+async def test_what_is_not_there_is_bad_usage(
+    journal: Journal, at: datetime, capsys: Capture, id: str, said: str
+) -> None:
+    task = await task_of(journal, at)
+    await attempt_of(journal, task, at)
+    await journal.add_task(run=task.run, name="total", title="", spec="{}", at=at)
+    assert await midwatch("show", id) == 2
+    assert capsys.readouterr() == ("", said)

@@ -1,0 +1,272 @@
+"""`midwatch status` over a real journal."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Meter,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    TaskState,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look up.")
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
+    """Write records about an attempt; the id of the last."""
+    drafts = tuple(
+        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+    )
+    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+async def lines(capsys: Capture, *argv: str) -> list[dict[str, object]]:
+    capsys.readouterr()
+    assert await midwatch("status", "--json", *argv) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+def alert(severity: Severity, state: AlertState = AlertState.FIRING) -> Alert:
+    return Alert(
+        key=AlertKey(rule="cycle"),
+        severity=severity,
+        state=state,
+        value=5,
+        summary="",
+        since_step=1,
+        step=2,
+    )
+
+
+def busy() -> Sequence[Record]:
+    told = Checkpoint(progress_percent=40, confidence=70)
+    done = PlanStep(title="a", state=PlanStepState.DONE)
+    return (
+        WORKING,
+        Plan(steps=(done, PlanStep(title="b"))),
+        Change(budget=Budget(requests=Meter(used=3, limit=60))),
+        Step(number=1, kind=StepKind.MESSAGE),
+        Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told),
+        Step(number=3, kind=StepKind.MESSAGE),
+        alert(Severity.WARNING),
+    )
+
+
+async def test_a_task_is_one_object_with_all_that_its_attempt_said(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, *busy())
+    assert await lines(capsys) == [
+        {
+            "type": "status",
+            "run": 1,
+            "task": "fix",
+            "title": "Fix it",
+            "status": "submitted",
+            "attempt": 1,
+            "number": 1,
+            "lifecycle": "working",
+            "health": "suspect",
+            "plan_step": 2,
+            "plan_steps": 2,
+            "progress_percent": 40,
+            "confidence": 70,
+            "steps": 3,
+            "requests_used": 3,
+            "requests_limit": 60,
+            "alerts": 1,
+            "waits_for": None,
+        }
+    ]
+
+
+async def test_the_table_is_for_people(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, *busy())
+    assert await midwatch("status") == 0
+    head, titles, row = capsys.readouterr().out.splitlines()
+    assert head.startswith("run 1: tasks.yaml, 2026-11-2")
+    assert titles.split()[:3] == ["task", "attempt", "status"]
+    assert re.split("  +", row) == [
+        *("fix", "1", "working", "suspect", "2/2", "40 %", "70 %", "3", "3/60", "1", "-"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "health"),
+    [
+        ((), "ok"),
+        ((alert(Severity.NOTICE),), "ok"),
+        ((alert(Severity.WARNING),), "suspect"),
+        ((alert(Severity.CRITICAL),), "stuck"),
+        ((alert(Severity.CRITICAL, AlertState.RESOLVED),), "ok"),
+        ((alert(Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "ok"),
+    ],
+)
+async def test_health_follows_from_what_fires(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    records: tuple[Record, ...],
+    health: str,
+) -> None:
+    await write(journal, attempt, at, WORKING, *records)
+    (line,) = await lines(capsys)
+    assert line["health"] == health
+
+
+async def test_an_act_under_way_is_waited_for_until_it_arrives(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, WORKING, NUDGE)
+    (before,) = await lines(capsys)
+    await write(
+        journal, attempt, at, Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
+    )
+    (after,) = await lines(capsys)
+    assert (before["waits_for"], after["waits_for"]) == (f"delivery of nudge ({id})", None)
+
+
+async def test_an_escalation_waits_for_a_decision(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, WORKING)
+    await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
+    )
+    (line,) = await lines(capsys)
+    assert line["waits_for"] == "a decision"
+
+
+async def test_a_held_act_waits_for_approval(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
+    id = await write(journal, attempt, at, WORKING, held)
+    (line,) = await lines(capsys)
+    assert line["waits_for"] == f"approval of restart ({id})"
+
+
+@pytest.mark.parametrize(
+    ("action", "waits_for"),
+    [(Action.ASK_OPERATOR, "an answer: Which one?"), (Action.PAUSE, "a person to resume it")],
+)
+async def test_a_parked_attempt_waits_for_a_person(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    action: Action,
+    waits_for: str,
+) -> None:
+    asked = Intervention(action=action, by=Actor.POLICY, message="Which one?")
+    id = await write(journal, attempt, at, WORKING, asked)
+    came = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
+    await write(journal, attempt, at, came, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    (line,) = await lines(capsys)
+    assert line["waits_for"] == waits_for
+
+
+async def test_a_task_that_has_not_begun_waits_for_its_turn(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
+    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    (line,) = await lines(capsys)
+    assert (line["attempt"], line["health"], line["waits_for"]) == (None, None, "its turn")
+
+
+async def test_what_is_over_waits_for_nothing(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    over = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    await write(journal, attempt, at, NUDGE, over, TaskState(lifecycle=Lifecycle.COMPLETED))
+    (line,) = await lines(capsys)
+    assert (line["status"], line["waits_for"]) == ("completed", None)
+
+
+@pytest.mark.parametrize(("argv", "runs"), [((), [2]), (("--run", "1"), [1]), (("--all",), [1, 2])])
+async def test_the_latest_run_is_shown_unless_others_are_asked_for(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    argv: tuple[str, ...],
+    runs: list[int],
+) -> None:
+    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
+    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    assert [line["run"] for line in await lines(capsys, *argv)] == runs
+
+
+async def test_an_unknown_run_is_bad_usage(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    assert await midwatch("status", "--run", "7") == 2
+    assert capsys.readouterr().err == f"there is no run 7 in {journal.name}; there is: 1\n"
+
+
+async def test_an_empty_journal_says_nothing_as_json(journal: Journal, capsys: Capture) -> None:
+    assert await lines(capsys) == []
+    assert await midwatch("status") == 0
+    assert capsys.readouterr().out == f"nothing has run yet in {journal.name}\n"
+
+
+@pytest.mark.parametrize(
+    "argv", [["status"], ["show", "x"], ["approve", "1"], ["tell", "x", "y"], ["merge", "x"]]
+)
+def test_without_a_journal_there_is_advice(
+    journal_file: Path, capsys: Capture, argv: list[str]
+) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"there is no journal at {journal_file}: start with `midwatch run FILE`, or name another "
+        "with --journal\n",
+    )
+    assert not journal_file.exists()

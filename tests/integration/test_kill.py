@@ -1,0 +1,133 @@
+"""A process that is killed at any moment of an attempt loses nothing and repeats nothing."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AttemptState,
+    Change,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Intervention,
+    Lifecycle,
+    OutcomeReport,
+    Record,
+    Step,
+    TaskState,
+)
+
+DRIVER = Path(__file__).with_name("kill_driver.py")
+RECORDS = 18
+"""Commits of the recorder in an attempt that nobody kills."""
+WHERE = ["task_state", "decision", "outcome", *(f"record-{n}" for n in range(1, RECORDS + 1))]
+KEPT = (AttemptState, Decision, OutcomeReport, TaskState, Step)
+
+Work = Callable[[Path, str], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """All that must be the same however often the process was killed."""
+
+    records: list[Record]
+    spent: list[float]
+    """Requests, tokens and US dollars in the end."""
+    told: list[str]
+    """What the worker was told, in its own history."""
+    requests: str
+    acts: str
+    result: str
+
+
+@pytest.fixture(scope="module")
+def work() -> Iterator[Work]:
+    """Begins or resumes the run of a folder in a process of its own; answers its exit code."""
+    with subprocess.Popen(
+        [sys.executable, str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        said, heard = driver.stdin, driver.stdout
+
+        def answer(folder: Path, where: str) -> int:
+            print(folder, where, file=said, flush=True)
+            return int(heard.readline())
+
+        yield answer
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(work: Work, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    assert work(folder, "never") == 0
+    return folder
+
+
+async def story(folder: Path) -> Story:
+    async with await Journal.open_to_read(folder / "journal.db") as journal:
+        records = [entry.record for entry in await journal.entries()]
+        messages = await journal.messages(1)
+    budgets = [each.budget for each in records if isinstance(each, Change) and each.budget]
+    last = budgets[-1]
+    return Story(
+        records=[timeless(each) for each in records if isinstance(each, KEPT)],
+        spent=[last.requests.used, last.tokens.used, last.cost_usd.used],
+        told=[text for each in messages for text in prompts(each.body)],
+        requests=(folder / "requests.log").read_text(),
+        acts=(folder / "acts.log").read_text(),
+        result=(folder / "home/work/r1/fix-1/out.txt").read_text(),
+    )
+
+
+def timeless(record: Record) -> Record:
+    return replace(record, at=None) if isinstance(record, Step) else record
+
+
+def prompts(body: bytes) -> list[str]:
+    return [
+        str(part.content)
+        for message in ModelMessagesTypeAdapter.validate_json(body)
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+
+
+async def test_the_attempt_holds_all_that_may_be_lost(uninterrupted: Path) -> None:
+    whole = await story(uninterrupted)
+    assert whole.requests.splitlines() == [f"request {n}" for n in range(1, 8)]
+    assert whole.acts.splitlines() == ["one", "two", "listen", "three"]
+    assert sum("[midwatch #" in text for text in whole.told) == 1
+    assert [type(each) for each in whole.records].count(Step) == 8
+    assert sum(isinstance(each, OutcomeReport) for each in whole.records) == 1
+
+
+def test_an_attempt_has_no_more_commits_than_are_tried_here(work: Work, tmp_path: Path) -> None:
+    assert work(tmp_path, f"record-{RECORDS + 1}") == 0
+
+
+@pytest.mark.parametrize("where", WHERE)
+async def test_a_killed_attempt_ends_as_if_nothing_had_happened(
+    where: str, work: Work, uninterrupted: Path, tmp_path: Path
+) -> None:
+    assert work(tmp_path, where) == -signal.SIGKILL
+    assert work(tmp_path, "never") == 0
+    assert await story(tmp_path) == await story(uninterrupted)
+    await prove_one_delivery(tmp_path)
+
+
+async def prove_one_delivery(folder: Path) -> None:
+    async with await Journal.open_to_read(folder / "journal.db") as journal:
+        issued = [entry.id for entry in await journal.entries(kinds=(Intervention,))]
+        stamps = [entry.record for entry in await journal.entries(kinds=(Delivery,))]
+    assert stamps == [Delivery(intervention=issued[0], state=DeliveryState.DELIVERED, step=5)]
+    assert len(issued) == 1

@@ -1,0 +1,315 @@
+"""A watched agent: what it does and says is recorded, judged and answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.config.settings import Mode, ReflectSettings, Settings
+from midwatch_monitor.errors import BudgetSpentError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Alert,
+    Attempt,
+    Budget,
+    Change,
+    Checkpoint,
+    Course,
+    Meter,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Step,
+    StepKind,
+    Writer,
+)
+
+Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+T = TypeVar("T")
+
+
+def reflecting(progress: int = 10, confidence: int = 80, decision: str = "continue", **more: Any):
+    arguments = {"progress_percent": progress, "confidence": confidence, "decision": decision}
+    return ("reflect", {**arguments, **more})
+
+
+def putting(path: str, text: str):
+    return ("put", {"path": path, "text": text})
+
+
+async def told(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
+    entries = await journal.entries(attempt=attempt)
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
+    """What the model got back from a tool, refusals too."""
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+def reminded(messages: Sequence[ModelMessage]) -> list[int]:
+    """The numbers of the requests that carried a reminder."""
+    found: list[int] = []
+    request = 1
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            request += 1
+        elif any(
+            isinstance(part, UserPromptPart) and str(part.content).startswith("[midwatch] ")
+            for part in message.parts
+        ):
+            found.append(request)
+    return found
+
+
+async def test_every_act_is_a_step_and_the_text_goes_with_the_first(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([putting("a.py", "1"), putting("b.py", "2")], "I think.", "")
+    steps = await told(journal, Step)
+    assert [step.number for step in steps] == [1, 2, 3]
+    first, second, message = sorted(steps, key=lambda step: (step.request, step.path))
+    assert (first.tool, first.path, first.ok, first.text) == ("put", "a.py", True, "I call.")
+    assert (second.path, second.request, second.text, second.tokens) == ("b.py", 1, "", 0)
+    assert (message.kind, message.request, message.text) == (StepKind.MESSAGE, 2, "I think.")
+    assert first.tokens
+
+
+async def test_an_edit_is_seen_whatever_tool_made_it(journal: Journal, perform: Perform) -> None:
+    await perform(*[[("run_command", {"command": f"x.py {n}"})] for n in range(2)])
+    one, other, _ = await told(journal, Step)
+    assert [(edit.path, edit.writer) for edit in one.edits] == [("x.py", Writer.WORKER)]
+    assert (other.edits[0].before, other.path) == (one.edits[0].digest, "")
+
+
+async def test_writing_the_same_content_again_is_no_edit(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([putting("a.py", "1")], [putting("a.py", "1")])
+    assert [len(step.edits) for step in await told(journal, Step)] == [1, 0, 0]
+
+
+async def test_a_persons_edit_between_two_calls_is_a_persons(
+    journal: Journal, perform: Perform, workspace: Path
+) -> None:
+    def edited_meanwhile():
+        (workspace / "a.py").write_text("by hand")
+        return [putting("b.py", "1")]
+
+    await perform([putting("a.py", "1")], edited_meanwhile)
+    second = (await told(journal, Step))[1]
+    assert [(edit.path, edit.writer) for edit in second.edits] == [
+        ("a.py", Writer.PERSON),
+        ("b.py", Writer.WORKER),
+    ]
+
+
+async def test_calls_of_one_turn_write_nothing_for_a_person(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([putting(f"{n}.py", "1") for n in range(8)])
+    edits = [edit for step in await told(journal, Step) for edit in step.edits]
+    assert sorted(edit.path for edit in edits) == [f"{n}.py" for n in range(8)]
+    assert {edit.writer for edit in edits} == {Writer.WORKER}
+
+
+async def test_a_command_that_fails_is_a_step_with_its_exit_code(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([("run_command", {"command": "a broken"})])
+    step = (await told(journal, Step))[0]
+    assert (step.ok, step.exit_code, step.output) == (False, 1, "[exit code: 1]")
+
+
+async def test_an_error_of_a_tool_is_recorded_and_stays_an_error(
+    journal: Journal, perform: Perform
+) -> None:
+    def explode() -> str:
+        raise LookupError("no such thing")
+
+    with pytest.raises(LookupError, match="no such thing"):
+        await perform([("explode", {})], tools=(explode,))
+    (step,) = await told(journal, Step)
+    assert (step.ok, step.output) == (False, "LookupError: no such thing")
+
+
+async def test_a_checkpoint_is_recorded_as_it_was_said(journal: Journal, perform: Perform) -> None:
+    await perform([reflecting(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
+    step = (await told(journal, Step))[0]
+    assert (step.kind, step.request) == (StepKind.CHECKPOINT, 1)
+    assert step.checkpoint == Checkpoint(
+        progress_percent=30,
+        confidence=55,
+        decision=Course.CONTINUE,
+        blockers=("no net",),
+        files_done=("a.py",),
+        notes="slow",
+        plan_step=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (reflecting(101), "less than or equal to 100"),
+        (reflecting(confidence=-1), "greater than or equal to 0"),
+        (reflecting(decision="adjust"), "'continue', 'pivot' or 'escalate'"),
+        (("reflect", {"confidence": 50, "decision": "pivot"}), "progress_percent"),
+    ],
+)
+async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on(
+    journal: Journal, perform: Perform, bad: tuple[str, dict[str, object]], says: str
+) -> None:
+    result = await perform([bad], [reflecting()])
+    refused, accepted = answers(result.all_messages(), "reflect")
+    assert says in refused
+    assert accepted.startswith("Recorded.")
+    kinds = [(step.kind, step.ok) for step in await told(journal, Step)]
+    assert kinds[:2] == [(StepKind.TOOL, False), (StepKind.CHECKPOINT, True)]
+
+
+@pytest.mark.parametrize(("confidence", "band"), [(70, "high"), (40, "middling"), (39, "low")])
+async def test_the_worker_is_answered_by_its_band(
+    perform: Perform, confidence: int, band: str
+) -> None:
+    result = await perform([reflecting(confidence=confidence), putting("a.py", "1")])
+    (answer,) = answers(result.all_messages(), "reflect")
+    assert f"Confidence is {band}" in answer
+    assert "Next time" not in answer
+
+
+async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Perform) -> None:
+    result = await perform([reflecting()])
+    assert "Next time" in answers(result.all_messages(), "reflect")[0]
+
+
+async def test_a_verdict_is_known_before_the_worker_goes_on(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([reflecting(confidence=5)])
+    records = [entry.record for entry in await journal.entries()]
+    alert = next(each for each in records if isinstance(each, Alert))
+    assert (alert.key.rule, alert.step) == ("low_confidence", 1)
+    assert isinstance(records[records.index(alert) - 1], Step)
+
+
+async def test_in_mode_off_nothing_is_judged(journal: Journal, perform: Perform) -> None:
+    await perform([reflecting(confidence=5)], settings=Settings(mode=Mode.OFF))
+    assert await told(journal, Alert) == []
+    assert len(await told(journal, Step)) == 2
+
+
+@pytest.mark.parametrize(("every", "due"), [(3, [4, 7]), (2, [3, 5, 7]), (0, [])])
+async def test_a_worker_that_never_reflects_is_reminded_every_so_many_requests(
+    perform: Perform, every: int, due: list[int]
+) -> None:
+    settings = Settings(reflect=ReflectSettings(remind_every=every))
+    turns = [[putting("a.py", str(n))] for n in range(7)]
+    result = await perform(*turns, settings=settings)
+    assert reminded(result.all_messages()) == due
+
+
+async def test_a_steady_worker_is_reminded_less(journal: Journal, perform: Perform) -> None:
+    work = [[putting("a.py", str(n))] for n in range(7)]
+    result = await perform([reflecting(10)], [reflecting(20)], *work)
+    assert reminded(result.all_messages()) == [9]
+    changes = await told(journal, Change)
+    assert [each.reflect_every for each in changes if each.reflect_every] == [6]
+
+
+async def test_checkpoints_beyond_the_cap_are_refused_and_no_more_are_asked_for(
+    journal: Journal, perform: Perform
+) -> None:
+    settings = Settings(reflect=ReflectSettings(max_reflections=2, remind_every=1))
+    result = await perform(*[[reflecting()]] * 4, [putting("a.py", "1")], settings=settings)
+    said = answers(result.all_messages(), "reflect")
+    assert ["enough" in each for each in said] == [False, False, True, True]
+    assert reminded(result.all_messages()) == []
+    steps = await told(journal, Step)
+    assert sum(step.kind is StepKind.CHECKPOINT for step in steps) == 2
+
+
+async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Perform) -> None:
+    settings = Settings(reflect=ReflectSettings(max_reflections=1))
+    finish = ("finish_plan_step", {"evidence": "it passes"})
+    result = await perform([reflecting()], [finish], [reflecting()], settings=settings)
+    assert all(each.startswith("Rec") for each in answers(result.all_messages(), "reflect"))
+
+
+async def test_finishing_and_planning_in_one_turn_lose_neither(
+    journal: Journal, perform: Perform
+) -> None:
+    finish, plan = ("finish_plan_step", {"evidence": "seen"}), ("set_plan", {"steps": ["a", "b"]})
+    await perform([finish, plan])
+    assert (await told(journal, Plan))[-1] == Plan(
+        steps=(
+            PlanStep(title="find it", state=PlanStepState.DONE),
+            PlanStep(title="a"),
+            PlanStep(title="b"),
+        ),
+        revision=1,
+    )
+
+
+async def test_a_finished_plan_cannot_be_finished_again(perform: Perform) -> None:
+    finish = ("finish_plan_step", {"evidence": "seen"})
+    result = await perform([finish, finish, finish])
+    said = answers(result.all_messages(), "finish_plan_step")
+    assert ["Every plan step is done" in each for each in said] == [False, False, True]
+
+
+async def test_a_call_id_that_a_provider_uses_again_is_another_call(
+    journal: Journal, perform: Perform
+) -> None:
+    turns = [
+        ModelResponse(parts=[ToolCallPart("put", {"path": "a.py", "text": text}, "call_0")])
+        for text in "123"
+    ]
+    await perform(*turns)
+    assert [step.call for step in await told(journal, Step)] == ["call_0"] * 3 + [""]
+
+
+async def test_a_spent_budget_ends_the_run(journal: Journal, perform: Perform) -> None:
+    turns = [[putting("a.py", str(n))] for n in range(5)]
+    with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
+        await perform(*turns, budget=Budget(requests=Meter(limit=2)))
+    assert len(await told(journal, Step)) == 2
+
+
+async def test_two_workers_in_parallel_never_mix(
+    journal: Journal, attempt: Attempt, perform: Perform
+) -> None:
+    other = await journal.add_attempt(
+        task=attempt.task,
+        number=2,
+        worker="coder",
+        model="m",
+        node="here",
+        workspace="/w",
+        at=attempt.started_at,
+    )
+    turns = [[reflecting(n, 80, notes="first")] for n in range(5)]
+    others = [[reflecting(n, 80, notes="other")] for n in range(5)]
+    await asyncio.gather(perform(*turns), perform(*others, of=other))
+    for who, notes in ((attempt, "first"), (other, "other")):
+        steps = await told(journal, Step, who.id)
+        said = [step.checkpoint.notes for step in steps if step.checkpoint]
+        assert said == [notes] * 5
+        assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6]

@@ -1,0 +1,169 @@
+"""Somebody else's agent under watch: it works on, whatever happens to the watch."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelRequest, ToolReturnPart
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AttemptState,
+    Change,
+    Checkpoint,
+    Ending,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    Step,
+    TaskState,
+)
+from midwatch_tools import Watch
+
+Build = Callable[..., Agent[None, str]]
+T = TypeVar("T")
+
+SAID = {"progress_percent": 10, "confidence": 80, "decision": "continue"}
+REFLECT = ("reflect", SAID)
+
+
+def put(text: str) -> tuple[str, dict[str, str]]:
+    return ("put", {"path": "a.py", "text": text})
+
+
+async def told(file: Path, kind: type[T]) -> list[T]:
+    async with await Journal.open_to_read(file) as journal:
+        entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(result: AgentRunResult[str], tool: str) -> list[str]:
+    return [
+        part.model_response_str()
+        for message in result.all_messages()
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+@pytest.fixture
+def watch(journal_file: Path, workspace: Path) -> Watch:
+    return Watch(name="helper", root=workspace, journal=str(journal_file))
+
+
+async def test_a_run_becomes_an_attempt_with_all_that_happened(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
+    assert answers(result, "reflect")[0].startswith("Recorded.")
+    steps = await told(journal_file, Step)
+    assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
+    assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
+    assert (await told(journal_file, Plan))[0] == Plan(steps=(PlanStep(title="Fix it."),))
+    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
+    )
+    assert (await told(journal_file, TaskState))[-1].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_two_runs_at_once_are_two_attempts_that_never_mix(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    agent = worker([REFLECT], [REFLECT])
+    await asyncio.gather(*(agent.run(f"{n}", capabilities=[watch]) for n in range(3)))
+    async with await Journal.open_to_read(journal_file) as journal:
+        for attempt in (1, 2, 3):
+            steps = await journal.entries(attempt=attempt, kinds=[Step])
+            numbers = [e.record.number for e in steps if isinstance(e.record, Step)]
+            assert numbers == [1, 2, 3]
+
+
+async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    agent = worker(*[[put(f"{n}")] for n in range(3)])
+    before = await agent.run("First.")
+    await agent.run("And now?", message_history=before.all_messages(), capabilities=[watch])
+    assert [step.request for step in await told(journal_file, Step)] == [1]
+    spent = [change.budget for change in await told(journal_file, Change) if change.budget]
+    assert [budget.requests.used for budget in spent] == [1]
+
+
+async def test_the_agents_own_error_stays_its_own(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    def explode() -> str:
+        raise LookupError("no such thing")
+
+    with pytest.raises(LookupError, match="no such thing"):
+        await worker([("explode", {})], tools=(explode,)).run("Fix it.", capabilities=[watch])
+    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+        lifecycle=Lifecycle.FAILED, reason="LookupError: no such thing", ending=Ending.ERROR
+    )
+
+
+async def test_a_cancelled_run_is_recorded_as_cancelled(
+    worker: Build, watch: Watch, journal_file: Path
+) -> None:
+    hanging = asyncio.Event()
+
+    async def hang() -> str:
+        hanging.set()
+        await asyncio.Event().wait()
+        return ""
+
+    agent = worker([("hang", {})], tools=(hang,))
+    running = asyncio.create_task(agent.run("Fix it.", capabilities=[watch]))
+    await hanging.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+        lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED
+    )
+
+
+@pytest.fixture
+def corrupt(journal_file: Path) -> None:
+    journal_file.parent.mkdir()
+    journal_file.write_bytes(b"this is no journal" * 1000)
+
+
+@pytest.mark.usefixtures("corrupt")
+async def test_without_a_usable_journal_the_agent_works_unwatched(
+    worker: Build, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
+    assert result.output == "Done."
+    assert answers(result, "reflect") == ["Nobody watches just now; go on with the work."]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "unwatched" in caplog.text
+
+
+@pytest.mark.parametrize("table", ["entry", "message", "result", "lease"])
+async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
+    worker: Build,
+    watch: Watch,
+    journal_file: Path,
+    workspace: Path,
+    caplog: pytest.LogCaptureFixture,
+    table: str,
+) -> None:
+    def break_it() -> str:
+        with sqlite3.connect(journal_file) as database:
+            database.execute(f"DROP TABLE {table}")
+        database.close()
+        return "broken"
+
+    turns: tuple[Any, ...] = ([put("1")], [("break_it", {})], [REFLECT], [put("2")])
+    result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
+    assert result.output == "Done."
+    assert answers(result, "put") == ["written", "written"]
+    assert (workspace / "a.py").read_text() == "2"
+    assert "unwatched from here on" in caplog.text

@@ -1,0 +1,158 @@
+"""A crash loses nothing and repeats nothing that matters."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Action, Actor, Intervention, Record, Step
+
+Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
+T = TypeVar("T")
+
+
+class Machine:
+    """A tool that hangs once, and counts; whoever waits for it to hang can end the process."""
+
+    def __init__(self) -> None:
+        self.hanging = asyncio.Event()
+        self.done: list[str] = []
+        self.asked: list[int] = []
+
+    async def act(self, name: str) -> str:
+        self.done.append(name)
+        return f"{name} done"
+
+    async def hang(self) -> str:
+        self.done.append("hang")
+        if not self.hanging.is_set():
+            self.hanging.set()
+            await asyncio.Event().wait()
+        return "at last"
+
+    def turn(self, number: int, *calls: tuple[str, dict[str, str]]) -> Callable[[], Any]:
+        """A turn that counts how often it was asked for."""
+
+        def answer() -> list[tuple[str, dict[str, str]]]:
+            self.asked.append(number)
+            return list(calls)
+
+        return answer
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[..., Awaitable[None]]:
+    """Works until the machine hangs, and ends there as a killed process would."""
+
+    async def run(*turns: Any, steps: int = 0) -> None:
+        working = asyncio.create_task(perform(*turns, tools=(machine.act, machine.hang)))
+        async with asyncio.timeout(5):
+            await machine.hanging.wait()
+            while len(await journal.entries(kinds=[Step])) < steps:
+                pass
+        working.cancel()
+        await asyncio.wait({working})
+
+    return run
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+async def test_an_answered_request_is_not_asked_again(
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+) -> None:
+    turns: Any = (machine.turn(1, ("act", {"name": "a"})), machine.turn(2, ("hang", {})))
+    await crash(*turns)
+    result = await perform(*turns, tools=(machine.act, machine.hang))
+    assert machine.asked == [1, 2]
+    assert result.output == "Done."
+
+
+async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one_does_not(
+    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+) -> None:
+    turn: Any = [("act", {"name": "a"}), ("hang", {})]
+    await crash(turn, steps=1)
+    recorded = await told(journal, Step)
+    result = await perform(turn, tools=(machine.act, machine.hang))
+    assert [step.tool for step in recorded] == ["act"]
+    assert machine.done == ["a", "hang", "hang"]
+    steps = await told(journal, Step)
+    assert [(each.number, each.tool, each.call) for each in steps] == [
+        (1, "act", "call-0-0"),
+        (2, "hang", "call-0-1"),
+        (3, "", ""),
+    ]
+    returned = [
+        (part.tool_name, part.content)
+        for message in result.all_messages()
+        for part in message.parts
+        if isinstance(part, ToolReturnPart)
+    ]
+    assert returned == [("act", "a done"), ("hang", "at last")]
+
+
+async def test_a_checkpoint_is_not_said_twice(
+    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+) -> None:
+    said: dict[str, object] = {"progress_percent": 10, "confidence": 90, "decision": "continue"}
+    turn: Any = [("reflect", said), ("hang", {})]
+    await crash(turn, steps=1)
+    await perform(turn, tools=(machine.act, machine.hang))
+    assert sum(step.checkpoint is not None for step in await told(journal, Step)) == 1
+
+
+async def test_what_was_delivered_before_a_crash_is_not_said_again(
+    journal: Journal,
+    machine: Machine,
+    crash: Callable[..., Awaitable[None]],
+    perform: Perform,
+    write: Callable[[Record], Awaitable[int]],
+) -> None:
+    await write(Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look."))
+    turns: Any = ([("act", {"name": "a"})], [("hang", {})])
+    await crash(*turns)
+    result = await perform(*turns, tools=(machine.act, machine.hang))
+    texts = [
+        str(part.content)
+        for message in result.all_messages()
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+    assert sum(text.startswith("[midwatch #") for text in texts) == 1
+
+
+async def test_the_journal_holds_the_whole_history_once(
+    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+) -> None:
+    turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
+    await crash(*turns)
+    result = await perform(*turns, tools=(machine.act, machine.hang))
+    (step, *_) = await journal.entries(kinds=[Step])
+    assert step.attempt is not None
+    saved = await journal.messages(step.attempt)
+    assert [each.index for each in saved] == list(range(len(result.all_messages())))
+
+
+async def test_numbers_go_on_without_gaps(
+    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+) -> None:
+    turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
+    await crash(*turns)
+    await perform(*turns, tools=(machine.act, machine.hang))
+    seqs = [entry.seq for entry in await journal.entries() if entry.seq is not None]
+    assert seqs == list(range(1, len(seqs) + 1))
+    assert [step.request for step in await told(journal, Step)] == [1, 2, 3, 4]

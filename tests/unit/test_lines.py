@@ -1,0 +1,361 @@
+"""What is printed of a run: the lines, and the sum at its end."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Change,
+    Checkpoint,
+    Course,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Edit,
+    Ending,
+    Entry,
+    Escalation,
+    EscalationState,
+    Fault,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanStep,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    Task,
+    TaskState,
+)
+from midwatch_supervisor.line import Line, fields
+from midwatch_supervisor.lines import Transcript
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+TASK = Task(id=1, run=1, name="totals", title="Round the totals", spec="{}")
+FIRST = Attempt(
+    id=4, task=1, number=1, worker="coder", model="m", node="n", workspace="w", started_at=AT
+)
+KEY = AlertKey(rule="repeated_edits", subject="a.py")
+NUDGE = Intervention(
+    action=Action.NUDGE, by=Actor.POLICY, message="Look up.", escalation=9, answers=(KEY, KEY)
+)
+
+
+def alert(
+    state: AlertState = AlertState.FIRING,
+    severity: Severity = Severity.WARNING,
+    value: float = 5.0,
+) -> Alert:
+    return Alert(
+        key=KEY,
+        severity=severity,
+        state=state,
+        value=value,
+        summary="a.py was edited 5 times",
+        evidence=(3, 5),
+        since_step=3,
+        step=8,
+    )
+
+
+def entries(records: Sequence[Record], attempt: int = 4) -> list[Entry]:
+    return [
+        Entry(
+            id=id,
+            record=record,
+            at=AT,
+            task=1,
+            attempt=None if isinstance(record, TaskState) else attempt,
+        )
+        for id, record in enumerate(records, start=1)
+    ]
+
+
+def lines(*records: Record) -> list[Line | None]:
+    transcript = Transcript([TASK], [FIRST])
+    return [transcript.line(entry) for entry in entries(records)]
+
+
+def printed(record: Record) -> object:
+    """A line as another program reads it, without what all lines begin with."""
+    (line,) = lines(record)
+    assert line is not None
+    read = json.loads(json.dumps(fields(line)))
+    head = {"task": "totals", "attempt": 4, "number": 1, "at": "2026-11-21T20:00:00.000Z"}
+    assert {name: read.pop(name) for name in head} == head
+    return read
+
+
+def test_a_task_line_has_no_attempt() -> None:
+    state = TaskState(lifecycle=Lifecycle.FAILED, reason="no", passed=1, total=2)
+    (line,) = lines(state)
+    assert line is not None
+    assert fields(line) == {
+        "type": "task",
+        "at": "2026-11-21T20:00:00.000Z",
+        "task": "totals",
+        "attempt": None,
+        "number": None,
+        "status": "failed",
+        "title": "Round the totals",
+        "reason": "no",
+        "acceptance": {"passed": 1, "total": 2},
+    }
+
+
+def test_an_attempt_line_repeats_the_attempt_as_its_id() -> None:
+    state = AttemptState(lifecycle=Lifecycle.FAILED, reason="slow", ending=Ending.OUT_OF_BUDGET)
+    assert printed(state) == {
+        "type": "attempt",
+        "id": 4,
+        "status": "failed",
+        "worker": "coder",
+        "model": "m",
+        "reason": "slow",
+        "ending": "out-of-budget",
+    }
+
+
+def test_a_step_line_names_the_files_that_it_changed() -> None:
+    step = Step(
+        number=2,
+        kind=StepKind.TOOL,
+        tool="edit_file",
+        args='{"path":"a.py"}',
+        edits=(Edit(path="a.py"),),
+        ok=True,
+        exit_code=0,
+        output="done",
+        text="Now the sum.",
+        tokens=812,
+    )
+    assert printed(step) == {
+        "type": "step",
+        "step": 2,
+        "kind": "tool",
+        "tool": "edit_file",
+        "args": '{"path":"a.py"}',
+        "ok": True,
+        "exit_code": 0,
+        "output": "done",
+        "text": "Now the sum.",
+        "edits": ["a.py"],
+        "tokens": 812,
+    }
+
+
+def test_no_text_of_a_step_is_longer_than_five_hundred_characters() -> None:
+    long = "x" * 501
+    (line,) = lines(Step(number=1, kind=StepKind.TOOL, tool="t", args=long, output=long, text=long))
+    assert line is not None
+    shown = fields(line)
+    assert all(len(str(shown[name])) <= 500 for name in ("args", "output", "text"))
+
+
+def test_a_step_with_a_checkpoint_is_a_checkpoint_line() -> None:
+    told = Checkpoint(
+        progress_percent=40, confidence=70, decision=Course.PIVOT, blockers=("no key",), plan_step=2
+    )
+    assert printed(Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=told)) == {
+        "type": "checkpoint",
+        "step": 3,
+        "progress_percent": 40,
+        "confidence": 70,
+        "decision": "pivot",
+        "blockers": ["no key"],
+        "files_done": [],
+        "notes": "",
+        "estimated_steps_left": None,
+        "plan_step": 2,
+    }
+
+
+def test_an_alert_line_says_what_and_why() -> None:
+    assert printed(alert()) == {
+        "type": "alert",
+        "rule": "repeated_edits",
+        "subject": "a.py",
+        "state": "firing",
+        "severity": "warning",
+        "step": 8,
+        "value": 5,
+        "summary": "a.py was edited 5 times",
+        "evidence": [3, 5],
+        "resolution": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(5.0, 5), (0.5, 0.5), (float("inf"), None), (float("nan"), None)]
+)
+def test_a_value_is_a_number_that_json_can_say(value: float, shown: object) -> None:
+    (line,) = lines(alert(value=value))
+    assert line is not None
+    assert fields(line)["value"] == shown
+
+
+def test_an_escalation_names_each_rule_once() -> None:
+    asked = Escalation(
+        id=9, attempt=4, state=EscalationState.OPEN, alerts=(KEY, KEY), reason="stuck"
+    )
+    assert printed(asked) == {
+        "type": "escalation",
+        "id": 9,
+        "state": "open",
+        "rules": ["repeated_edits"],
+        "reason": "stuck",
+    }
+
+
+def test_a_decision_line_says_who_decided() -> None:
+    decision = Decision(
+        escalation=9,
+        action=Action.NUDGE,
+        diagnosis=Diagnosis.WRONG_APPROACH,
+        message="Look up.",
+        rationale="It edits in circles.",
+        by=Actor.SUPERVISOR,
+        author="m",
+    )
+    assert printed(decision) == {
+        "type": "decision",
+        "escalation": 9,
+        "action": "nudge",
+        "diagnosis": "wrong_approach",
+        "by": "supervisor",
+        "author": "m",
+        "message": "Look up.",
+        "rationale": "It edits in circles.",
+    }
+
+
+def test_an_intervention_has_a_line_when_issued_when_delivered_and_when_judged() -> None:
+    report = OutcomeReport(intervention=1, outcome=Outcome.RECOVERED, step=16, reason="it moved")
+    seen = lines(NUDGE, Delivery(intervention=1, state=DeliveryState.DELIVERED), report)
+    shown = [fields(line) for line in seen if line is not None]
+    assert [(each["id"], each["state"], each["outcome"], each["reason"]) for each in shown] == [
+        (1, "issued", None, ""),
+        (1, "delivered", None, ""),
+        (1, "delivered", "recovered", "it moved"),
+    ]
+    assert {(each["action"], each["by"], each["answers"]) for each in shown} == {
+        ("nudge", "policy", ("repeated_edits",))
+    }
+
+
+@pytest.mark.parametrize("state", [DeliveryState.APPROVED, DeliveryState.REJECTED])
+def test_an_intervention_that_needs_approval_is_held_first(state: DeliveryState) -> None:
+    held = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
+    seen = lines(held, Delivery(intervention=1, state=state))
+    assert [fields(line)["state"] for line in seen if line] == ["held", state.value]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Change(plan_step=2),
+        Plan(steps=(PlanStep(title="x"),)),
+        Acceptance(check="pytest", passed=True),
+        Fault(part="silence", error="x"),
+        Delivery(intervention=77, state=DeliveryState.DELIVERED),
+    ],
+)
+def test_some_records_have_no_line(record: Record) -> None:
+    assert lines(record) == [None]
+
+
+def test_a_time_is_printed_in_utc() -> None:
+    zone = timezone(timedelta(hours=2))
+    entry = Entry(
+        id=1, record=TaskState(lifecycle=Lifecycle.WORKING), at=AT.astimezone(zone), task=1
+    )
+    line = Transcript([TASK]).line(entry)
+    assert line is not None
+    assert fields(line)["at"] == "2026-11-21T20:00:00.000Z"
+
+
+def test_an_attempt_that_began_later_is_met_first() -> None:
+    transcript = Transcript([TASK])
+    (entry,) = entries([AttemptState(lifecycle=Lifecycle.WORKING)])
+    assert transcript.lacks(entry)
+    transcript.meet(FIRST)
+    assert not transcript.lacks(entry)
+
+
+def test_a_severity_that_rises_is_no_further_alert_but_firing_again_is() -> None:
+    transcript = Transcript([TASK], [FIRST])
+    told = [
+        alert(AlertState.PENDING),
+        alert(),
+        alert(severity=Severity.CRITICAL),
+        alert(AlertState.RESOLVED),
+        alert(),
+    ]
+    for entry in entries(told):
+        transcript.line(entry)
+    assert transcript.sum(1).alerts == 2
+
+
+def test_the_same_alert_on_another_attempt_counts_again() -> None:
+    transcript = Transcript([TASK], [FIRST])
+    for entry in [*entries([alert()]), *entries([alert()], attempt=5)]:
+        transcript.line(entry)
+    assert transcript.sum(1).alerts == 2
+
+
+def test_the_end_sums_up_every_task() -> None:
+    other = Task(id=2, run=1, name="labels", title="", spec="{}")
+    transcript = Transcript([TASK, other], [FIRST])
+    for entry in entries(
+        [
+            AttemptState(lifecycle=Lifecycle.SUBMITTED),
+            alert(),
+            NUDGE,
+            Delivery(intervention=3, state=DeliveryState.DELIVERED),
+            OutcomeReport(intervention=3, outcome=Outcome.RECOVERED, step=16, reason=""),
+            NUDGE,
+            Delivery(intervention=6, state=DeliveryState.EXPIRED),
+            AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
+            TaskState(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
+        ]
+    ):
+        transcript.line(entry)
+    assert json.loads(json.dumps(fields(transcript.done(exit_code=1, at=AT)))) == {
+        "type": "done",
+        "at": "2026-11-21T20:00:00.000Z",
+        "exit_code": 1,
+        "tasks": [
+            {
+                "id": "totals",
+                "status": "completed",
+                "attempts": 1,
+                "alerts": 1,
+                "interventions": 1,
+                "recovered": 1,
+                "acceptance": {"passed": 2, "total": 2},
+            },
+            {
+                "id": "labels",
+                "status": "submitted",
+                "attempts": 0,
+                "alerts": 0,
+                "interventions": 0,
+                "recovered": 0,
+                "acceptance": {"passed": 0, "total": 0},
+            },
+        ],
+    }
