@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,26 +29,33 @@ class Walls(StrEnum):
     NONE = "none"
 
 
-async def find_walls(wish: Sandbox) -> Walls:
-    """The sandbox that this machine gives; raises SandboxError if one is required and missing."""
+async def find_walls(wish: Sandbox, *, program: str = "bwrap") -> Walls:
+    """The sandbox that this machine gives.
+
+    Raises SandboxError if one is required and missing, and MissingExtraError if only the part of
+    it is missing that the extra brings.
+    """
     if wish is Sandbox.OFF:
         return Walls.NONE
-    problem = await _bubblewrap_problem()
-    if not problem:
+    problem = await _bubblewrap_problem(program)
+    has_extra = find_spec("pydantic_ai_harness") is not None
+    if has_extra and not problem:
         return Walls.BUBBLEWRAP
-    if wish is Sandbox.REQUIRED:
-        raise SandboxError(
-            f"sandbox: required, but {problem}. Install bubblewrap (the package `bubblewrap`), "
-            "or set `run.sandbox: auto` to go on without"
-        )
-    return Walls.NONE
+    if wish is not Sandbox.REQUIRED:
+        return Walls.NONE
+    if not has_extra:
+        raise MissingExtraError("the sandbox", "coder")
+    raise SandboxError(
+        f"sandbox: required, but {problem}. Install bubblewrap (the package `bubblewrap`), "
+        "or set `run.sandbox: auto` to go on without"
+    )
 
 
-async def _bubblewrap_problem() -> str:
+async def _bubblewrap_problem(name: str) -> str:
     """Why bubblewrap does not work here, tried rather than guessed; empty if it does."""
-    program = shutil.which("bwrap")
+    program = shutil.which(name)
     if program is None:
-        return "bwrap is not installed"
+        return f"{name} is not installed"
     process = await asyncio.create_subprocess_exec(
         program,
         *("--ro-bind", "/", "/", "--dev", "/dev", *_ISOLATED, "true"),
@@ -56,7 +64,7 @@ async def _bubblewrap_problem() -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     _, stderr = await process.communicate()
-    return "" if process.returncode == 0 else f"bwrap fails: {stderr.decode().strip()}"
+    return "" if process.returncode == 0 else f"{name} fails: {stderr.decode().strip()}"
 
 
 def place_capability(
@@ -68,10 +76,8 @@ def place_capability(
     local = LocalWorkspace[object](folder, env=env)
     if walls is Walls.NONE:
         return local
-    try:
-        from pydantic_ai_harness import BubblewrapSandbox
-    except ImportError as error:
-        raise MissingExtraError("the sandbox", "coder") from error
+    from pydantic_ai_harness import BubblewrapSandbox
+
     return BubblewrapSandbox[object](local, network=network, bwrap_args=_ISOLATED)
 
 
@@ -82,8 +88,6 @@ def place(folder: Path, walls: Walls, *, network: bool, env: Mapping[str, str]) 
     local = Workspace(LocalWorkspaceBackend(folder, env=env))
     if walls is Walls.NONE:
         return local
-    try:
-        from pydantic_ai_harness import BubblewrapWorkspace
-    except ImportError as error:
-        raise MissingExtraError("the sandbox", "coder") from error
+    from pydantic_ai_harness import BubblewrapWorkspace
+
     return BubblewrapWorkspace(local, network=network, bwrap_args=_ISOLATED)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import AgentRunError
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
@@ -54,8 +54,9 @@ class Worker:
                 f"worker {name}: no model; set `models: {{worker: …}}` in the task file"
             )
         self.name = name
-        self._spec = spec
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
+        codes = spec.kind is WorkerKind.CODER and not spec.agent
+        self._coding = _coding() if codes else []
 
     async def run(
         self,
@@ -70,19 +71,24 @@ class Worker:
         With a history the run goes on where that ends. Raises WorkerError with the true reason
         when the model or the agent fails. Cancelling it ends its commands too.
         """
-        capabilities: list[AbstractCapability[Any]] = [station.capability(), watch]
-        if self._spec.kind is WorkerKind.CODER and not self._spec.agent:
-            capabilities += _coding()
         try:
             result = await self._agent.run(
                 prompt if not history else None,
                 message_history=list(history) or None,
-                capabilities=capabilities,
+                capabilities=[station.capability(), watch, *self._coding],
                 usage_limits=UsageLimits(request_limit=None),
             )
         except AgentRunError as error:
             raise WorkerError(f"{type(error).__name__}: {error}") from error
         return str(result.output)
+
+
+    def _last_words(self, history: Sequence[ModelMessage]) -> str | None:
+        """The text that a history ends with; pydantic-ai would ask the model once more."""
+        last = history[-1] if history else None
+        if not isinstance(last, ModelResponse) or self._agent.output_type is not str:
+            return None
+        return None if last.tool_calls else last.text
 
 
 def _own_agent(spec: WorkerSpec, name: str, model: Model | None) -> Agent[object, Any]:

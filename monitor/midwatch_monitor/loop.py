@@ -6,9 +6,10 @@ hints, asks the journal by itself, and looks at everything on its tick.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
@@ -54,6 +55,7 @@ class Monitor:
         self._clock = clock
         self._after = 0
         self._views: dict[int, View] = {}
+        self._touched: set[int] = set()
         self._looking = asyncio.Lock()
         self.fault: Fault | None = None
         """The last failure of the monitor itself; the work goes on without it."""
@@ -71,7 +73,7 @@ class Monitor:
                 full = loop.time() - last_tick >= self._settings.monitor.tick_seconds
                 last_tick = loop.time() if full else last_tick
                 try:
-                    await self.look(everything=full)
+                    await _whole(self.look(everything=full))
                 except Exception as error:  # the watch may fail; the work must not
                     self.fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
                     log.exception("the monitor failed and tries again")
@@ -80,24 +82,23 @@ class Monitor:
     async def look(self, *, everything: bool = False) -> None:
         """Read what is new and act on it, until nothing new is left."""
         async with self._looking:
-            touched: set[int] = set(self._views) if everything else set()
+            if everything:
+                self._touched |= self._views.keys()
             while True:
-                touched |= await self._read()
-                if not touched:
+                await self._read()
+                if not self._touched:
                     return
-                for attempt in sorted(touched):
+                for attempt in sorted(self._touched):
                     await self._review(self._views[attempt])
-                touched.clear()
+                    self._touched.discard(attempt)
 
-    async def _read(self) -> set[int]:
-        touched: set[int] = set()
+    async def _read(self) -> None:
         while page := await self._journal.entries(self._after, run=self._run):
             for entry in page:
                 if entry.attempt is not None:
                     self._fold(entry, entry.attempt)
-                    touched.add(entry.attempt)
+                    self._touched.add(entry.attempt)
             self._after = page[-1].id
-        return touched
 
     def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
@@ -199,6 +200,15 @@ class Monitor:
                 attempt=view.attempt,
             )
         )
+
+
+async def _whole(look: Coroutine[Any, Any, None]) -> None:
+    """Let a look end before a cancellation takes effect: a write cut off would be in doubt."""
+    task = asyncio.create_task(look)
+    try:
+        await asyncio.shield(task)
+    finally:
+        await asyncio.wait({task})
 
 
 def _closed(escalation: Escalation, reason: str) -> Escalation:

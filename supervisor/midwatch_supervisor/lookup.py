@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt, Entry, Record, Run, Task
 from midwatch_supervisor.account import TaskAccount
+from midwatch_supervisor.assignment import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,14 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
     if task is None:
         raise _unknown(id, tasks)
     return Found(task=task)
+
+
+def assignment_of(task: Task) -> Assignment | None:
+    """What the task was started with; `None` for an agent that came without a task file."""
+    try:
+        return Assignment.model_validate_json(task.spec)
+    except ValidationError:
+        return None
 
 
 def _by_name(tasks: list[list[Task]], name: str) -> Task | None:

@@ -22,16 +22,18 @@ class Merge:
     """How many `into` lacks; 0 where everything is merged already."""
 
 
-async def plan_merge(worktree: Path) -> Merge:
-    """The merge of the branch of `worktree` into what its repository's main worktree has.
+async def plan_merge(worktree: Path, source: Path | None) -> Merge:
+    """The merge of the branch of `worktree` into what is checked out where it came from.
 
-    Changes nothing. Raises UsageError where either side has uncommitted changes or no branch.
+    That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError
+    where either side has uncommitted changes or no branch.
     """
     try:
         listed = await git(worktree, "worktree", "list", "--porcelain")
     except WorkspaceError as error:
         raise UsageError(f"{worktree} is no git worktree any more: {error}") from error
-    home = Path(listed.splitlines()[0].removeprefix("worktree "))
+    there = source is not None and await asyncio.to_thread(source.is_dir)
+    home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
     branch, into = await _branch(worktree), await _branch(home)
     for folder in (worktree, home):
         # Files that git does not know are in nobody's way; where they are, the merge says so.

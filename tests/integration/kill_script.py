@@ -88,8 +88,7 @@ def put(path: str, text: str) -> str:
 
 
 async def listen() -> str:
-    """Wait until somebody has decided to say something."""
-    append(ACTS, "listen")
+    """Wait until somebody has decided to say something; to wait twice does no harm."""
     nothing = LocalBus().subscribe()
     async with await Journal.open_to_read(JOURNAL) as journal:
         while not await journal.entries(kinds=(Intervention,)):

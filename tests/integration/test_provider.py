@@ -29,8 +29,6 @@ from midwatch_monitor.words import (
     Attempt,
     AttemptState,
     Budget,
-    Change,
-    Decision,
     Ending,
     Lifecycle,
     Step,
@@ -55,6 +53,8 @@ class Reply:
     headers: str = ""
     hangs: bool = False
     """Say nothing until the client gives up."""
+    breaks: bool = False
+    """End the connection in the middle of the answer."""
 
     @property
     def wire(self) -> bytes:
@@ -71,8 +71,19 @@ class Server:
     replies: tuple[Reply, ...]
     port: int = 0
     asked: list[Any] = field(default_factory=list[Any])
+    """The bodies of the requests."""
+    _listening: asyncio.Server | None = None
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def open(self) -> None:
+        self._listening = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.port = self._listening.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+            await self._listening.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.partition("content-length:")[2].partition("\r\n")[0])
         self.asked.append(json.loads(await reader.readexactly(length)))
@@ -80,18 +91,13 @@ class Server:
         if reply.hangs:
             await reader.read()
         else:
-            writer.write(reply.wire)
+            writer.write(reply.wire[:-1] if reply.breaks else reply.wire)
         writer.close()
 
     def spec(self, **more: Any) -> ModelSpec:
         return ModelSpec(
             name=f"openai-chat:{NAME}", base_url=f"http://127.0.0.1:{self.port}/v1", **more
         )
-
-    @property
-    def last_heard(self) -> str:
-        """The newest message of the newest request."""
-        return json.dumps(self.asked[-1]["messages"][-1])
 
 
 Serve = Callable[..., Awaitable[Server]]
@@ -104,12 +110,11 @@ async def serve() -> AsyncGenerator[Serve]:
 
         async def start(*replies: Reply) -> Server:
             server = Server(replies)
-            listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
-            await stack.enter_async_context(listening)
-            server.port = listening.sockets[0].getsockname()[1]
+            await server.open()
+            stack.push_async_callback(server.close)
             return server
 
-        stack.enter_context(models.override_allow_model_requests(True))
+        stack.enter_context(models.override_allow_model_requests(allow_model_requests=True))
         yield start
 
 
@@ -125,8 +130,8 @@ def calling(tool: str, arguments: str, id: str = "call-1") -> Reply:
     return completion({"content": None, "tool_calls": [call]}, "tool_calls")
 
 
-def refusal(status: int, headers: str = "") -> Reply:
-    error = {"message": f"told to say {status}", "type": "stub", "code": None}
+def refusal(status: int, headers: str = "", code: str = "") -> Reply:
+    error = {"message": f"told to say {status}", "type": "stub", "code": code or None}
     return Reply(status=status, headers=headers, body=json.dumps({"error": error}))
 
 
@@ -143,14 +148,21 @@ class Finished:
     """A run of one task, after its end."""
 
     code: int
+    """Of `midwatch run`."""
     state: AttemptState
     steps: tuple[Step, ...]
     budget: Budget
 
 
-def told(dossiers: list[T]) -> T:
-    (only,) = dossiers
+def told(things: list[T]) -> T:
+    """The only one."""
+    (only,) = things
     return only
+
+
+def used(run: Finished) -> tuple[float, float]:
+    """Model requests and tokens."""
+    return run.budget.requests.used, run.budget.tokens.used
 
 
 @pytest.fixture
@@ -187,15 +199,165 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
 Perform = Callable[[ModelSpec], Awaitable[Finished]]
 
 
-async def test_a_run_over_http_is_recorded_with_what_it_used(serve: Serve, perform: Perform) -> None:
+async def test_a_run_over_http_is_recorded_with_what_it_used(
+    serve: Serve, perform: Perform
+) -> None:
     server = await serve(WRITING, DONE)
     run = await perform(server.spec())
-    print(run.state, run.steps, server.asked[-1]["messages"], server.asked[0]["tools"])
-    assert (run.code, run.state.reason) == (0, Ending.DONE)
-    assert [(step.kind, step.tool, step.ok) for step in run.steps] == [
-        (StepKind.TOOL, "write_file", True),
-        (StepKind.MESSAGE, "", None),
+    assert (run.code, run.state.ending) == (0, Ending.DONE)
+    assert [(step.kind, step.tool, step.ok, step.tokens) for step in run.steps] == [
+        (StepKind.TOOL, "write_file", True, 1100),
+        (StepKind.MESSAGE, "", None, 1100),
     ]
-    assert run.budget.requests.used == 2
-    assert run.budget.tokens.used == 2200
+    assert used(run) == (2, 2200)
+    # 2.50 and 10 dollars a million tokens in and out, twice 1,000 and 100 of them.
     assert run.budget.cost_usd.used == pytest.approx(0.007)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        refusal(429, "retry-after: 0\r\n"),
+        refusal(500),
+        refusal(503),
+        Reply(breaks=True),
+    ],
+)
+async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
+    trouble: Reply, serve: Serve, perform: Perform
+) -> None:
+    server = await serve(WRITING, trouble, DONE)
+    run = await perform(server.spec(tries=2))
+    assert (run.code, run.state.ending, len(server.asked)) == (0, Ending.DONE, 3)
+    assert server.asked[1] == server.asked[2]
+    assert used(run) == (2, 2200)
+    assert [step.number for step in run.steps] == [1, 2]
+
+
+async def test_a_request_that_hangs_is_given_up_and_tried_again(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(Reply(hangs=True), Reply(hangs=True), WRITING, DONE)
+    run = await perform(server.spec(timeout_seconds=1, tries=3))
+    assert (run.state.ending, len(server.asked)) == (Ending.DONE, 4)
+    assert used(run) == (2, 2200)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (calling("write_file", '{"path": "a.txt", "con'), "Invalid JSON"),
+        (calling("write_file", '{"path": 7, "content": "one"}'), "valid string"),
+        (calling("write_file", "[1]"), "Input should be an object"),
+        (calling("no_such_tool", "{}"), "Unknown tool name: 'no_such_tool'"),
+    ],
+)
+async def test_a_malformed_call_is_a_failed_step_and_the_model_is_told(
+    wrong: Reply, reason: str, serve: Serve, perform: Perform
+) -> None:
+    server = await serve(wrong, WRITING, DONE)
+    run = await perform(server.spec())
+    assert run.state.ending is Ending.DONE
+    assert [step.ok for step in run.steps] == [False, True, None]
+    assert reason in run.steps[0].output
+    assert reason in json.dumps(server.asked[1]["messages"][-1])
+
+
+@pytest.mark.parametrize(
+    ("replies", "requests", "reason"),
+    [
+        ((refusal(401),), 1, "status_code: 401, model_name: gpt-4o, body: {'message': 'told to"),
+        ((refusal(404),), 1, "status_code: 404"),
+        ((refusal(429, code="insufficient_quota"),), 1, "insufficient_quota"),
+        ((refusal(500),), 2, "status_code: 500"),
+        ((WRITING, refusal(401)), 2, "status_code: 401"),
+    ],
+)
+async def test_a_lasting_failure_ends_the_attempt_with_the_true_reason(
+    replies: tuple[Reply, ...], requests: int, reason: str, serve: Serve, perform: Perform
+) -> None:
+    server = await serve(*replies)
+    run = await perform(server.spec(tries=2))
+    assert (run.code, run.state.lifecycle, run.state.ending) == (
+        1,
+        Lifecycle.FAILED,
+        Ending.ERROR,
+    )
+    assert len(server.asked) == requests
+    assert reason in run.state.reason
+    # What was answered before stays.
+    assert len(run.steps) == len(replies) - 1
+
+
+async def test_a_provider_that_always_hangs_ends_the_attempt_with_that_reason(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(Reply(hangs=True))
+    run = await perform(server.spec(tries=2, timeout_seconds=0.2))
+    assert (run.state.ending, len(server.asked)) == (Ending.ERROR, 2)
+    assert "timed out after 0.2" in run.state.reason
+
+
+async def test_where_nobody_listens_the_reason_says_so(serve: Serve, perform: Perform) -> None:
+    server = await serve(DONE)
+    await server.close()
+    run = await perform(server.spec(tries=2))
+    assert (run.code, run.state.ending) == (1, Ending.ERROR)
+    assert "Connection error" in run.state.reason
+
+
+@pytest.mark.parametrize(
+    ("headers", "shortest", "longest"),
+    [
+        ("retry-after: 0.2\r\n", 0.2, 0.2),
+        ("retry-after: 3600\r\n", 60.0, 60.0),
+        # Clocks may differ: a date is not trusted, nor is what is no number of seconds.
+        ("retry-after: Wed, 21 Oct 2099 07:28:00 GMT\r\n", 0.0, 0.5),
+        ("retry-after: nan\r\n", 0.0, 0.5),
+        ("retry-after: -1\r\n", 0.0, 0.5),
+        ("", 0.0, 0.5),
+    ],
+)
+async def test_a_pause_is_as_long_as_the_provider_asks(
+    headers: str, shortest: float, longest: float, serve: Serve
+) -> None:
+    server = await serve(refusal(429, headers), DONE)
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    model = model_for(server.spec(), role=Role.WORKER, key="write")
+    assert model is not None
+    patient = PatientModel(model, tries=4, sleep=sleep)
+    response = await model_request(patient, [ModelRequest.user_text_prompt("Hello")])
+    assert response.text == "It is done."
+    assert shortest <= told(pauses) <= longest
+
+
+@pytest.mark.parametrize(
+    ("replies", "by", "rationale"),
+    [
+        ((DECIDING,), Actor.SUPERVISOR, "It moves."),
+        ((refusal(500), DECIDING), Actor.SUPERVISOR, "It moves."),
+        ((Reply(hangs=True), DECIDING), Actor.SUPERVISOR, "It moves."),
+        ((refusal(401),), Actor.POLICY, "status_code: 401"),
+    ],
+)
+async def test_the_supervisor_decides_once_over_http(
+    replies: tuple[Reply, ...],
+    by: Actor,
+    rationale: str,
+    serve: Serve,
+    journal: Journal,
+    attempt: Attempt,
+) -> None:
+    server = await serve(*replies)
+    model = model_for(server.spec(timeout_seconds=1), role=Role.SUPERVISOR, key="write")
+    dossier = await Dossier.read(journal, attempt)
+    task = TaskSpec(id="write", goal="Write a.txt.", acceptance=("true",))
+    standing = Standing(escalation=1, alerts=(), attempts_left=1, policy=PolicySettings())
+    supervisor = Supervisor(model, SupervisorSettings(max_wait_seconds=0))
+    decision = await supervisor.decide(await dossier.case(task), dossier, standing)
+    assert (decision.by, len(server.asked)) == (by, len(replies))
+    assert rationale in decision.rationale

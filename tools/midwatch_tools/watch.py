@@ -73,7 +73,8 @@ class Watch(AbstractCapability[Any]):
 
         Args:
             name: What the task is called in the journal when Midwatch did not start it.
-            root: The folder whose files the agent works on; without it no edit is seen.
+            root: The folder whose files the agent works on; without it, edits are read from the
+                arguments of tools only.
             journal: Path or URL; by default found as everywhere in Midwatch.
             settings: Thresholds; by default the built-in ones.
             recorder: The voice of an attempt that somebody else has begun.

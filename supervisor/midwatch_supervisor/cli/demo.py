@@ -3,7 +3,8 @@
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.cli.running import HeadlessOption, JournalOption, home, start
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.running import HeadlessOption, home, start
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.demo import make_project
 

@@ -11,7 +11,7 @@ from midwatch_monitor.words import Attempt, Lifecycle
 from midwatch_supervisor.account import TaskAccount
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.lookup import account_of, find
+from midwatch_supervisor.lookup import account_of, assignment_of, find
 from midwatch_supervisor.merging import Merge, merge_branch, plan_merge, rehearse
 from midwatch_supervisor.workspace import is_repository
 
@@ -29,8 +29,9 @@ async def merge(
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
         account = await account_of(opened, found.task)
-    worktree = await asyncio.to_thread(_worktree, account)
-    plan = await plan_merge(worktree)
+    assignment = assignment_of(found.task)
+    source = assignment.workspace if assignment else None
+    plan = await plan_merge(await asyncio.to_thread(_worktree, account), source)
     if not plan.commits:
         write_line(f"{plan.branch} is in {plan.into} already")
     elif dry_run:

@@ -16,8 +16,9 @@ def write_line(text: str) -> None:
 
 
 def write_json(fields: Mapping[str, object]) -> None:
-    """Print one object on one line."""
-    _write(sys.stdout, json.dumps(fields, ensure_ascii=False, allow_nan=False))
+    """Print one object on one line; where the stream knows only ASCII, with JSON's own escapes."""
+    utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    _write(sys.stdout, json.dumps(fields, ensure_ascii=not utf, allow_nan=False))
 
 
 def write_error(text: str) -> None:

@@ -9,8 +9,9 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Run
+from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.running import HeadlessOption, JournalOption, home, stay, where
+from midwatch_supervisor.cli.running import HeadlessOption, home, stay, where
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.launch import again, latest_state

@@ -8,8 +8,9 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.assignment import Assignment, assignments
+from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.cli.running import HeadlessOption, JournalOption, start
+from midwatch_supervisor.cli.running import HeadlessOption, start
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 

@@ -29,14 +29,6 @@ from midwatch_tools.watch import now
 HeadlessOption = Annotated[
     bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
 ]
-JournalOption = Annotated[
-    str | None,
-    Parameter(
-        name="--journal",
-        help="Path or URL of the journal. Default: $MIDWATCH_JOURNAL, else .midwatch/journal.db "
-        "in the main worktree.",
-    ),
-]
 Opened = Callable[[Journal], Awaitable[tuple[Deck, tuple[Job, ...]]]]
 
 

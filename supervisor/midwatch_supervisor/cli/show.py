@@ -5,19 +5,17 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Annotated
 
 from cyclopts import Parameter
-from pydantic import ValidationError
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Acceptance, Alert, Attempt, Task
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.dossier import spent_words
 from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
 from midwatch_supervisor.lines import Fate, Transcript
-from midwatch_supervisor.lookup import Found, account_of, entries_of, find
+from midwatch_supervisor.lookup import Found, account_of, assignment_of, entries_of, find
 from midwatch_supervisor.progress import described, short
 from midwatch_tools.guidance import outline
 
@@ -78,19 +76,14 @@ def _account(
     yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
     if account.waits_for:
         yield f"waits for: {account.waits_for}"
-    yield from _section("goal", _goal(task).splitlines(), indent="  ")
+    assignment = assignment_of(task)
+    goal = assignment.task.goal.splitlines() if assignment else []
+    yield from _section("goal", goal, indent="  ")
     for id, attempt in account.attempts.items():
         if only is None or only.id == id:
             yield ""
             yield from _attempt(task, attempt)
             yield from _section("last steps", steps.get(id, ()))
-
-
-def _goal(task: Task) -> str:
-    try:
-        return Assignment.model_validate_json(task.spec).task.goal
-    except ValidationError:
-        return ""  # another Midwatch wrote it, or it came from an agent without a task file
 
 
 def _attempt(task: Task, account: AttemptAccount) -> Iterator[str]:

@@ -1,0 +1,248 @@
+"""`midwatch merge`, with git."""
+
+import asyncio
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Lifecycle,
+    TaskState,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+BRANCH = "midwatch/r1/totals-1"
+
+
+def git(folder: Path, *argv: str) -> str:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", *who, *argv], cwd=folder, env=environ, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, file: str, text: str) -> None:
+    (folder / file).write_text(text)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", f"Write {file}")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository on `main` with one file, and beside it the worktree of an attempt."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    commit(folder, "a.py", "a = 1\n")
+    git(folder, "worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / "work"))
+    return folder
+
+
+@pytest.fixture
+def worktree(repository: Path) -> Path:
+    """The attempt's worktree, with a commit of its own."""
+    folder = repository.parent / "work"
+    commit(folder, "a.py", "a = 2\n")
+    return folder
+
+
+@pytest.fixture
+def orphan(repository: Path, worktree: Path) -> Path:
+    """A worktree that has lost its repository."""
+    repository.rename(repository.parent / "elsewhere")
+    return worktree
+
+
+@pytest.fixture
+def linked(repository: Path) -> Path:
+    """A worktree in which the owner works on a branch `side`."""
+    folder = repository.parent / "linked"
+    git(repository, "worktree", "add", "--quiet", "-b", "side", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+async def finish(
+    journal: Journal,
+    workspace: Path,
+    lifecycle: Lifecycle = Lifecycle.COMPLETED,
+    spec: str = "{}",
+) -> None:
+    """A task `totals` whose only attempt worked in `workspace` and has ended."""
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    task = await journal.add_task(run=run.id, name="totals", title="", spec=spec, at=AT)
+    attempt = await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(workspace), at=AT
+    )
+    state = AttemptState(lifecycle=lifecycle, ending=Ending.DONE)
+    drafts = (
+        Draft(record=state, at=AT, task=task.id, attempt=attempt.id),
+        Draft(record=TaskState(lifecycle=lifecycle), at=AT, task=task.id),
+    )
+    await journal.commit(Commit(drafts=drafts))
+
+
+async def test_a_completed_branch_is_merged(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    assert await midwatch("merge", "tot") == 0
+    assert capsys.readouterr().out == f"merged {BRANCH} into main (1 commit) in {repository}\n"
+    assert (repository / "a.py").read_text() == "a = 2\n"
+
+
+async def test_what_is_merged_already_is_left_alone(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await midwatch("merge", "totals")
+    capsys.readouterr()
+    head = git(repository, "rev-parse", "HEAD")
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out == f"{BRANCH} is in main already\n"
+    assert git(repository, "rev-parse", "HEAD") == head
+
+
+async def test_the_owners_later_work_stays(
+    journal: Journal, repository: Path, worktree: Path
+) -> None:
+    commit(repository, "b.py", "b = 1\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 0
+    texts = [(repository / name).read_text() for name in ("a.py", "b.py")]
+    assert texts == ["a = 2\n", "b = 1\n"]
+
+
+async def test_a_dry_run_merges_nothing_and_leaves_nothing_behind(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    before = (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list"))
+    assert await midwatch("merge", "totals", "--dry-run") == 0
+    assert capsys.readouterr().out == (
+        f"would merge {BRANCH} into main (1 commit) in {repository}\n"
+    )
+    assert (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list")) == before
+    assert (repository / "a.py").read_text() == "a = 1\n"
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+async def test_a_conflict_names_the_files_and_changes_nothing(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture, more: list[str]
+) -> None:
+    commit(repository, "a.py", "a = 3\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals", *more) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"{BRANCH} conflicts with main in a.py; nothing was merged\n",
+    )
+    assert git(repository, "status", "--porcelain") == ""
+    assert (repository / "a.py").read_text() == "a = 3\n"
+
+
+@pytest.mark.parametrize("dirty", ["repository", "work"])
+async def test_uncommitted_changes_are_not_touched(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture, dirty: str
+) -> None:
+    folder = repository.parent / dirty
+    (folder / "a.py").write_text("a = 4\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == (
+        f"{folder} has uncommitted changes; commit or stash them first\n"
+    )
+    assert (folder / "a.py").read_text() == "a = 4\n"
+
+
+async def test_a_file_that_git_does_not_know_is_not_overwritten(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    commit(worktree, "new.py", "theirs\n")
+    (repository / "new.py").write_text("mine\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err.startswith(f"{BRANCH} does not merge into main: git merge: ")
+    assert (repository / "new.py").read_text() == "mine\n"
+
+
+async def test_without_a_branch_checked_out_there_is_no_merge(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    git(repository, "checkout", "--quiet", "--detach")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err.startswith(f"no branch is checked out in {repository}: ")
+
+
+@pytest.mark.parametrize("lifecycle", [Lifecycle.FAILED, Lifecycle.WORKING])
+async def test_only_a_completed_task_is_merged(
+    journal: Journal, worktree: Path, capsys: Capture, lifecycle: Lifecycle
+) -> None:
+    await finish(journal, worktree, lifecycle)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == (
+        f"totals is {lifecycle}; only a completed task can be merged\n"
+    )
+
+
+async def test_a_result_outside_git_is_pointed_to(
+    journal: Journal, tmp_path: Path, capsys: Capture
+) -> None:
+    (folder := tmp_path / "copy").mkdir()
+    await finish(journal, folder)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == (
+        f"totals has no branch: it did not work in git; its result is in {folder}\n"
+    )
+
+
+async def test_a_workspace_that_is_gone_is_said_to_be(
+    journal: Journal, tmp_path: Path, capsys: Capture
+) -> None:
+    await finish(journal, tmp_path / "gone")
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == (
+        f"the workspace of totals is gone: there is no folder {tmp_path / 'gone'}\n"
+    )
+
+
+async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
+    journal: Journal, orphan: Path, capsys: Capture
+) -> None:
+    await finish(journal, orphan)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err.startswith(f"{orphan} is no git worktree any more: ")
+
+
+async def test_the_branch_goes_back_to_the_worktree_that_it_came_from(
+    journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture
+) -> None:
+    task = TaskSpec(id="totals", goal="x", acceptance=("true",))
+    assignment = Assignment(task=task, worker="w", spec=WorkerSpec(), models={}, workspace=linked)
+    await finish(journal, worktree, spec=assignment.model_dump_json())
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out == f"merged {BRANCH} into side (1 commit) in {linked}\n"
+    assert (repository / "a.py").read_text() == "a = 1\n"

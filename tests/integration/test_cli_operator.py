@@ -1,0 +1,259 @@
+"""`midwatch approve`, `reject` and `tell` over a real journal."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptState,
+    Change,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
+PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR)
+PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
+OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+    monkeypatch.setenv("USER", "ada")
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
+    """Write records about an attempt; the id of the last."""
+    drafts = tuple(
+        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+    )
+    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+
+
+async def written(journal: Journal, after: int) -> list[Record]:
+    """What was written since, each about the attempt and without a `seq`."""
+    entries = await journal.entries(after)
+    assert {(entry.task, entry.attempt, entry.seq) for entry in entries} <= {(1, 1, None)}
+    return [entry.record for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [("approve", DeliveryState.APPROVED), ("reject", DeliveryState.REJECTED)],
+)
+async def test_what_waits_for_approval_is_approved_or_rejected(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    command: str,
+    state: DeliveryState,
+) -> None:
+    id = await write(journal, attempt, at, Step(number=7, kind=StepKind.MESSAGE), HELD)
+    assert await midwatch(command, str(id)) == 0
+    assert capsys.readouterr().out == f"{state} restart {id} for fix#1\n"
+    stamp = Delivery(intervention=id, state=state, step=7, author="ada")
+    assert await written(journal, id) == [stamp]
+
+
+async def test_a_dry_run_of_approve_writes_nothing(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, HELD)
+    assert await midwatch("approve", str(id), "--dry-run") == 0
+    assert capsys.readouterr().out == f"would make restart {id} for fix#1 approved\n"
+    assert await written(journal, id) == []
+
+
+async def test_the_beginning_of_what_waits_is_enough_if_it_is_unique(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 17)]
+    await write(journal, attempt, at, *filler, HELD)  # entries 1 and 2 are the first states
+    assert await midwatch("approve", "1") == 0
+    assert capsys.readouterr().out == "approved restart 19 for fix#1\n"
+
+
+async def test_an_ambiguous_beginning_is_bad_usage(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 10)]
+    await write(journal, attempt, at, *filler, HELD, HELD)
+    assert await midwatch("approve", "1") == 2
+    assert capsys.readouterr().err == (
+        "`1` may mean more than one; waiting for approval: 12 (restart), 13 (restart)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (DeliveryState.APPROVED, "is approved already"),
+        (DeliveryState.REJECTED, "is rejected already"),
+        (DeliveryState.DELIVERED, "is delivered already"),
+        (DeliveryState.EXPIRED, "is expired already"),
+    ],
+)
+async def test_what_was_settled_is_not_settled_again(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    state: DeliveryState,
+    said: str,
+) -> None:
+    id = await write(journal, attempt, at, HELD)
+    last = await write(journal, attempt, at, Delivery(intervention=id, state=state))
+    for command in ("approve", "reject"):
+        assert await midwatch(command, str(id)) == 2
+        assert capsys.readouterr().err == f"restart {id} for fix#1 {said}\n"
+    assert await written(journal, last) == []
+
+
+async def test_what_needs_no_approval_gets_none(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, PAUSE)
+    assert await midwatch("approve", str(id)) == 2
+    assert capsys.readouterr().err == (
+        f"pause {id} for fix#1 needs no approval: it is on its way\n"
+    )
+
+
+async def test_an_approval_after_the_end_comes_too_late(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, HELD)
+    await write(journal, attempt, at, OVER)
+    assert await midwatch("approve", str(id)) == 2
+    assert capsys.readouterr().err == (
+        f"restart {id} for fix#1 comes too late: the attempt is failed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "there"),
+    [((), "none waits for approval"), ((HELD,), "waiting for approval: 3 (restart)")],
+)
+async def test_an_unknown_intervention_is_answered_with_what_waits(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    records: tuple[Record, ...],
+    there: str,
+) -> None:
+    if records:
+        await write(journal, attempt, at, *records)
+    assert await midwatch("approve", "77") == 2
+    assert capsys.readouterr().err == f"there is no intervention `77`; {there}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "action", "message"),
+    [
+        (["Look up."], Action.NUDGE, "Look up."),
+        (["--pause"], Action.PAUSE, ""),
+        (["Enough.", "--stop"], Action.STOP, "Enough."),
+    ],
+)
+async def test_what_is_told_becomes_an_operators_intervention(
+    journal: Journal,
+    attempt: Attempt,
+    capsys: Capture,
+    argv: list[str],
+    action: Action,
+    message: str,
+) -> None:
+    before = await journal.last_id()
+    assert await midwatch("tell", "fix", *argv) == 0
+    assert capsys.readouterr().out == f"issued {action} for fix#1 ({before + 1})\n"
+    told = Intervention(action=action, by=Actor.OPERATOR, author="ada", message=message)
+    assert await written(journal, before) == [told]
+
+
+@pytest.mark.parametrize(("text", "message"), [([], "Go on."), (["Try b.py."], "Try b.py.")])
+@pytest.mark.parametrize("waiting", [PARKED, PAUSE])
+async def test_a_paused_attempt_can_be_resumed(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    text: list[str],
+    message: str,
+    waiting: Record,
+) -> None:
+    last = await write(journal, attempt, at, waiting)
+    assert await midwatch("tell", "fix#1", *text, "--resume", "--from", "eve") == 0
+    told = Intervention(action=Action.RESUME, by=Actor.OPERATOR, author="eve", message=message)
+    assert await written(journal, last) == [told]
+
+
+async def test_a_task_means_its_latest_attempt(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, OVER)
+    await journal.add_attempt(
+        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
+    )
+    assert await midwatch("tell", "fix", "Look up.", "--dry-run") == 0
+    assert capsys.readouterr().out == "would issue nudge for fix#2\n"
+
+
+@pytest.mark.parametrize(
+    ("records", "argv", "said"),
+    [
+        ((), [], "say something, or use --pause, --resume or --stop"),
+        ((), [" "], "say something, or use --pause, --resume or --stop"),
+        ((), ["--pause", "--stop"], "choose one of --pause, --resume and --stop"),
+        ((), ["--resume"], "fix#1 does not wait for a person; it is submitted"),
+        ((PARKED,), ["--pause"], "fix#1 is paused already, or waits for a person"),
+        ((PAUSE,), ["--pause"], "fix#1 is paused already, or waits for a person"),
+        ((OVER,), ["Hello."], "fix#1 is over: failed; nothing reaches it any more"),
+    ],
+)
+async def test_what_can_change_nothing_is_bad_usage(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    records: tuple[Record, ...],
+    argv: list[str],
+    said: str,
+) -> None:
+    if records:
+        await write(journal, attempt, at, *records)
+    before = await journal.last_id()
+    assert await midwatch("tell", "fix", *argv) == 2
+    assert capsys.readouterr() == ("", f"{said}\n")
+    assert await written(journal, before) == []
+
+
+async def test_a_task_that_has_not_begun_hears_nothing(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    run = await journal.add_run(source="a.yaml", settings="{}", at=at)
+    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    assert await midwatch("tell", "fix", "Hello.") == 2
+    assert capsys.readouterr().err == "fix has no attempt yet\n"

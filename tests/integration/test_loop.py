@@ -1,0 +1,381 @@
+"""The monitor's loop: one question at a time, and every answer judged."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus, Subscription
+from midwatch_monitor.config.settings import (
+    Mode,
+    MonitorSettings,
+    PolicySettings,
+    Settings,
+    SupervisorSettings,
+)
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AlertKey,
+    Attempt,
+    AttemptState,
+    Checkpoint,
+    Course,
+    Delivery,
+    DeliveryState,
+    Edit,
+    Ending,
+    Entry,
+    Escalation,
+    EscalationState,
+    Hint,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Record,
+    Step,
+    StepKind,
+)
+
+Claim = Callable[..., Awaitable[Recorder]]
+Write = Callable[[Record], Awaitable[int]]
+T = TypeVar("T")
+
+LOW = AlertKey(rule="low_confidence")
+FAILED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+OPEN = Escalation(
+    id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
+)
+ANSWERED = replace(OPEN, state=EscalationState.ANSWERED)
+NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
+RESTART = replace(NUDGE, action=Action.RESTART)
+
+
+def report(confidence: int, *blockers: str, decision: Course = Course.CONTINUE) -> Step:
+    checkpoint = Checkpoint(
+        progress_percent=confidence, confidence=confidence, blockers=blockers, decision=decision
+    )
+    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+
+
+def act(exit_code: int | None = None, *, path: str = "") -> Step:
+    edits = (Edit(path=path, digest=path),) if path else ()
+    return Step(
+        number=0, kind=StepKind.TOOL, tool="run", args="pytest", exit_code=exit_code, edits=edits
+    )
+
+
+def delivered(id: int) -> Delivery:
+    return Delivery(intervention=id, state=DeliveryState.DELIVERED)
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(
+        monitor=MonitorSettings(poll_seconds=0.01, outcome_after=3),
+        supervisor=SupervisorSettings(cooldown=3),
+        policy=PolicySettings(max_escalations=2),
+    )
+
+
+@pytest.fixture
+async def recorder(claim: Claim) -> Recorder:
+    recorder = await claim()
+    await recorder.record(working())
+    return recorder
+
+
+@pytest.fixture
+def watching(
+    journal: Journal, bus: LocalBus, at: datetime, settings: Settings, attempt: Attempt
+) -> Callable[..., Monitor]:
+    def build(settings: Settings = settings, bus: LocalBus = bus) -> Monitor:
+        return Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
+
+    return build
+
+
+@pytest.fixture
+def monitor(watching: Callable[..., Monitor]) -> Monitor:
+    return watching()
+
+
+@pytest.fixture
+def answered(
+    recorder: Recorder, monitor: Monitor, write: Write
+) -> Callable[[Intervention], Awaitable[int]]:
+    """An alert, its escalation, and an answer that has been delivered; the answer's id."""
+
+    async def answer(intervention: Intervention) -> int:
+        await recorder.record(act(1), report(10))
+        await monitor.look()
+        await write(ANSWERED)
+        id = await write(intervention)
+        await recorder.record(delivered(id))
+        await monitor.look()
+        return id
+
+    return answer
+
+
+Answered = Callable[[Intervention], Awaitable[int]]
+
+
+async def test_an_escalation_is_opened_once(
+    journal: Journal, recorder: Recorder, monitor: Monitor
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    await recorder.record(act(), report(10))
+    await monitor.look(everything=True)
+    assert await told(journal, Escalation) == [OPEN]
+
+
+async def test_it_is_stored_before_the_hint(
+    journal: Journal, bus: LocalBus, recorder: Recorder, monitor: Monitor
+) -> None:
+    class Reading(LocalBus):
+        """Notes what could be read at the moment of each hint."""
+
+        def publish(self, hint: Hint) -> None:
+            super().publish(hint)
+            seen.append(asyncio.ensure_future(journal.entries(kinds=[Escalation])))
+
+    seen: list[asyncio.Future[list[Entry]]] = []
+    await recorder.record(report(10))
+    reading = Monitor(
+        journal=journal, bus=Reading(), settings=Settings(), run=1, clock=recorder.clock
+    )
+    await reading.look()
+    (entries,) = await asyncio.gather(*seen)
+    assert [entry.record for entry in entries] == [OPEN]
+
+
+async def test_what_fires_while_it_is_open_joins_it(
+    journal: Journal, recorder: Recorder, monitor: Monitor
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    await recorder.record(report(10, "a", "b", "c"))
+    await monitor.look()
+    joined = replace(OPEN, alerts=(LOW, AlertKey(rule="multiple_blockers")))
+    assert await told(journal, Escalation) == [OPEN, joined]
+
+
+async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    await write(replace(OPEN, state=EscalationState.CLOSED))
+    counts: list[int] = []
+    for _ in range(3):
+        await recorder.record(act())
+        await monitor.look()
+        counts.append(len(await told(journal, Escalation)))
+    assert counts == [2, 2, 3]
+
+
+async def test_escalations_are_capped(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    for id in range(1, 6):
+        await monitor.look()
+        if id <= len({each.id for each in await told(journal, Escalation)}):
+            await write(replace(OPEN, id=id, state=EscalationState.CLOSED))
+        await recorder.record(act(), act(), act())
+    assert {each.id for each in await told(journal, Escalation)} == {1, 2, 3}
+
+
+async def test_a_parked_attempt_is_not_escalated(
+    journal: Journal, recorder: Recorder, monitor: Monitor
+) -> None:
+    await recorder.record(AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED), report(10))
+    await monitor.look()
+    assert await told(journal, Escalation) == []
+
+
+async def test_in_mode_off_nothing_is_escalated(
+    journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
+) -> None:
+    await recorder.record(report(10))
+    await watching(Settings(mode=Mode.OFF)).look()
+    assert await told(journal, Escalation) == []
+
+
+async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
+    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
+) -> None:
+    id = await answered(NUDGE)
+    await recorder.record(report(80), act(0))
+    await monitor.look()
+    assert await told(journal, OutcomeReport) == []
+    await recorder.record(act(0))
+    await monitor.look()
+    verdict = OutcomeReport(
+        intervention=id,
+        outcome=Outcome.RECOVERED,
+        step=5,
+        reason="resolved, with check-passed",
+    )
+    assert await told(journal, OutcomeReport) == [verdict]
+    closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
+    assert (await told(journal, Escalation))[-1] == closed
+
+
+async def test_a_worker_that_only_says_it_is_better_is_not_better(
+    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
+) -> None:
+    await answered(NUDGE)
+    await recorder.record(report(80), report(90), report(95))
+    await monitor.look()
+    assert [each.outcome for each in await told(journal, OutcomeReport)] == [Outcome.NO_EFFECT]
+
+
+async def test_another_alarm_makes_it_worse(
+    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
+) -> None:
+    await answered(NUDGE)
+    await recorder.record(report(80, decision=Course.ESCALATE), act(0), act())
+    await monitor.look()
+    (verdict,) = await told(journal, OutcomeReport)
+    reason = "explicit_escalation fires as well"
+    assert (verdict.outcome, verdict.reason) == (Outcome.MADE_WORSE, reason)
+
+
+async def test_the_outcome_is_judged_at_the_end_if_that_comes_first(
+    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
+) -> None:
+    id = await answered(NUDGE)
+    await recorder.end(FAILED)
+    await monitor.look()
+    (verdict,) = await told(journal, OutcomeReport)
+    assert (verdict.intervention, verdict.outcome) == (id, Outcome.NO_EFFECT)
+    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
+
+
+async def test_an_answer_that_is_refused_closes_its_escalation(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    await write(ANSWERED)
+    id = await write(replace(NUDGE, needs_approval=True))
+    await monitor.look()
+    assert (await told(journal, Escalation))[-1] == ANSWERED
+    await write(Delivery(intervention=id, state=DeliveryState.REJECTED))
+    await monitor.look()
+    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
+
+
+async def test_what_was_not_delivered_expires_at_the_end(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(act(), report(10))
+    await monitor.look()
+    id = await write(NUDGE)
+    await recorder.end(FAILED)
+    await monitor.look()
+    await monitor.look(everything=True)
+    expired = Delivery(intervention=id, state=DeliveryState.EXPIRED, step=2)
+    assert await told(journal, Delivery) == [expired]
+    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
+    assert await told(journal, OutcomeReport) == []
+
+
+async def test_a_restart_is_judged_on_the_next_attempt(
+    journal: Journal, attempt: Attempt, recorder: Recorder, claim: Claim,
+    monitor: Monitor, answered: Answered,
+) -> None:  # fmt: skip
+    id = await answered(RESTART)
+    await recorder.end(replace(FAILED, ending=Ending.RESTARTED))
+    await monitor.look()
+    assert await told(journal, OutcomeReport) == []
+    second = await journal.add_attempt(
+        task=attempt.task,
+        number=2,
+        worker="coder",
+        model="m",
+        node="here",
+        workspace="/w",
+        at=attempt.started_at,
+    )
+    successor = await claim(of=second)
+    await successor.record(working(), act(1), act(0), act())
+    await monitor.look()
+    (entry,) = await journal.entries(kinds=[OutcomeReport])
+    assert entry.attempt == second.id
+    assert entry.record == OutcomeReport(
+        intervention=id, outcome=Outcome.RECOVERED, step=3, reason="resolved, with check-passed"
+    )
+
+
+async def test_a_monitor_that_starts_anew_says_nothing_twice(
+    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered,
+    watching: Callable[..., Monitor],
+) -> None:  # fmt: skip
+    await answered(NUDGE)
+    await recorder.record(act(), act(), act())
+    await monitor.look()
+    before = await journal.entries()
+    again = watching()
+    await again.look()
+    assert await journal.entries() == before
+    one, other = (each.view(recorder.attempt.id) for each in (monitor, again))
+    assert one is not None
+    assert other is not None
+    assert replace(other, movements=one.movements) == one
+
+
+async def test_a_bus_that_drops_everything_only_delays(
+    journal: Journal,
+    recorder: Recorder,
+    watching: Callable[..., Monitor],
+    until: Callable[[Record], Awaitable[Entry]],
+) -> None:
+    class Deaf(LocalBus):
+        def subscribe(self) -> Subscription:
+            return Subscription()
+
+    running = asyncio.create_task(watching(bus=Deaf()).run())
+    await recorder.record(report(10))
+    await until(OPEN)
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_a_monitor_that_fails_tries_again(
+    journal: Journal, bus: LocalBus, at: datetime, recorder: Recorder, settings: Settings,
+    until: Callable[[Record], Awaitable[Entry]],
+) -> None:  # fmt: skip
+    failures = iter([OSError("no clock")])
+
+    def clock() -> datetime:
+        if error := next(failures, None):
+            raise error
+        return at
+
+    monitor = Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=clock)
+    await recorder.record(report(10))
+    running = asyncio.create_task(monitor.run())
+    async with asyncio.timeout(5):
+        while monitor.fault is None:
+            await journal.last_id()
+    await recorder.record(act())
+    await until(OPEN)
+    running.cancel()
+    await asyncio.wait({running})
+    assert monitor.fault.error == "OSError: no clock"

@@ -1,0 +1,169 @@
+"""Where events enter: numbered, judged and stored as one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Alert,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Ending,
+    Health,
+    Lifecycle,
+    Message,
+    Meter,
+    Plan,
+    PlanStep,
+    Resolution,
+    Result,
+    Step,
+    StepKind,
+    TaskState,
+)
+
+Claim = Callable[..., Awaitable[Recorder]]
+T = TypeVar("T")
+
+
+def act(request: int = 1, call: str = "") -> Step:
+    return Step(number=0, kind=StepKind.TOOL, tool="t", request=request, call=call)
+
+
+def report(progress: int, confidence: int) -> Step:
+    checkpoint = Checkpoint(progress_percent=progress, confidence=confidence)
+    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, claim: Claim) -> None:
+    recorder = await claim()
+    await recorder.record(working(), act())
+    await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
+    entries = [entry for entry in await journal.entries() if entry.seq is not None]
+    assert [entry.seq for entry in entries] == list(range(1, 23))
+    assert [step.number for step in await told(journal, Step)] == list(range(1, 22))
+
+
+async def test_what_belongs_together_is_stored_together_or_not_at_all(
+    journal: Journal, claim: Claim
+) -> None:
+    recorder = await claim()
+    message, result = Message(index=0, body=b"[]"), Result(call="1:a", body=b"{}")
+    before = journal.transactions
+    await recorder.record(report(10, 5), messages=[message], results=[result])
+    assert journal.transactions - before == 1
+    entries = await journal.entries()
+    assert [type(entry.record) for entry in entries[-2:]] == [Step, Alert]
+    with pytest.raises(StaleIncarnationError):
+        await recorder.record(act(), messages=[message])
+    assert await journal.entries() == entries
+    assert await journal.results(recorder.attempt.id) == [result]
+
+
+async def test_the_hint_comes_after_the_entry(
+    journal: Journal, bus: LocalBus, claim: Claim
+) -> None:
+    recorder = await claim()
+    async with bus.subscribe() as hints:
+        (entry,) = await recorder.record(act())
+        (hint,) = await hints.wait()
+    assert (hint.entry, hint.kind, hint.attempt) == (entry.id, "step", recorder.attempt.id)
+
+
+async def test_an_event_without_a_time_gets_the_time_of_its_recording(
+    journal: Journal, claim: Claim
+) -> None:
+    recorder = await claim()
+    await recorder.record(act(), Change(reflect=True))
+    assert {step.at for step in await told(journal, Step)} == {recorder.clock()}
+    assert {change.at for change in await told(journal, Change)} == {recorder.clock()}
+
+
+async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> None:
+    live = await claim()
+    plan = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
+    budget = Budget(requests=Meter(used=2, limit=9))
+    await live.record(working(), plan, Change(plan_step=1, reflect_every=6, budget=budget))
+    await live.record(act(1, "call"), report(10, 80))
+    await live.record(Change(plan_step=2), act(2), report(10, 20), report(10, 20))
+    rebuilt = await claim()
+    for name in (
+        "plan",
+        "budget",
+        "lifecycle",
+        "last_step",
+        "last_request",
+        "reflect_every",
+        "plan_step_began",
+        "checkpoints",
+        "firing",
+        "health",
+    ):
+        assert getattr(rebuilt, name) == getattr(live, name), name
+    assert rebuilt.health is Health.SUSPECT
+    assert rebuilt.knows("call", request=1)
+    assert not rebuilt.knows("call", request=2)
+
+
+async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
+    journal: Journal, claim: Claim
+) -> None:
+    live = await claim()
+    await live.record(working(), report(10, 80), report(10, 80))
+    rebuilt = await claim()
+    await rebuilt.record(report(10, 80))
+    assert [alert.key.rule for alert in rebuilt.firing] == ["stalled_progress"]
+    assert [step.number for step in await told(journal, Step)] == [1, 2, 3]
+    assert [alert.evidence for alert in await told(journal, Alert)] == [(1, 2, 3)]
+
+
+async def test_an_older_incarnation_is_refused(journal: Journal, claim: Claim) -> None:
+    old, new = await claim(), await claim()
+    with pytest.raises(StaleIncarnationError):
+        await old.record(act())
+    assert await told(journal, Step) == []
+    await new.record(act())
+    assert len(await told(journal, Step)) == 1
+
+
+async def test_the_checkpoints_of_a_plan_step_end_with_it(claim: Claim) -> None:
+    recorder = await claim()
+    await recorder.record(act(4), report(10, 80), report(20, 80))
+    assert [said.progress_percent for _, said in recorder.checkpoints] == [10, 20]
+    await recorder.record(Change(plan_step=2))
+    assert (recorder.checkpoints, recorder.plan_step_began) == ([], 4)
+
+
+async def test_at_the_end_nothing_fires_and_nothing_may_follow(
+    journal: Journal, claim: Claim
+) -> None:
+    recorder = await claim()
+    await recorder.record(working(), report(10, 5))
+    over = AttemptState(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
+    await recorder.end(over, TaskState(lifecycle=Lifecycle.FAILED))
+    assert recorder.firing == ()
+    assert [alert.resolution for alert in await told(journal, Alert)] == [None, Resolution.ENDED]
+    assert (await told(journal, AttemptState))[-1] == over
+    with pytest.raises(StaleIncarnationError):
+        await recorder.record(working())
+
+
+async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> None:
+    recorder = await claim(Settings(mode=Mode.OFF))
+    await recorder.record(report(10, 5))
+    assert (recorder.firing, recorder.health) == ((), Health.UNKNOWN)
+    assert await told(journal, Alert) == []
