@@ -12,8 +12,10 @@ def imported(path: str, what: str) -> object:
         raise UsageError(f"{what}: write {path!r} as package.module:name")
     try:
         module = import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"{what}: {module_name} cannot be imported: {error}") from error
+    except Exception as error:  # whatever a module of somebody else does while it is imported
+        raise UsageError(
+            f"{what}: {module_name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     try:
         return getattr(module, name)
     except AttributeError as error:

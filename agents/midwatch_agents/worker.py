@@ -1,5 +1,6 @@
 """A worker: the pydantic-ai agent that does one attempt."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,8 @@ class Worker:
         With a history the run goes on where that ends. Raises WorkerError with the true reason
         when the model or the agent fails. Cancelling it ends its commands too.
         """
+        if (last := self._last_words(history)) is not None:
+            return last
         try:
             result = await self._agent.run(
                 prompt if not history else None,
@@ -81,7 +84,6 @@ class Worker:
         except AgentRunError as error:
             raise WorkerError(f"{type(error).__name__}: {error}") from error
         return str(result.output)
-
 
     def _last_words(self, history: Sequence[ModelMessage]) -> str | None:
         """The text that a history ends with; pydantic-ai would ask the model once more."""
@@ -117,11 +119,26 @@ def _ready_agent(spec: WorkerSpec) -> Agent[object, Any]:
 
 
 def _mcp(address: str) -> AbstractToolset[object]:
+    source = mcp_source(address)
     try:
         from pydantic_ai.mcp import MCPToolset
     except ImportError as error:
         raise MissingExtraError(f"the MCP server {address}", "mcp") from error
-    return MCPToolset[object](address)
+    return MCPToolset[object](source)
+
+
+def mcp_source(address: str) -> str | dict[str, Any]:
+    """Where an MCP server is, as its client takes it: a URL, or a command that it starts.
+
+    A command is split as a shell would, but no shell runs it, and it ends with the attempt.
+    """
+    if address.startswith(("http://", "https://")):
+        return address
+    try:
+        program, *args = shlex.split(address)
+    except ValueError as error:  # a quotation without an end, or nothing at all
+        raise UsageError(f"the MCP server {address!r} is no URL and no command: {error}") from error
+    return {"mcpServers": {"server": {"command": program, "args": args, "keep_alive": False}}}
 
 
 def _coding() -> list[AbstractCapability[Any]]:

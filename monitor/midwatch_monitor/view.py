@@ -46,8 +46,6 @@ class View:
     )
     """Delivered ones, in order, with their outcome once it is known."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
-    observed: int = 0
-    """Decisions to do nothing."""
     movements: Movements = field(default_factory=Movements)
 
     @property

@@ -60,9 +60,8 @@ class Mortal(Journal):
         return places
 
 
-async def work(where: str) -> int:
+async def work(where: str, home: Path) -> int:
     """Begin the run of this folder, or resume it; answers the exit code."""
-    home = Path("home").resolve()
     async with await Mortal.open(kill_script.JOURNAL) as journal:
         journal.where = where
         if runs := await journal.runs():
@@ -84,7 +83,7 @@ def forked(folder: str, where: str) -> int:
         code = 70
         try:
             os.chdir(folder)
-            code = asyncio.run(work(where))
+            code = asyncio.run(work(where, Path("home").resolve()))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -97,7 +96,8 @@ def main() -> None:
     """Answer one line after the other."""
     for line in sys.stdin:
         folder, where = line.rsplit(maxsplit=1)
-        print(forked(folder, where), flush=True)
+        sys.stdout.write(f"{forked(folder, where)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

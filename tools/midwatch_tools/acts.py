@@ -116,7 +116,7 @@ class Acts:
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
         step = replace(self._step(ctx, call, {}), args=args, ok=False, output=reason)
-        await self.session.recorder.record(step)
+        await self.session.recorder.record(step, *self.session.act_ended())
 
     async def _foreign_edits(self, args: Mapping[str, object]) -> tuple[Edit, ...]:
         """What somebody else changed since the last call; nothing is foreign while calls run."""
@@ -151,7 +151,7 @@ class Acts:
                 self._at_turn(ctx, call, record) if isinstance(record, Step) else record
                 for record in own
             ]
-            await self.session.recorder.record(*records, results=kept)
+            await self.session.recorder.record(*records, *self.session.act_ended(), results=kept)
             if pace := self.session.pace():
                 await self.session.recorder.record(*pace)
             return
@@ -162,7 +162,7 @@ class Acts:
             own_edits = await self._own_edits(self._tree, args)
         step = replace(observed, edits=(*foreign, *own_edits))
         if not self._knows(call):
-            await self.session.recorder.record(step, results=kept)
+            await self.session.recorder.record(step, *self.session.act_ended(), results=kept)
 
     def _observed(
         self,

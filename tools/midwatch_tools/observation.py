@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from pydantic_ai.messages import ToolCallPart
+
 from midwatch_monitor.words import Edit
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
@@ -47,6 +49,16 @@ def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
         return None
     # 124 is what coreutils' timeout reports.
     return 124 if _TIMED_OUT.search(text) else 0
+
+
+def act_words(call: ToolCallPart) -> str:
+    """A tool call in a few words: the command, the file, or only the tool."""
+    try:
+        args = call.args_as_dict()
+    except ValueError:  # not JSON: the model is told so in its turn
+        return call.tool_name
+    what = args.get("command") if call.tool_name in _COMMAND_TOOLS else named_path(args)
+    return f"{call.tool_name} {what}".strip() if isinstance(what, str) else call.tool_name
 
 
 def cut(text: str, max_chars: int) -> str:

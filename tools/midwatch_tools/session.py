@@ -37,8 +37,12 @@ from midwatch_monitor.words import (
 from midwatch_tools.cadence import next_interval, reminder_due, steady
 from midwatch_tools.guidance import marked, reminder, spoken
 from midwatch_tools.inbox import WAITS, Inbox
+from midwatch_tools.observation import act_words, cut
 from midwatch_tools.revision import change, with_remaining
 from midwatch_tools.spending import exhausted, spend
+
+_MAX_DOING = 200
+"""Characters; what is being done is only shown."""
 
 
 class Session:
@@ -63,6 +67,7 @@ class Session:
         self._seconds = seconds
         self._mark = seconds()
         self._told: dict[int, Intervention] = {}
+        self._running = 0
 
     # -- before a model request ------------------------------------------------------------
 
@@ -138,14 +143,14 @@ class Session:
 
     def _arrived(self, fresh: Sequence[ModelMessage]) -> list[Record]:
         records: list[Record] = []
+        plan = self.recorder.plan
         for id in _marks(fresh):
             intervention = self._told.pop(id, None)
             if intervention is None:
                 continue
             records.append(self._delivered(id))
             if intervention.action is Action.REPLAN:
-                titles = intervention.plan or self.recorder.plan.open_titles
-                plan = with_remaining(self.recorder.plan, titles)
+                plan = with_remaining(plan, intervention.plan or plan.open_titles)
                 records += [plan, change(plan)]
         return records
 
@@ -157,7 +162,15 @@ class Session:
             cost_usd=cost(response),
         )
         self._mark = self._seconds()
-        return [Change(budget=budget)]
+        self._running = len(response.tool_calls)
+        activity = Activity.COMMAND if response.tool_calls else Activity.IDLE
+        doing = cut(", ".join(act_words(call) for call in response.tool_calls), _MAX_DOING)
+        return [Change(budget=budget, activity=activity, doing=doing)]
+
+    def act_ended(self) -> tuple[Change, ...]:
+        """One tool call of the turn is over; with the last one the model is asked again."""
+        self._running -= 1
+        return () if self._running > 0 else (Change(activity=Activity.MODEL),)
 
     def _said(self, response: ModelResponse) -> Step:
         return Step(

@@ -50,9 +50,9 @@ def kind_of(word: type[Record]) -> str:
 
 
 def written(record: Record) -> str:
-    """A record as JSON, with every field: a default may change, what was said may not."""
+    """A record as JSON, with every field that says something: a default may change, `None` not."""
     try:
-        return to_json(record, inf_nan_mode="constants").decode()
+        return to_json(record, inf_nan_mode="constants", exclude_none=True).decode()
     except PydanticSerializationError:
         return _forced(record)
 

@@ -107,6 +107,8 @@ class Change:
     revision: int | None = None
     lifecycle: Lifecycle | None = None
     activity: Activity | None = None
+    doing: str = ""
+    """What exactly, where an activity is set: the commands or tools that run. For people."""
     budget: Budget | None = None
 
 

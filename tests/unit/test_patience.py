@@ -1,0 +1,111 @@
+"""Which failures of a model pass, and how long it is waited for them."""
+
+import pytest
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRequestTimeout,
+    UnexpectedModelBehavior,
+)
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_agents.patience import PASSING, PatientModel, passing
+
+HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello")]
+DOWN = ModelHTTPError(503, "m")
+
+
+def failing(*errors: Exception) -> Model:
+    """A model that fails with one error after the other, and then answers."""
+    left = list(errors)
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if left:
+            raise left.pop(0)
+        return ModelResponse(parts=[TextPart("yes")])
+
+    return FunctionModel(answer)
+
+
+async def asked(model: Model, tries: int) -> tuple[str | None, list[float]]:
+    """The answer of a patient model, and its pauses."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    patient = PatientModel(model, tries=tries, sleep=sleep)
+    response = await patient.request(HELLO, None, ModelRequestParameters())
+    return response.text, pauses
+
+
+@pytest.mark.parametrize("code", sorted(PASSING))
+def test_overload_and_limits_pass(code: int) -> None:
+    assert passing(ModelHTTPError(code, "m"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelConnectionError("m", "refused"),
+        ModelRequestTimeout("m", 5.0),
+        ModelAPIError("m", "cut off"),
+        TimeoutError(),
+        ConnectionResetError(),
+    ],
+)
+def test_a_lost_connection_passes(error: Exception) -> None:
+    assert passing(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelHTTPError(400, "m"),
+        ModelHTTPError(401, "m"),
+        ModelHTTPError(404, "m"),
+        ModelAuthenticationError("m", "no"),
+        ModelHTTPError.for_category(ModelQuotaExceededError, status_code=429, model_name="m"),
+        UnexpectedModelBehavior("nonsense"),
+        ValueError(),
+    ],
+)
+def test_what_the_same_request_would_meet_again_does_not_pass(error: Exception) -> None:
+    assert not passing(error)
+
+
+async def test_a_request_is_repeated_until_it_is_answered() -> None:
+    text, pauses = await asked(failing(DOWN, DOWN), tries=3)
+    assert text == "yes"
+    assert len(pauses) == 2
+
+
+async def test_pauses_double_at_most() -> None:
+    _, pauses = await asked(failing(*[DOWN] * 9), tries=10)
+    assert all(0 <= pause <= min(0.5 * 2**n, 60) for n, pause in enumerate(pauses))
+
+
+async def test_the_last_error_is_the_one_that_is_raised() -> None:
+    last = ModelHTTPError(500, "m")
+    with pytest.raises(ModelHTTPError) as caught:
+        await asked(failing(DOWN, last, DOWN), tries=2)
+    assert caught.value is last
+
+
+async def test_one_try_means_no_repetition() -> None:
+    with pytest.raises(ModelHTTPError):
+        await asked(failing(DOWN), tries=1)
+
+
+async def test_a_stream_is_asked_for_again_too() -> None:
+    async def sleep(_: float) -> None: ...
+
+    patient = PatientModel(failing(DOWN), tries=2, sleep=sleep)
+    async with patient.request_stream(HELLO, None, ModelRequestParameters()) as stream:
+        assert [event async for event in stream]
+        assert stream.get().text == "yes"
