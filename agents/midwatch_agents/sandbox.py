@@ -64,7 +64,9 @@ async def _bubblewrap_problem(name: str) -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     _, stderr = await process.communicate()
-    return "" if process.returncode == 0 else f"{name} fails: {stderr.decode().strip()}"
+    if process.returncode == 0:
+        return ""
+    return f"{name} fails: {stderr.decode().strip() or f'exit code {process.returncode}'}"
 
 
 def place_capability(

@@ -121,7 +121,9 @@ class Monitor:
 
     async def _review(self, view: View) -> None:
         reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
-        if reports:
+        if view.about_alerts:
+            await self._write(view, *(_taken(view, id) for id in view.about_alerts))
+        elif reports:
             await self._write(view, *reports, *self._closing(view, reports))
         elif view.over:
             await self._tidy(view)
@@ -153,7 +155,7 @@ class Monitor:
     async def _escalate(self, view: View) -> None:
         if self._settings.mode is Mode.OFF or view.lifecycle is not Lifecycle.WORKING:
             return
-        alerts = view.alerts.values()
+        alerts = view.heard
         if view.escalation is not None:
             more = joining(alerts, view.escalation.alerts)
             if more and view.escalation.state is EscalationState.OPEN:
@@ -217,3 +219,7 @@ def _closed(escalation: Escalation, reason: str) -> Escalation:
 
 def _joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
     return replace(escalation, alerts=(*escalation.alerts, *more))
+
+
+def _taken(view: View, intervention: int) -> Delivery:
+    return Delivery(intervention=intervention, state=DeliveryState.DELIVERED, step=view.last_step)

@@ -39,6 +39,8 @@ class View:
     escalation: Escalation | None = None
     raised: int = 0
     closed_at_step: int | None = None
+    silenced: set[AlertKey] = field(default_factory=set[AlertKey])
+    """Alerts that a person does not want to hear of again."""
     issued: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
     """On their way: by journal id."""
     done: dict[int, tuple[Intervention, Outcome | None]] = field(
@@ -123,6 +125,10 @@ class View:
         del self.issued[delivery.intervention]
         if delivery.state is not DeliveryState.DELIVERED:
             return
+        if intervention.action is Action.SILENCE:
+            self.silenced.update(intervention.answers)
+        if intervention.action.of_alerts:
+            return
         self.done[delivery.intervention] = (intervention, None)
         if intervention.answers and not intervention.action.at_once:
             self.begin_trial(delivery.intervention, intervention.answers, fresh=False)
@@ -159,6 +165,16 @@ class View:
                 )
             )
         return tuple(reports)
+
+    @property
+    def heard(self) -> tuple[Alert, ...]:
+        """The alerts that may be escalated."""
+        return tuple(alert for key, alert in self.alerts.items() if key not in self.silenced)
+
+    @property
+    def about_alerts(self) -> tuple[int, ...]:
+        """What a person said of alerts and the monitor has not taken yet, by journal id."""
+        return tuple(id for id, each in self.issued.items() if each.action.of_alerts)
 
     @property
     def stranded(self) -> Escalation | None:

@@ -26,10 +26,16 @@ async def _check(check: AcceptanceSpec, workspace: "Workspace", seconds: float) 
 
 
 async def _file(path: str, workspace: "Workspace") -> Acceptance:
+    from pydantic_ai.workspaces import WorkspaceError
+
     name = f"file {path}"
     try:
         content = await workspace.read_bytes(path)
-    except OSError as error:
+    except FileNotFoundError:
+        return Acceptance(check=name, passed=False, detail="it is missing")
+    except IsADirectoryError:
+        return Acceptance(check=name, passed=False, detail="it is a folder")
+    except (OSError, WorkspaceError) as error:
         return Acceptance(check=name, passed=False, detail=str(error))
     return Acceptance(check=name, passed=bool(content), detail="" if content else "it is empty")
 

@@ -10,7 +10,12 @@ from midwatch_agents.leftovers import end_leftovers
 from midwatch_agents.prompt import Past, opening
 from midwatch_agents.sandbox import MARK, place
 from midwatch_agents.worker import Station, Worker
-from midwatch_monitor.errors import BudgetSpentError, MidwatchError, WorkerError
+from midwatch_monitor.errors import (
+    BudgetSpentError,
+    MidwatchError,
+    StaleIncarnationError,
+    WorkerError,
+)
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Acceptance,
@@ -95,6 +100,7 @@ class Attendance:
         Cancelling this leaves the attempt as it is, to be resumed.
         """
         recorder = self.recorder = await self._claim()
+        await end_leftovers(self._mark)  # of a process that was killed
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._beginning())
         watch = Watch(
@@ -107,15 +113,22 @@ class Attendance:
         work = asyncio.create_task(self._work(watch, outline(recorder.plan)))
         try:
             ended = await self._until_ended(work, watch, recorder)
-        finally:
-            abandoned = not await self._gone(work)
+        except StaleIncarnationError:
+            await self._gone(work)  # and what bears the mark now is the other process's
+            raise
+        except BaseException:
+            await self._gone(work)
             await end_leftovers(self._mark)
+            raise
+        abandoned = not await self._gone(work)
+        await end_leftovers(self._mark)
         await self._close(ended, recorder, abandoned=abandoned)
         return ended
 
     @property
     def _mark(self) -> str:
-        return f"{self.deck.run.id}.{self.attempt.id}"
+        # Numbers would be the same for the first attempt of every journal on the machine.
+        return str(self.ground.folder)
 
     async def _claim(self) -> Recorder:
         return await Recorder.claim(
@@ -220,6 +233,8 @@ class Attendance:
                 heard.cancel()
                 if work.done():
                     return _result(work)
+                if not heard.done() or not heard.result():
+                    await recorder.record()  # refused if another process has taken it over
 
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
         """Cancel the work if it still runs; answers whether it has really ended."""

@@ -78,7 +78,7 @@ async def difference(ground: Ground) -> str:
     if not ground.branch:
         return ""
     await git(ground.folder, "add", "--all", "--intent-to-add")
-    text = await git(ground.folder, "diff", "HEAD")
+    text = await git(ground.folder, "diff", "--no-ext-diff", "--no-color", "HEAD")
     return text[:_MAX_DIFF]
 
 

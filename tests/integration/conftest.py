@@ -1,6 +1,7 @@
 """A journal in a real file with one attempt in it, and a worker that follows a list of turns."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
+from midwatch_agents.sandbox import Walls, find_walls
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.config.settings import MonitorSettings, Sandbox, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
@@ -63,6 +65,16 @@ async def attempt(journal: Journal, at: datetime) -> Attempt:
     return await journal.add_attempt(
         task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=at
     )
+
+
+@pytest.fixture
+async def bubblewrap() -> Walls:
+    """For tests that need it: skipped where there is none, but not in CI."""
+    walls = await find_walls(Sandbox.AUTO)
+    if walls is Walls.NONE and not os.environ.get("CI"):
+        pytest.skip("bubblewrap does not work here")
+    assert walls is Walls.BUBBLEWRAP
+    return walls
 
 
 @pytest.fixture

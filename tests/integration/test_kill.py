@@ -1,5 +1,6 @@
 """A process that is killed at any moment of an attempt loses nothing and repeats nothing."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -89,12 +90,15 @@ async def story(folder: Path) -> Story:
 
 
 def timeless(record: Record) -> Record:
+    """The record without its time, and without the id that depends on who wrote first."""
+    if isinstance(record, OutcomeReport):
+        return replace(record, intervention=0)
     return replace(record, at=None) if isinstance(record, Step) else record
 
 
 def prompts(body: bytes) -> list[str]:
     return [
-        str(part.content)
+        re.sub(r"#\d+", "#N", str(part.content))
         for message in ModelMessagesTypeAdapter.validate_json(body)
         if isinstance(message, ModelRequest)
         for part in message.parts
@@ -106,7 +110,7 @@ async def test_the_attempt_holds_all_that_may_be_lost(uninterrupted: Path) -> No
     whole = await story(uninterrupted)
     assert whole.requests.splitlines() == [f"request {n}" for n in range(1, 8)]
     assert whole.acts.splitlines() == ["one", "two", "three"]
-    assert sum("[midwatch #" in text for text in whole.told) == 1
+    assert sum("[midwatch #N from your policy]" in text for text in whole.told) == 1
     assert {kind: len(whole.records[kind]) for kind in (Decision, OutcomeReport, Step)} == {
         Decision: 1,
         OutcomeReport: 1,

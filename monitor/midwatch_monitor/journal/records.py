@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
     Delivery,
     Escalation,
     Fault,
+    Feedback,
     Intervention,
     OutcomeReport,
     Plan,
@@ -39,6 +40,7 @@ _KINDS: dict[type[Record], str] = {
     Intervention: "intervention",
     Delivery: "delivery",
     OutcomeReport: "outcome",
+    Feedback: "feedback",
     Fault: "fault",
 }
 _WORDS = {kind: word for word, kind in _KINDS.items()}

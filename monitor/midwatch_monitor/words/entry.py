@@ -8,6 +8,7 @@ from midwatch_monitor.words.intervention import (
     Decision,
     Delivery,
     Escalation,
+    Feedback,
     Intervention,
     OutcomeReport,
 )
@@ -27,6 +28,7 @@ Record = (
     | Intervention
     | Delivery
     | OutcomeReport
+    | Feedback
     | Fault
 )
 """Everything that the journal's log can say."""

@@ -17,11 +17,20 @@ class Action(StrEnum):
     STOP = "stop"
     PAUSE = "pause"
     RESUME = "resume"
+    ACKNOWLEDGE = "acknowledge"
+    """A person has seen the alerts; nothing changes for the attempt."""
+    SILENCE = "silence"
+    """A person does not want the alerts to be escalated again in this attempt."""
 
     @property
     def spoken(self) -> bool:
         """Whether it reaches the worker as a message at its next model request."""
         return self in {Action.NUDGE, Action.REPLAN, Action.RESUME}
+
+    @property
+    def of_alerts(self) -> bool:
+        """Whether it is about alerts only, and the monitor itself takes it."""
+        return self in {Action.ACKNOWLEDGE, Action.SILENCE}
 
     @property
     def at_once(self) -> bool:
@@ -126,6 +135,8 @@ class Delivery:
     """The attempt's last step when it happened."""
     author: str = ""
     """Who approved or rejected."""
+    comment: str = ""
+    """Why."""
 
 
 class Outcome(StrEnum):
@@ -144,3 +155,22 @@ class OutcomeReport:
     outcome: Outcome
     step: int
     reason: str
+
+
+class Origin(StrEnum):
+    """Where a verdict on a result comes from; rates never mix them."""
+
+    EXPLICIT = "explicit"
+    """A person said so."""
+    IMPLIED = "implied"
+    AUTOMATIC = "automatic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """Accept or reject of an attempt's result."""
+
+    accepted: bool
+    comment: str = ""
+    origin: Origin = Origin.EXPLICIT
+    author: str = ""

@@ -1,8 +1,6 @@
 """`midwatch approve`, `reject` and `tell`: what a person does about an attempt."""
 
-import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,21 +9,16 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
-    Actor,
-    Attempt,
-    Commit,
     Delivery,
     DeliveryState,
-    Draft,
-    Entry,
     Intervention,
-    Record,
     Task,
 )
 from midwatch_supervisor.account import AttemptAccount
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.show import TaskOrAttempt
+from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
 from midwatch_supervisor.lookup import account_of, entries_of, find
@@ -41,7 +34,6 @@ Held = Annotated[
 FromOption = Annotated[
     str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
 ]
-_GO_ON = "Go on."
 
 
 async def approve(
@@ -58,12 +50,13 @@ async def approve(
 async def reject(
     id: Held,
     *,
+    comment: Annotated[str, Parameter(help="Why; `show` says it.")] = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
     """Turn down an intervention that waits for approval."""
-    await _stamp(id, DeliveryState.REJECTED, author, journal, dry_run=dry_run)
+    await _stamp(id, DeliveryState.REJECTED, author, journal, dry_run=dry_run, comment=comment)
 
 
 async def tell(
@@ -94,18 +87,20 @@ async def tell(
         if dry_run:
             write_line(f"would issue {what}")
             return
-        told = Intervention(
-            action=action,
-            by=Actor.OPERATOR,
-            author=_author(author),
-            message=text or (_GO_ON if action is Action.RESUME else ""),
-        )
-        entry = await _write(opened, told, account.attempt)
-        write_line(f"issued {what} ({entry.id})")
+        desk = Desk(opened, author=operator_name(author))
+        about = () if action is not Action.NUDGE else [alert.key for alert in account.firing]
+        number = await desk.act(account.attempt, action, text, about=about)
+        write_line(f"issued {what} ({number})")
 
 
 async def _stamp(
-    id: str, state: DeliveryState, author: str | None, journal: str | None, *, dry_run: bool
+    id: str,
+    state: DeliveryState,
+    author: str | None,
+    journal: str | None,
+    *,
+    dry_run: bool,
+    comment: str = "",
 ) -> None:
     async with await journal_to_write(journal) as opened:
         issued, fates = await _interventions(opened)
@@ -120,10 +115,11 @@ async def _stamp(
         if dry_run:
             write_line(f"would make {what} {state}")
             return
-        stamp = Delivery(
-            intervention=chosen, state=state, step=account.last_step, author=_author(author)
-        )
-        await _write(opened, stamp, attempt)
+        desk = Desk(opened, author=operator_name(author))
+        if state is DeliveryState.APPROVED:
+            await desk.approve(attempt, chosen, step=account.last_step)
+        else:
+            await desk.reject(attempt, chosen, comment, step=account.last_step)
         write_line(f"{state} {what}")
 
 
@@ -164,16 +160,6 @@ def _require_waiting(what: str, fate: Fate) -> None:
     if fate.state is InterventionState.ISSUED:
         raise UsageError(f"{what} needs no approval: it is on its way")
     raise UsageError(f"{what} is {fate.state} already")
-
-
-async def _write(journal: Journal, record: Record, attempt: Attempt) -> Entry:
-    draft = Draft(record=record, at=datetime.now(UTC), task=attempt.task, attempt=attempt.id)
-    (entry,) = await journal.commit(Commit(drafts=(draft,)))
-    return entry
-
-
-def _author(name: str | None) -> str:
-    return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
 
 
 def _name(task: Task, account: AttemptAccount) -> str:

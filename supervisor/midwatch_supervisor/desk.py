@@ -1,0 +1,129 @@
+"""Where an operator acts: every act becomes rows of the journal under the operator's name."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AlertKey,
+    Attempt,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Entry,
+    Feedback,
+    Hint,
+    Intervention,
+    Record,
+)
+from midwatch_tools.watch import now
+
+GO_ON = "Go on."
+"""What a worker hears when it is let go on without a word."""
+
+
+def operator_name(name: str | None = None) -> str:
+    """Who acts: the name that was given, else the user's."""
+    return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
+
+
+class Desk:
+    """The operator's side of the journal. It decides nothing and checks nothing: callers do."""
+
+    def __init__(
+        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock = now
+    ) -> None:
+        self._journal = journal
+        self._bus = bus
+        self._clock = clock
+        self.author = author
+
+    async def act(
+        self, attempt: Attempt, action: Action, message: str = "", *, about: Sequence[AlertKey] = ()
+    ) -> int:
+        """Issue an intervention; answers its journal id.
+
+        `about` are the alerts that it is meant to resolve, and by which its outcome is judged.
+        """
+        if action is Action.RESUME and not message.strip():
+            message = GO_ON
+        intervention = Intervention(
+            action=action,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            answers=tuple(about),
+        )
+        (entry,) = await self._write(attempt, intervention)
+        return entry.id
+
+    async def approve(self, attempt: Attempt, intervention: int, *, step: int) -> None:
+        """Let a decision that waits for approval take effect; `step` is the attempt's last."""
+        await self._write(attempt, self._stamp(intervention, DeliveryState.APPROVED, step))
+
+    async def reject(
+        self, attempt: Attempt, intervention: int, comment: str = "", *, step: int
+    ) -> None:
+        """Turn down a decision that waits for approval."""
+        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, comment)
+        await self._write(attempt, refusal)
+
+    async def modify(
+        self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
+    ) -> int:
+        """Turn down a decision and issue the same act in the operator's own words; its id."""
+        instead = replace(
+            held,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            needs_approval=False,
+        )
+        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
+        entries = await self._write(attempt, refusal, instead)
+        return entries[-1].id
+
+    async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> None:
+        """Store a person's verdict on the result of an attempt."""
+        await self._write(attempt, Feedback(accepted=accepted, comment=comment, author=self.author))
+
+    def _stamp(
+        self, intervention: int, state: DeliveryState, step: int, comment: str = ""
+    ) -> Delivery:
+        return Delivery(
+            intervention=intervention,
+            state=state,
+            step=step,
+            author=self.author,
+            comment=comment,
+        )
+
+    async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
+        at: datetime = self._clock()
+        entries = await self._journal.commit(
+            Commit(
+                drafts=tuple(
+                    Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+                    for record in records
+                )
+            )
+        )
+        for entry in entries:
+            if self._bus is not None:
+                self._bus.publish(
+                    Hint(
+                        entry=entry.id,
+                        kind=kind_of(type(entry.record)),
+                        task=entry.task,
+                        attempt=entry.attempt,
+                    )
+                )
+        return entries

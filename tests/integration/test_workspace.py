@@ -1,0 +1,135 @@
+"""Workspaces made with real git: worktrees, copies and empty folders."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.workspace import Ground, difference, git, is_repository, keep, prepare
+
+
+@pytest.fixture
+async def repository(tmp_path: Path) -> Path:
+    """A repository with one file, in a folder that shells find hard."""
+    folder = tmp_path / "a repository's folder"
+    folder.mkdir()
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    (folder / "a.txt").write_text("one\n")
+    await keep(Ground(folder=folder, branch="main"), "First")
+    return folder
+
+
+async def branch(repository: Path, name: str, file: str, text: str) -> Ground:
+    """A finished attempt on a branch of its own."""
+    ground = await prepare(
+        repository.parent / "work" / name, repository, branch=f"midwatch/{name}", merges=()
+    )
+    (ground.folder / file).write_text(text)
+    await keep(ground, f"Write {file}")
+    return ground
+
+
+async def test_without_a_source_the_folder_is_empty(tmp_path: Path) -> None:
+    ground = await prepare(tmp_path / "deep" / "er", None, branch="b", merges=())
+    assert ground == Ground(folder=tmp_path / "deep" / "er")
+    assert list(ground.folder.iterdir()) == []
+
+
+async def test_a_plain_folder_is_copied_without_what_is_made_from_it(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for name in ("sub", ".midwatch", "node_modules", ".venv"):
+        (source / name).mkdir(parents=True)
+        (source / name / "x.txt").write_text("x")
+    (source / "link").symlink_to("sub")
+    ground = await prepare(tmp_path / "copy", source, branch="b", merges=())
+    assert ground.branch == ""
+    assert sorted(path.name for path in ground.folder.iterdir()) == ["link", "sub"]
+    assert (ground.folder / "link").is_symlink()
+
+
+async def test_a_copy_may_lie_below_what_it_copies(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    ground = await prepare(tmp_path / ".midwatch" / "work" / "a-1", tmp_path, branch="b", merges=())
+    assert [path.name for path in ground.folder.iterdir()] == ["a.txt"]
+
+
+async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> None:
+    ground = await branch(repository, "b", "b.txt", "two\n")
+    assert is_repository(ground.folder)
+    assert (await git(ground.folder, "branch", "--show-current")).strip() == "midwatch/b"
+    assert (ground.folder / "a.txt").read_text() == "one\n"
+    assert not (repository / "b.txt").exists()
+    assert await git(repository, "show", "midwatch/b:b.txt") == "two\n"
+
+
+async def test_finished_branches_are_merged_in(repository: Path) -> None:
+    await branch(repository, "b", "b.txt", "two\n")
+    await branch(repository, "c", "c.txt", "three\n")
+    ground = await prepare(
+        repository.parent / "d",
+        repository,
+        branch="midwatch/d",
+        merges=("midwatch/b", "midwatch/c"),
+    )
+    names = sorted(path.name for path in ground.folder.glob("*.txt"))
+    assert names == ["a.txt", "b.txt", "c.txt"]
+    assert await difference(ground) == ""
+
+
+async def test_branches_that_conflict_are_told_with_the_file(repository: Path) -> None:
+    await branch(repository, "b", "a.txt", "two\n")
+    await branch(repository, "c", "a.txt", "three\n")
+    merges = ("midwatch/b", "midwatch/c")
+    with pytest.raises(WorkspaceError, match=r"midwatch/c does not merge: .*a\.txt"):
+        await prepare(repository.parent / "d", repository, branch="midwatch/d", merges=merges)
+
+
+async def test_a_folder_that_is_there_already_is_never_used(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="exists already"):
+        await prepare(tmp_path, None, branch="b", merges=())
+
+
+async def test_a_source_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="gone is no folder"):
+        await prepare(tmp_path / "new", tmp_path / "gone", branch="b", merges=())
+
+
+async def test_a_branch_that_is_there_already_is_told(repository: Path) -> None:
+    await branch(repository, "b", "b.txt", "two\n")
+    with pytest.raises(WorkspaceError, match="midwatch/b"):
+        await prepare(repository.parent / "new", repository, branch="midwatch/b", merges=())
+
+
+async def test_a_repository_without_a_commit_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    await git(source, "init", "--quiet")
+    with pytest.raises(WorkspaceError, match="git worktree: "):
+        await prepare(tmp_path / "new", source, branch="b", merges=())
+
+
+async def test_the_difference_shows_changed_new_and_deleted_files(repository: Path) -> None:
+    (repository / "gone.txt").write_text("gone\n")
+    ground = await branch(repository, "b", "b.txt", "two\n")
+    (ground.folder / "a.txt").write_text("changed\n")
+    (ground.folder / "new one.txt").write_text("new\n")
+    (ground.folder / "b.txt").unlink()
+    text = await difference(ground)
+    assert {"-one", "+changed", "+new", "-two"} <= set(text.splitlines())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
+    ground = await branch(repository, "b", "b.txt", "two\n")
+    for _ in range(number):
+        await keep(ground, "Again")
+    log = await git(ground.folder, "log", "--format=%s by %an", "-1")
+    assert log == "Write b.txt by Midwatch\n"
+
+
+async def test_without_git_there_is_no_difference_and_nothing_to_keep(tmp_path: Path) -> None:
+    ground = await prepare(tmp_path / "new", None, branch="b", merges=())
+    (ground.folder / "a.txt").write_text("one")
+    await keep(ground, "First")
+    assert await difference(ground) == ""
+    assert not is_repository(ground.folder)
