@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from midwatch_agents.sandbox import MARK
@@ -15,21 +16,23 @@ async def end_leftovers(mark: str) -> int:
 
     Works where there is a `/proc`; elsewhere it finds nothing.
     """
-    found = await asyncio.to_thread(_marked, mark)
-    for process in found:
-        try:
-            os.kill(process, signal.SIGKILL)
-        except OSError:  # it ended by itself, or belongs to somebody else
-            continue
+    found: set[int] = set()
+    while (
+        fresh := await asyncio.to_thread(_marked, mark) - found
+    ):  # one may beget another meanwhile
+        for process in fresh:
+            with suppress(OSError):  # it ended by itself, or belongs to somebody else
+                os.kill(process, signal.SIGKILL)
+        found |= fresh
     return len(found)
 
 
-def _marked(mark: str) -> list[int]:
+def _marked(mark: str) -> set[int]:
     if not _PROC.is_dir():
-        return []
+        return set()
     wanted = f"{MARK}={mark}".encode()
     own = os.getpid()
-    found: list[int] = []
+    found: set[int] = set()
     for entry in _PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == own:
             continue
@@ -38,5 +41,5 @@ def _marked(mark: str) -> list[int]:
         except OSError:  # gone, or not ours to look at
             continue
         if wanted in environ.split(b"\0"):
-            found.append(int(entry.name))
+            found.add(int(entry.name))
     return found

@@ -13,6 +13,7 @@ from typing import Any
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.escalation import joining, question
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
@@ -72,12 +73,18 @@ class Monitor:
             while True:
                 full = loop.time() - last_tick >= self._settings.monitor.tick_seconds
                 last_tick = loop.time() if full else last_tick
-                try:
-                    await _whole(self.look(everything=full))
-                except Exception as error:  # the watch may fail; the work must not
-                    self.fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
-                    log.exception("the monitor failed and tries again")
+                await _whole(self.try_to_look(everything=full))
                 await hints.wait(self._settings.monitor.poll_seconds)
+
+    async def try_to_look(self, *, everything: bool = False) -> None:
+        """Look; where that fails, the next look tries again."""
+        try:
+            await self.look(everything=everything)
+        except StaleIncarnationError as error:
+            log.info("another monitor was first: %s", error)
+        except Exception as error:  # the watch may fail; the work must not
+            self.fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
+            log.exception("the monitor failed and tries again")
 
     async def look(self, *, everything: bool = False) -> None:
         """Read what is new and act on it, until nothing new is left."""

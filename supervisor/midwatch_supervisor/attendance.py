@@ -88,11 +88,14 @@ class Attendance:
     """What earlier attempts of the task used."""
     recorder: Recorder | None = None
     """The attempt's voice, once it is attended."""
+    inbox: Inbox | None = None
 
     @property
     def parked(self) -> bool:
-        """Whether the attempt waits for a person."""
-        return self.recorder is not None and self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
+        """Whether the attempt waits for a person who has not spoken yet."""
+        if self.recorder is None or self.inbox is None or self.inbox.answered:
+            return False
+        return self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
 
     async def attend(self) -> Ended:
         """Run the attempt, or go on with it, until it has ended; the end is in the journal.
@@ -225,6 +228,7 @@ class Attendance:
         async with self.deck.bus.subscribe() as hints:
             while True:
                 ended = _ordered_end(await inbox.due(), recorder.last_step)
+                self.inbox = inbox
                 ended = ended or _overtime(watch.budget())
                 if ended is not None:
                     return ended
@@ -233,7 +237,7 @@ class Attendance:
                 heard.cancel()
                 if work.done():
                     return _result(work)
-                if not heard.done() or not heard.result():
+                if not heard.result():
                     await recorder.record()  # refused if another process has taken it over
 
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
@@ -267,12 +271,17 @@ class Attendance:
 
 
 def _result(work: "asyncio.Task[Ended]") -> Ended:
-    """What the work came to; an error that nobody expected is a reason too."""
+    """What the work came to; an error that nobody expected is a reason too.
+
+    Raises StaleIncarnationError where the work was refused: then the end is another's to store.
+    """
     if work.cancelled():
         return Ended(ending=Ending.ERROR, reason="the worker's task was cancelled from within")
     error = work.exception()
     if error is None:
         return work.result()
+    if isinstance(error, StaleIncarnationError):
+        raise error
     log.error("an attempt failed", exc_info=error)
     return Ended(ending=Ending.ERROR, reason=f"{type(error).__name__}: {error}")
 

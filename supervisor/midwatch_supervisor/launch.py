@@ -135,7 +135,7 @@ async def conduct(deck: Deck, jobs: tuple[Job, ...], follow: Follow) -> int:
         clock=deck.clock,
     )
     follower = _Follower(deck, follow)
-    await monitor.look()
+    await monitor.try_to_look()
     helpers = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(_supervision(deck, jobs).run()),
@@ -148,7 +148,7 @@ async def conduct(deck: Deck, jobs: tuple[Job, ...], follow: Follow) -> int:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
         with suppress(asyncio.CancelledError):
-            await monitor.look()
+            await monitor.try_to_look(everything=True)
             await follower.look()
     return runner.exit_code
 

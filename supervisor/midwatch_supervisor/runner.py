@@ -8,7 +8,12 @@ from pathlib import Path
 
 from midwatch_agents.worker import Worker
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import MidwatchError, WorkspaceError
+from midwatch_monitor.errors import (
+    JournalError,
+    MidwatchError,
+    StaleIncarnationError,
+    WorkspaceError,
+)
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import (
     Attempt,
@@ -77,7 +82,8 @@ class Runner:
     async def run(self) -> None:
         """Run until every task is over, or nothing is left to do but to wait for a person.
 
-        Cancelling it leaves everything resumable.
+        Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
+        goes on with the run, and JournalError when nothing can be stored any more.
         """
         tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -87,8 +93,8 @@ class Runner:
                     timeout=self._deck.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if self._waits_for_a_person():
-                    return
+                if self._waits_for_a_person() or any(_failed(task) for task in tasks):
+                    break
         finally:
             for task in tasks:
                 task.cancel()
@@ -126,6 +132,8 @@ class Runner:
             job.place = Place.RUNNING
             try:
                 state = self._refused(job) or await self._attempts(job)
+            except (StaleIncarnationError, JournalError):
+                raise  # nothing that this process says would be stored
             except MidwatchError as error:
                 state = TaskState(lifecycle=Lifecycle.FAILED, reason=str(error))
             await self._store(job, state)
@@ -224,6 +232,10 @@ class Runner:
         )
         for entry in entries:
             self._deck.bus.publish(Hint(entry=entry.id, kind=kind_of(TaskState), task=job.task.id))
+
+
+def _failed(task: "asyncio.Task[None]") -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
 
 
 def _how_it_ended(dossier: Dossier) -> Ended | None:

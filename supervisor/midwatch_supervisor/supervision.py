@@ -9,6 +9,7 @@ from datetime import datetime
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import (
@@ -63,7 +64,10 @@ class Supervision:
         try:
             async with self._bus.subscribe() as hints:
                 while True:
-                    await self._look()
+                    try:
+                        await self._look()
+                    except Exception:  # the watch may fail; the work must not
+                        log.exception("the supervisor failed to look and tries again")
                     await hints.wait(self._settings.monitor.poll_seconds)
         finally:
             for task in self._answering.values():
@@ -95,6 +99,8 @@ class Supervision:
             return
         try:
             await self._decide(escalation, entry.task)
+        except StaleIncarnationError as error:
+            log.info("somebody else was first: %s", error)
         except Exception:  # the question stays open, and the next look asks again
             log.exception("escalation %d is not answered yet", escalation.id)
 

@@ -2,12 +2,16 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from inspect import isawaitable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+import yaml
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessage,
@@ -21,7 +25,8 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_agents.sandbox import Walls, find_walls
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import MonitorSettings, Sandbox, Settings
+from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
@@ -36,7 +41,11 @@ from midwatch_monitor.words import (
     PlanStep,
     Record,
 )
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.launch import again, begin, conduct
 from midwatch_tools import Watch
+
+T = TypeVar("T")
 
 SOON = Settings(monitor=MonitorSettings(poll_seconds=0.01))
 """The built-in settings, but asking the journal so often that no test waits for it."""
@@ -226,3 +235,67 @@ def perform(
         )
 
     return work
+
+
+class Stage:
+    """Runs the tasks of a task file in this process, and goes on with them."""
+
+    def __init__(self, journal: Journal, folder: Path) -> None:
+        self.journal = journal
+        self.home = folder / "home"
+        self.folder = folder
+        self.settings = Settings(
+            monitor=MonitorSettings(poll_seconds=0.05, outcome_after=2),
+            run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=0.2),
+        )
+
+    async def run(self, tasks: str) -> int:
+        """Begin a run of a task file's text; answers the exit code."""
+        wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks)), self.folder)
+        deck, jobs = await begin(
+            self.journal, wanted, source="tasks.yaml", settings=self.settings, home=self.home
+        )
+        return await conduct(deck, jobs, _ignore)
+
+    async def resume(self) -> int:
+        """Go on with the last run; answers the exit code."""
+        deck, jobs = await again(self.journal, (await self.journal.runs())[-1], home=self.home)
+        return await conduct(deck, jobs, _ignore)
+
+    async def start(self, *words: str) -> Process:
+        """Start a command of `midwatch` as a process; it can import the modules of this folder."""
+        program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, *words),
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+
+    async def say(self, record: Record, *, attempt: int = 1) -> int:
+        """Commit a record of an attempt as another process would; its id."""
+        of = await self.journal.attempt(attempt)
+        draft = Draft(record=record, at=datetime.now(UTC), task=of.task, attempt=attempt)
+        (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
+        return entry.id
+
+    async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
+        """All that the journal holds of one kind."""
+        entries = await self.journal.entries(attempt=attempt)
+        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Wait for something to be true; twenty seconds at most."""
+        async with asyncio.timeout(20):
+            while not (await now if isawaitable(now := happened()) else now):
+                await self.journal.last_id()
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+@pytest.fixture
+def stage(journal: Journal, tmp_path: Path) -> Stage:
+    return Stage(journal, tmp_path)

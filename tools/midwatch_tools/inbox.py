@@ -51,6 +51,11 @@ class Inbox:
         if gone is not None and gone.action in WAITS:
             self._parked_by = max(self._parked_by, id)
 
+    @property
+    def answered(self) -> bool:
+        """Whether a word that ends the waiting is due, by what was last read."""
+        return any(id > self._parked_by and ends_waiting(each) for id, each in self._open.items())
+
     async def wait(self) -> tuple[tuple[int, Intervention], ...]:
         """Wait until an operator's word ends the waiting, and return all that is due then.
 
@@ -59,7 +64,7 @@ class Inbox:
         async with self._bus.subscribe() as hints:
             while True:
                 due = await self.due()
-                if any(id > self._parked_by and ends_waiting(each) for id, each in due):
+                if self.answered:
                     return due
                 await hints.wait(self._poll_seconds)
 

@@ -34,6 +34,13 @@ from midwatch_monitor.words import (
 _HELD = select(tables.lease.c.incarnation).where(tables.lease.c.attempt == bindparam("of"))
 _ENTRY = insert(tables.entry)
 
+_FOLLOWS = {
+    EscalationState.OPEN: {EscalationState.OPEN},
+    EscalationState.ANSWERED: {EscalationState.OPEN},
+    EscalationState.CLOSED: {EscalationState.OPEN, EscalationState.ANSWERED},
+}
+"""After which states of an escalation each may stand."""
+
 
 def add_run(connection: Connection, *, source: str, settings: str, at: datetime) -> Run:
     """Store a new run."""
@@ -141,8 +148,8 @@ def _append(connection: Connection, draft: Draft) -> Entry:
     record = draft.record
     if isinstance(record, TaskState | AttemptState):
         _refuse_late(connection, draft)
-    elif isinstance(record, Escalation) and record.state is EscalationState.CLOSED:
-        _close(connection, record.id, draft.at)
+    elif isinstance(record, Escalation):
+        _move_on(connection, record, draft)
     values = {
         "at": draft.at,
         "kind": kind_of(type(record)),
@@ -215,6 +222,24 @@ def open_escalation(
     )
     _append(connection, Draft(record=escalation, at=at, task=task, attempt=attempt))
     return escalation
+
+
+def _move_on(connection: Connection, escalation: Escalation, draft: Draft) -> None:
+    """An escalation is answered once and closed once, whoever else thinks that it is still open."""
+    entry = tables.entry
+    query = select(entry.c.body).where(
+        entry.c.kind == kind_of(Escalation), entry.c.attempt == draft.attempt
+    )
+    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
+    latest = None if body is None else read(kind_of(Escalation), body)
+    if (
+        isinstance(latest, Escalation)
+        and latest.id == escalation.id
+        and latest.state not in _FOLLOWS[escalation.state]
+    ):
+        raise StaleIncarnationError(f"escalation {escalation.id} is already {latest.state.value}")
+    if escalation.state is EscalationState.CLOSED:
+        _close(connection, escalation.id, draft.at)
 
 
 def _close(connection: Connection, escalation: int, at: datetime) -> None:

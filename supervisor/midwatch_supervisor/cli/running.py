@@ -16,6 +16,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli.leaving import run_to_end
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.launch import begin, conduct
@@ -72,7 +73,10 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, json: bool)
     Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
     """
     try:
-        return asyncio.run(_stay(opened, settings, where(journal), json=json))
+        return run_to_end(
+            _stay(opened, settings, where(journal), json=json),
+            grace_seconds=settings.run.grace_seconds,
+        )
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` goes on with it")
         raise KeyboardInterrupt from None

@@ -1,0 +1,54 @@
+"""The end of a process that a worker would keep alive: threads cannot be cancelled."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+_STOPPING = 0.5
+"""Seconds that an idle thread may take to notice that its loop has ended."""
+
+
+def run_to_end(work: Coroutine[Any, Any, int], *, grace_seconds: float) -> int:
+    """Like `asyncio.run`, but what does not heed its cancellation keeps the process only so long.
+
+    That is a tool that blocks in a thread, or a task that goes on when it is cancelled: the
+    process leaves without them, with the exit code that the work came to.
+    """
+    others = frozenset(threading.enumerate())
+    leaving = threading.Timer(grace_seconds, _leave)
+    leaving.daemon = True
+
+    async def watched() -> int:
+        code = 1
+        try:
+            code = await work
+        except asyncio.CancelledError:
+            code = 130
+            raise
+        finally:
+            leaving.args = [code]
+            leaving.start()
+        return code
+
+    try:
+        return asyncio.run(watched())
+    finally:
+        if not any(_stuck(thread) for thread in set(threading.enumerate()) - others - {leaving}):
+            leaving.cancel()
+
+
+def _stuck(thread: threading.Thread) -> bool:
+    if not thread.daemon:
+        thread.join(_STOPPING)
+    return not thread.daemon and thread.is_alive()
+
+
+def _leave(code: int) -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,219 @@
+"""The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from midwatch_monitor.words import (
+    Actor,
+    Alert,
+    Attempt,
+    Checkpoint,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Fault,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Step,
+    Task,
+    TaskState,
+)
+from midwatch_supervisor.tui.row import Need, Row
+
+STREAM = 5_000
+"""Checkpoints that the stream keeps; the journal has them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One checkpoint in the stream over all attempts."""
+
+    row: Row
+    at: datetime
+    step: int
+    checkpoint: Checkpoint
+    change: int | None
+    """Of the confidence since the attempt's last checkpoint."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What the overview counts besides the rows."""
+
+    alerts: int = 0
+    interventions: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
+    minutes: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
+    """Alerts fired and interventions delivered in each minute, `alerts` and `interventions`."""
+
+    def count(self, what: str, at: datetime) -> None:
+        """One more alert or intervention at a moment."""
+        minute = at.replace(second=0, microsecond=0)
+        self.minutes.setdefault(minute, Counter())[what] += 1
+        while len(self.minutes) > 24 * 60:
+            del self.minutes[next(iter(self.minutes))]
+
+    @property
+    def recovery_rate(self) -> float | None:
+        """The share of judged interventions after which the attempt recovered."""
+        judged = self.outcomes.total()
+        return self.outcomes[Outcome.RECOVERED] / judged if judged else None
+
+
+class Board:
+    """Every task and attempt as a row, by need, with what the other panes show."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        """By attempt id."""
+        self.queued: dict[int, Row] = {}
+        """Tasks without an attempt, by task id."""
+        self.tasks: dict[int, Task] = {}
+        self.attempts: dict[int, Attempt] = {}
+        self.task_states: dict[int, TaskState] = {}
+        self.reports: deque[Report] = deque(maxlen=STREAM)
+        self.totals = Totals()
+        self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
+        self.last_at: datetime | None = None
+        self.operators: dict[int, Intervention] = {}
+        """What people issued, by journal id."""
+
+    def lacks_task(self, entry: Entry) -> bool:
+        """Whether the entry's task must be met first."""
+        return entry.task not in self.tasks
+
+    def lacks_attempt(self, entry: Entry) -> bool:
+        """Whether the entry's attempt must be met first."""
+        return entry.attempt is not None and entry.attempt not in self.attempts
+
+    def meet_task(self, task: Task) -> None:
+        """Learn of a task."""
+        self.tasks[task.id] = task
+        self.queued[task.id] = Row(run=task.run, task=task.id, name=task.name, title=task.title)
+
+    def meet_attempt(self, attempt: Attempt) -> None:
+        """Learn of an attempt of a task that is known."""
+        task = self.tasks[attempt.task]
+        self.attempts[attempt.id] = attempt
+        self.queued.pop(task.id, None)
+        self.rows[attempt.id] = Row(
+            run=task.run,
+            task=task.id,
+            name=task.name,
+            title=task.title,
+            attempt=attempt.id,
+            number=attempt.number,
+            worker=attempt.worker,
+            model=attempt.model,
+            node=attempt.node,
+        )
+
+    def fold(self, entry: Entry) -> None:
+        """Take in the journal's next entry; its task and attempt have been met."""
+        self.last_at = entry.at
+        if isinstance(entry.record, TaskState):
+            self.task_states[entry.task] = entry.record
+            self._fold_task(entry.task, entry.record, entry.at)
+        row = self.rows.get(entry.attempt or 0)
+        if row is None:
+            return
+        self._count(row, entry)
+        row.fold(entry)
+
+    def _fold_task(self, task: int, state: TaskState, at: datetime) -> None:
+        row = self.queued.get(task)
+        if row is not None:
+            row.lifecycle, row.reason, row.last_at = state.lifecycle, state.reason, at
+
+    def _count(self, row: Row, entry: Entry) -> None:
+        match entry.record:
+            case Step(checkpoint=Checkpoint() as checkpoint) as step:
+                before = row.trend[-1] if row.trend else None
+                change = None if before is None else checkpoint.confidence - before
+                self.reports.append(
+                    Report(
+                        row=row, at=entry.at, step=step.number, checkpoint=checkpoint, change=change
+                    )
+                )
+            case Alert() as alert if alert.firing and alert.key not in row.firing:
+                self.totals.alerts += 1
+                self.totals.count("alerts", entry.at)
+            case Intervention(by=Actor.OPERATOR) as issued:
+                self.operators[entry.id] = issued
+            case Delivery(state=DeliveryState.DELIVERED) as delivery:
+                self._delivered(row, delivery, entry.at)
+            case OutcomeReport() as report:
+                self.totals.outcomes[report.outcome] += 1
+            case Fault() as fault:
+                self.faults.append((entry.at, row, fault))
+            case _:
+                pass
+
+    def _delivered(self, row: Row, delivery: Delivery, at: datetime) -> None:
+        issued = self.operators.get(delivery.intervention)
+        if issued is not None and issued.action.of_alerts:
+            row.acknowledged.update(issued.answers)
+            return
+        self.totals.interventions += 1
+        self.totals.count("interventions", at)
+
+    def all_rows(self) -> list[Row]:
+        """Every line of the fleet, unsorted."""
+        return [*self.queued.values(), *self.rows.values()]
+
+    def attention(self) -> list[Row]:
+        """What waits for a person, the longest first; then what is stuck and not acknowledged."""
+        waiting = [row for row in self.rows.values() if row.need <= Need.APPROVAL]
+        stuck = [
+            row
+            for row in self.rows.values()
+            if row.need is Need.STUCK and row.firing.keys() - row.acknowledged
+        ]
+        return sorted(waiting, key=_since) + sorted(stuck, key=_since)
+
+    def lifecycles(self) -> Counter[Lifecycle]:
+        """How many tasks are where."""
+        return Counter(state.lifecycle for state in self.task_states.values())
+
+
+def _since(row: Row) -> float:
+    at = row.needed_since or row.last_at
+    return at.timestamp() if at else 0.0
+
+
+def arranged(
+    rows: Iterable[Row], *, wanted: str = "", group: Callable[[Row], str] | None = None
+) -> list[Row]:
+    """The rows that hold every word of `wanted`, by group, then by need, the newest attempt first.
+
+    The order within one need does not depend on time, so that lines do not jump.
+    """
+    words = wanted.lower().split()
+    found = [row for row in rows if all(word in _text(row) for word in words)]
+    grouped = group or _no_group
+    return sorted(found, key=lambda row: (grouped(row), row.need, row.name, -row.number))
+
+
+def _no_group(row: Row) -> str:
+    del row
+    return ""
+
+
+def by_task(row: Row) -> str:
+    """The group of a row by its task."""
+    return row.name
+
+
+def by_node(row: Row) -> str:
+    """The group of a row by its node."""
+    return row.node
+
+
+def _text(row: Row) -> str:
+    parts = (row.name, row.title, row.worker, row.model, row.node, row.lifecycle, row.health)
+    rules = " ".join(key.rule for key in row.firing)
+    return f"{' '.join(parts)} {rules}".lower()

@@ -1,0 +1,61 @@
+"""A roll under a line of titles, whose columns fit the width."""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from midwatch_supervisor.tui.columns import Column, draw, fitted, heading
+from midwatch_supervisor.tui.palette import Palette
+from midwatch_supervisor.tui.roll import Cell, Roll
+
+T = TypeVar("T")
+
+
+class Ruled(Vertical, Generic[T]):
+    """A table: titles above, lines below, drawn off a model."""
+
+    DEFAULT_CSS = """
+    Ruled { height: 1fr; }
+    Ruled > .titles { height: 1; }
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column[T]],
+        item: Callable[[int], T],
+        *,
+        id: str,
+        follow: bool = False,
+    ) -> None:
+        """Show `item(index)` for each index in `columns`."""
+        super().__init__(id=f"{id}-table")
+        self._columns = columns
+        self._item = item
+        self._layout: list[tuple[Column[T], int]] = []
+        self._width = -1
+        self.roll = Roll(self._paint, id=id, follow=follow)
+
+    def compose(self) -> ComposeResult:
+        """The titles and the lines."""
+        yield Static(classes="titles")
+        yield self.roll
+
+    def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+        if width != self._width:
+            self._width = width
+            self._layout = fitted(self._columns, width)
+            self.call_after_refresh(self._title)
+        return draw(self._item(index), self._layout, colours)
+
+    def _title(self) -> None:
+        cells = heading(self._layout, self.roll.colours)
+        self.query_one(".titles", Static).update(Text.assemble(*cells, no_wrap=True))
+
+    def on_resize(self) -> None:
+        """The columns are chosen anew for another width."""
+        self._layout = fitted(self._columns, self.size.width)
+        self._title()
