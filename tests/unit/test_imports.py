@@ -39,3 +39,14 @@ def test_a_module_that_fails_while_it_is_imported_is_told(tmp_path: Path) -> Non
             imported("broken_by_itself:x", "tool")
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_a_module_of_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop_tools.py").write_text("def greet() -> str:\n    return 'hello'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    greet = imported("shop_tools:greet", "tool")
+    assert callable(greet)
+    assert greet() == "hello"
