@@ -44,11 +44,11 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
     )
 
 
-def branch_name(run: int, task: str, number: int) -> str:
-    """The branch of an attempt's worktree."""
-    return f"midwatch/r{run}/{task}-{number}"
+def folder_of(home: Path, label: str, task: str, number: int) -> Path:
+    """The workspace of an attempt; `label` is the run's own, free of those before it."""
+    return home / "work" / label / f"{task}-{number}"
 
 
-def folder_name(run: int, task: str, number: int) -> str:
-    """The folder of an attempt's workspace, below Midwatch's own."""
-    return f"r{run}/{task}-{number}"
+def branch_of(workspace: Path) -> str:
+    """The branch of an attempt's worktree, named like its folder."""
+    return f"midwatch/{workspace.parent.name}/{workspace.name}"

@@ -21,6 +21,8 @@ class Deck:
     run: Run
     home: Path
     """Where workspaces are made."""
+    label: str
+    """What the run's folders and branches are called, so that no earlier run's are in the way."""
     walls: Walls
     node: str
     holder: str

@@ -16,6 +16,7 @@ from midwatch_monitor.words import (
     Budget,
     Change,
     Entry,
+    Lifecycle,
     Meter,
     Plan,
     Step,
@@ -68,6 +69,11 @@ class Dossier:
                 self.checks.append(check)
             case _:
                 pass
+
+    @property
+    def begun(self) -> bool:
+        """Whether the attempt got as far as its workspace."""
+        return self.state is not None and self.state.lifecycle is not Lifecycle.SUBMITTED
 
     @property
     def tried(self) -> tuple[Tried, ...]:

@@ -18,11 +18,13 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.words import Entry, Run, Task, TaskState
-from midwatch_supervisor.assignment import Assignment, branch_name
+from midwatch_supervisor.assignment import Assignment, branch_of
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.runner import Job, Place, Runner
 from midwatch_supervisor.supervision import Supervision
+from midwatch_supervisor.workspace import free_label
 from midwatch_tools.watch import now
 
 Follow = Callable[[Sequence[Entry]], Awaitable[None]]
@@ -57,7 +59,8 @@ async def begin(
         )
         for assignment, (worker, supervisor) in zip(wanted, crews, strict=True)
     ]
-    return _deck(journal, run, settings, home, walls), tuple(jobs)
+    label = await free_label(run.id, home, [each.workspace for each in wanted])
+    return _deck(journal, run, settings, home, label, walls), tuple(jobs)
 
 
 async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[Job, ...]]:
@@ -65,7 +68,10 @@ async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[
     settings = Settings.model_validate_json(run.settings)
     walls = await find_walls(settings.run.sandbox)
     jobs = [await _job_again(journal, run, task, settings) for task in await journal.tasks(run.id)]
-    return _deck(journal, run, settings, home, walls), tuple(jobs)
+    known = [job.workspace for job in jobs if job.workspace is not None]
+    sources = [job.assignment.workspace for job in jobs]
+    label = known[0].parent.name if known else await free_label(run.id, home, sources)
+    return _deck(journal, run, settings, home, label, walls), tuple(jobs)
 
 
 async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings) -> Job:
@@ -74,7 +80,8 @@ async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings)
     assignment = Assignment.model_validate_json(task.spec)
     state = await latest_state(journal, task)
     attempts = await journal.attempts(task.id)
-    branch = branch_name(run.id, task.name, attempts[-1].number) if attempts else ""
+    workspace = Path(attempts[-1].workspace) if attempts else None
+    last = await Dossier.read(journal, attempts[-1]) if attempts else None
     return Job(
         task=task,
         assignment=assignment,
@@ -82,7 +89,9 @@ async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings)
         supervisor=_supervisor(assignment, settings),
         place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
         state=state,
-        branch=branch if assignment.workspace is not None else "",
+        ending=last.state.ending if last and last.state else None,
+        workspace=workspace,
+        branch=branch_of(workspace) if workspace and assignment.workspace else "",
     )
 
 
@@ -106,7 +115,9 @@ def _supervisor(assignment: Assignment, settings: Settings) -> Supervisor:
     return Supervisor(model, settings.supervisor)
 
 
-def _deck(journal: Journal, run: Run, settings: Settings, home: Path, walls: Walls) -> Deck:
+def _deck(
+    journal: Journal, run: Run, settings: Settings, home: Path, label: str, walls: Walls
+) -> Deck:
     node = socket.gethostname()
     return Deck(
         journal=journal,
@@ -114,6 +125,7 @@ def _deck(journal: Journal, run: Run, settings: Settings, home: Path, walls: Wal
         settings=settings,
         run=run,
         home=home,
+        label=label,
         walls=walls,
         node=node,
         holder=f"{node}:{os.getpid()}",

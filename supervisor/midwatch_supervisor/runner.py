@@ -27,12 +27,12 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-from midwatch_supervisor.assignment import Assignment, branch_name, folder_name
+from midwatch_supervisor.assignment import Assignment, branch_of, folder_of
 from midwatch_supervisor.attendance import Attendance, Ended
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.workspace import Ground, is_repository, prepare
+from midwatch_supervisor.workspace import Ground, clear, is_repository, prepare
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,11 @@ class Job:
     place: Place = Place.BLOCKED
     state: TaskState = field(default_factory=lambda: TaskState(lifecycle=Lifecycle.SUBMITTED))
     ending: Ending | None = None
+    workspace: Path | None = None
+    """Of the newest attempt of an earlier process."""
     branch: str = ""
+    slot: bool = False
+    """Whether it counts against the concurrency. A parked one does not, nor when it goes on."""
     attendance: Attendance | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -104,6 +108,9 @@ class Runner:
                 raise result
 
     def _waits_for_a_person(self) -> bool:
+        for job in self.jobs.values():
+            if job.parked:
+                self._free(job)
         running = [job for job in self.jobs.values() if job.place is Place.RUNNING]
         queued = any(job.place is Place.QUEUED for job in self.jobs.values())
         return bool(running) and not queued and all(job.parked for job in running)
@@ -128,17 +135,24 @@ class Runner:
         for name in job.assignment.task.depends_on:
             await self.jobs[name].over.wait()
         job.place = Place.QUEUED
-        async with self._slots:
-            job.place = Place.RUNNING
-            try:
-                state = self._refused(job) or await self._attempts(job)
-            except (StaleIncarnationError, JournalError):
-                raise  # nothing that this process says would be stored
-            except MidwatchError as error:
-                state = TaskState(lifecycle=Lifecycle.FAILED, reason=str(error))
-            await self._store(job, state)
+        await self._slots.acquire()
+        job.place, job.slot = Place.RUNNING, True
+        try:
+            await self._store(job, self._refused(job) or await self._attempts(job))
+        except (StaleIncarnationError, JournalError):
+            raise  # nothing that this process says would be stored
+        except MidwatchError as error:
+            await self._store(job, TaskState(lifecycle=Lifecycle.FAILED, reason=str(error)))
+        finally:
+            self._free(job)
         job.place = Place.OVER
         job.over.set()
+
+    def _free(self, job: Job) -> None:
+        """Let another job run in its place, once."""
+        if job.slot:
+            job.slot = False
+            self._slots.release()
 
     def _refused(self, job: Job) -> TaskState | None:
         """The end of a task whose dependencies did not succeed."""
@@ -158,32 +172,37 @@ class Runner:
         ]
         ended: Ended | None = _how_it_ended(earlier[-1]) if earlier else None
         while ended is None or ended.ending in _AGAIN:
-            unfinished = earlier[-1].attempt if earlier and ended is None else None
-            if unfinished is None and len(earlier) >= job.assignment.task.max_attempts:
-                break
-            attempt = unfinished or await self._next_attempt(job, len(earlier) + 1)
+            unfinished = earlier[-1] if earlier and ended is None else None
             before = earlier[:-1] if unfinished else earlier
-            ended = await self._attend(job, attempt, before)
-            earlier = [*before, await Dossier.read(self._deck.journal, attempt)]
+            if unfinished is None:
+                if len(earlier) >= job.assignment.task.max_attempts:
+                    break
+                unfinished = await self._next_attempt(job, len(earlier) + 1)
+            elif not unfinished.begun:
+                await self._clear(job, unfinished.attempt)
+            ended = await self._attend(job, unfinished, before)
+            earlier = [*before, await Dossier.read(self._deck.journal, unfinished.attempt)]
         job.ending = ended.ending if ended else None
         return _task_state(ended)
 
-    async def _next_attempt(self, job: Job, number: int) -> Attempt:
-        run, name = self._deck.run.id, job.assignment.task.id
+    async def _next_attempt(self, job: Job, number: int) -> Dossier:
+        name = job.assignment.task.id
         model = job.assignment.model(Role.WORKER)
-        return await self._deck.journal.add_attempt(
+        attempt = await self._deck.journal.add_attempt(
             task=job.task.id,
             number=number,
             worker=job.assignment.worker,
             model=model.name if model else "",
             node=self._deck.node,
-            workspace=str(self._deck.home / "work" / folder_name(run, name, number)),
+            workspace=str(folder_of(self._deck.home, self._deck.label, name, number)),
             at=self._deck.clock(),
         )
+        return await Dossier.read(self._deck.journal, attempt)
 
-    async def _attend(self, job: Job, attempt: Attempt, before: list[Dossier]) -> Ended:
+    async def _attend(self, job: Job, dossier: Dossier, before: list[Dossier]) -> Ended:
+        attempt = dossier.attempt
         try:
-            ground = await self._ground(job, attempt)
+            ground = await self._ground(job, attempt, begun=dossier.begun)
         except WorkspaceError as error:
             return await self._unplaced(attempt, str(error))
         job.branch = ground.branch
@@ -193,7 +212,7 @@ class Runner:
             attempt=attempt,
             ground=ground,
             worker=job.worker,
-            past=tuple(dossier.past for dossier in before),
+            past=tuple(each.past for each in before),
             spent=before[-1].budget if before else Budget(),
         )
         try:
@@ -209,18 +228,26 @@ class Runner:
         await self._deck.journal.commit(Commit(drafts=(draft,)))
         return Ended(ending=Ending.ERROR, reason=reason)
 
-    async def _ground(self, job: Job, attempt: Attempt) -> Ground:
+    async def _ground(self, job: Job, attempt: Attempt, *, begun: bool) -> Ground:
         """The attempt's workspace: made now, or found where an earlier process made it."""
-        folder = Path(attempt.workspace)
-        name = branch_name(self._deck.run.id, job.assignment.task.id, attempt.number)
-        if await asyncio.to_thread(folder.exists):
-            return Ground(folder=folder, branch=name if is_repository(folder) else "")
+        folder, source = Path(attempt.workspace), job.assignment.workspace
+        branch = branch_of(Path(attempt.workspace))
+        if begun:
+            if not await asyncio.to_thread(folder.is_dir):
+                raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
+            versioned = source is not None and is_repository(source)
+            return Ground(folder=folder, branch=branch if versioned else "")
         merges = [self.jobs[other].branch for other in job.assignment.task.depends_on]
         return await prepare(
-            folder,
+            folder, source, branch=branch, merges=[branch for branch in merges if branch]
+        )
+
+    async def _clear(self, job: Job, attempt: Attempt) -> None:
+        """Remove what a killed process may have left half made."""
+        await clear(
+            Path(attempt.workspace),
             job.assignment.workspace,
-            branch=name,
-            merges=[branch for branch in merges if branch],
+            branch=branch_of(Path(attempt.workspace)),
         )
 
     async def _store(self, job: Job, state: TaskState) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
@@ -54,6 +55,16 @@ def _without_git(folder: Path, source: Path | None) -> bool:
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     return False
+
+
+async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
+    """Remove the ground that a killed process left half made; nothing to remove is no error."""
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if source is None or not is_repository(source):
+        return
+    await git(source, "worktree", "prune")
+    if await git(source, "branch", "--list", branch):
+        await git(source, "branch", "--quiet", "-D", branch)
 
 
 def is_repository(folder: Path) -> bool:
@@ -113,3 +124,24 @@ async def git(folder: Path, *command: str) -> str:
         said = (stderr or stdout).decode(errors="replace").strip()
         raise WorkspaceError(f"git {command[0]}: {said}")
     return stdout.decode(errors="replace")
+
+
+async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:
+    """A name for a run's folders and branches that nothing has yet.
+
+    Run numbers begin anew with a new journal, while the folders and branches of an old one stay.
+    """
+    for number in count(1):
+        label = f"r{run}" if number == 1 else f"r{run}.{number}"
+        taken = await asyncio.to_thread((home / "work" / label).exists)
+        if not taken and not await _has_branches(label, sources):
+            return label
+    raise AssertionError("count() ended")
+
+
+async def _has_branches(label: str, sources: Sequence[Path | None]) -> bool:
+    repositories = {source for source in sources if source is not None and is_repository(source)}
+    for source in repositories:
+        if await git(source, "branch", "--list", f"midwatch/{label}/*"):
+            return True
+    return False

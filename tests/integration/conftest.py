@@ -287,9 +287,10 @@ class Stage:
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
         """Wait for something to be true; twenty seconds at most."""
+        nothing = LocalBus().subscribe()
         async with asyncio.timeout(20):
             while not (await now if isawaitable(now := happened()) else now):
-                await self.journal.last_id()
+                await nothing.wait(0.01)
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:

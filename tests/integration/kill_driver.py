@@ -54,7 +54,7 @@ class Mortal(Journal):
 
     def _places(self, commit: Commit) -> list[str]:
         places = [kind_of(type(draft.record)) for draft in commit.drafts]
-        if commit.incarnation is not None:
+        if commit.incarnation is not None and commit.drafts:
             self.recorded += 1
             places.append(f"record-{self.recorded}")
         return places

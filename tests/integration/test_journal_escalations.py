@@ -3,6 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     AlertKey,
@@ -57,6 +60,25 @@ async def test_a_closed_one_makes_room(journal: Journal, attempt: Attempt) -> No
     second = await opened(journal, attempt)
     assert first is not None
     assert second == replace(first, id=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (EscalationState.ANSWERED, EscalationState.ANSWERED),
+        (EscalationState.ANSWERED, EscalationState.OPEN),
+        (EscalationState.CLOSED, EscalationState.ANSWERED),
+        (EscalationState.CLOSED, EscalationState.CLOSED),
+    ],
+)
+async def test_an_escalation_is_answered_once_and_closed_once(
+    first: EscalationState, then: EscalationState, journal: Journal, attempt: Attempt
+) -> None:
+    await opened(journal, attempt)
+    await moved(journal, attempt, first)
+    with pytest.raises(StaleIncarnationError, match=f"escalation 1 is already {first}"):
+        await moved(journal, attempt, then)
+    assert len(await journal.entries(kinds=[Escalation])) == 2
 
 
 async def test_attempts_do_not_stand_in_each_others_way(journal: Journal, attempt: Attempt) -> None:

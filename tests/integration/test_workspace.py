@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspace import Ground, difference, git, is_repository, keep, prepare
+from midwatch_supervisor.workspace import (
+    Ground,
+    difference,
+    free_label,
+    git,
+    is_repository,
+    keep,
+    prepare,
+)
 
 
 @pytest.fixture
@@ -133,3 +141,14 @@ async def test_without_git_there_is_no_difference_and_nothing_to_keep(tmp_path: 
     await keep(ground, "First")
     assert await difference(ground) == ""
     assert not is_repository(ground.folder)
+
+
+async def test_a_label_that_folders_or_branches_have_is_not_given_again(
+    repository: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    assert await free_label(1, home, [repository, None]) == "r1"
+    (home / "work" / "r1").mkdir(parents=True)
+    assert await free_label(1, home, [repository]) == "r1.2"
+    await git(repository, "branch", "midwatch/r1.2/fix-1")
+    assert await free_label(1, home, [repository]) == "r1.3"

@@ -142,6 +142,23 @@ class JournalSettings(Section):
     """Commits that the writer may group into one transaction."""
 
 
+class ConsoleSettings(Section):
+    """The operator's console: what it looks like, and how it calls a person."""
+
+    theme: str = "midwatch"
+    """The name of the theme at the start."""
+    bell: bool = True
+    """Whether the terminal's bell rings when something begins to need a person."""
+    desktop_notify: bool = False
+    """Whether the desktop says so too."""
+    hertz: Annotated[float, Field(ge=1, le=10)] = 10.0
+    """How often a second what is shown may change."""
+    stale_seconds: Seconds = 60.0
+    """After this long without a journal entry, while attempts work, the console warns."""
+    keys: dict[str, str] = Field(default_factory=dict[str, str])
+    """Other keys for what the console does: `{id: keys}`; several are separated by commas."""
+
+
 class Settings(Section):
     """Everything that a configuration file may say."""
 
@@ -154,3 +171,4 @@ class Settings(Section):
     policy: PolicySettings = PolicySettings()
     run: RunSettings = RunSettings()
     journal: JournalSettings = JournalSettings()
+    console: ConsoleSettings = ConsoleSettings()

@@ -12,6 +12,7 @@ _COMMANDS = {
     "run": ("run:run", "Run the tasks of a file."),
     "demo": ("demo:demo", "Run the bundled example, offline."),
     "resume": ("resume:resume", "Go on with what a crash or a stop interrupted."),
+    "watch": ("watch:watch", "Open the console of a run that works elsewhere, or is over."),
     "status": ("status:status", "What the tasks and their attempts are doing."),
     "show": ("show:show", "Everything about one task or attempt."),
     "approve": ("operator:approve", "Let a decision that waits for approval take effect."),

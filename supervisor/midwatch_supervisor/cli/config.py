@@ -7,9 +7,10 @@ import yaml
 from cyclopts import App, Parameter
 
 from midwatch_monitor.config.source import holds_tasks, load_settings, load_tasks
-from midwatch_monitor.errors import ConfigError
+from midwatch_monitor.errors import ConfigError, Place
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.tui.looks import check_looks
 
 app = App(name="config")
 
@@ -54,7 +55,8 @@ def _problems(file: Path) -> tuple[ConfigError, ...]:
         if holds_tasks(file):
             load_tasks(file)
         else:
-            load_settings([file], environ={})
+            settings = load_settings([file], environ={})
+            check_looks(settings.console, Place(file=file))
     except ConfigError as error:
         return (error, *error.others)
     return ()

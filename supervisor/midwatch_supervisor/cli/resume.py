@@ -9,6 +9,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Run
+from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.running import HeadlessOption, home, stay, where
@@ -38,7 +39,13 @@ def resume(
         return await again(log, found, home=home())
 
     settings = Settings.model_validate_json(found.settings)
-    return stay(opened, settings=settings, journal=journal, json=json)
+    return stay(
+        opened,
+        settings=settings,
+        journal=journal,
+        console=on_terminal() and not (headless or json),
+        json=json,
+    )
 
 
 async def _found(location: str, wanted: int | None) -> Run:

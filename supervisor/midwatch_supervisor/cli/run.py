@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.assignment import Assignment, assignments
+from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.running import HeadlessOption, start
@@ -38,7 +39,14 @@ def run(
         for each in wanted:
             _say(each, json=json)
         return 0
-    return start(wanted, source=str(file), settings=settings, journal=journal, json=json)
+    return start(
+        wanted,
+        source=str(file),
+        settings=settings,
+        journal=journal,
+        console=on_terminal() and not (headless or json),
+        json=json,
+    )
 
 
 def _say(each: Assignment, *, json: bool) -> None:

@@ -16,6 +16,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli.console import show_run
 from midwatch_supervisor.cli.leaving import run_to_end
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
@@ -24,6 +25,7 @@ from midwatch_supervisor.line import fields
 from midwatch_supervisor.lines import Transcript
 from midwatch_supervisor.progress import ended, text
 from midwatch_supervisor.runner import Job
+from midwatch_supervisor.tui.looks import check_looks
 from midwatch_tools.home import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
 
@@ -57,6 +59,7 @@ def start(
     source: str,
     settings: Settings,
     journal: str | None,
+    console: bool,
     json: bool,
 ) -> int:
     """Start a new run and stay with it to its end; answers the exit code."""
@@ -64,17 +67,21 @@ def start(
     async def opened(log: Journal) -> tuple[Deck, tuple[Job, ...]]:
         return await begin(log, wanted, source=source, settings=settings, home=home())
 
-    return stay(opened, settings=settings, journal=journal, json=json)
+    return stay(opened, settings=settings, journal=journal, console=console, json=json)
 
 
-def stay(opened: Opened, *, settings: Settings, journal: str | None, json: bool) -> int:
-    """Conduct a run until its end; answers the exit code.
+def stay(
+    opened: Opened, *, settings: Settings, journal: str | None, console: bool, json: bool
+) -> int:
+    """Conduct a run until its end, or until its console is left; answers the exit code.
 
     Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
     """
+    if console:
+        check_looks(settings.console)
     try:
         return run_to_end(
-            _stay(opened, settings, where(journal), json=json),
+            _stay(opened, settings, where(journal), console=console, json=json),
             grace_seconds=settings.run.grace_seconds,
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -82,7 +89,9 @@ def stay(opened: Opened, *, settings: Settings, journal: str | None, json: bool)
         raise KeyboardInterrupt from None
 
 
-async def _stay(opened: Opened, settings: Settings, location: str, *, json: bool) -> int:
+async def _stay(
+    opened: Opened, settings: Settings, location: str, *, console: bool, json: bool
+) -> int:
     main = asyncio.current_task()
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
@@ -92,11 +101,25 @@ async def _stay(opened: Opened, settings: Settings, location: str, *, json: bool
         max_batch=settings.journal.max_batch,
     ) as journal:
         deck, jobs = await opened(journal)
+        if console:
+            return await show_run(deck, jobs, about=about(deck, jobs))
         reporter = Reporter(journal, jobs, json=json)
         reporter.begin(deck, jobs)
         code = await conduct(deck, jobs, reporter.follow)
         reporter.end(code)
         return code
+
+
+def about(deck: Deck, jobs: Sequence[Job]) -> list[str]:
+    """What is about to happen, in lines: which run, sandbox and models."""
+    lines = [
+        f"Run {deck.run.id}: {len(jobs)} tasks, journal {deck.journal.name}",
+        f"Sandbox for commands: {_walls(deck.walls)}",
+    ]
+    for name in sorted({model for job in jobs for model in _models(job)}):
+        script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
+        lines.append(f"Model of the {name}{script}")
+    return lines
 
 
 class Reporter:
@@ -111,11 +134,8 @@ class Reporter:
         """Say what is about to happen: which run, sandbox and models."""
         if self._json:
             return
-        write_line(f"Run {deck.run.id}: {len(jobs)} tasks, journal {self._journal.name}")
-        write_line(f"Sandbox for commands: {_walls(deck.walls)}")
-        for name in sorted({model for job in jobs for model in _models(job)}):
-            script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
-            write_line(f"Model of the {name}{script}")
+        for line in about(deck, jobs):
+            write_line(line)
 
     async def follow(self, entries: Sequence[Entry]) -> None:
         """Print what is new."""

@@ -1,7 +1,6 @@
 """The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,7 +8,9 @@ from midwatch_monitor.words import (
     Actor,
     Alert,
     Attempt,
+    Change,
     Checkpoint,
+    Decision,
     Delivery,
     DeliveryState,
     Entry,
@@ -18,6 +19,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Outcome,
     OutcomeReport,
+    Plan,
     Step,
     Task,
     TaskState,
@@ -26,6 +28,12 @@ from midwatch_supervisor.tui.row import Need, Row
 
 STREAM = 5_000
 """Checkpoints that the stream keeps; the journal has them all."""
+
+_TIMES = 24 * 60 * 6
+"""Spans of ten seconds that are counted: those of a day, or of more where some are empty."""
+
+_UNMOVED = (Step, Change, Plan)
+"""Most of a journal, and what changes no row's need of a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +55,17 @@ class Totals:
     alerts: int = 0
     interventions: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
-    minutes: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
-    """Alerts fired and interventions delivered in each minute, `alerts` and `interventions`."""
+    acts: Counter[Actor] = field(default_factory=Counter[Actor])
+    """Decisions of the policy and the supervisor, and what operators did to attempts."""
+    times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
+    """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
 
     def count(self, what: str, at: datetime) -> None:
         """One more alert or intervention at a moment."""
-        minute = at.replace(second=0, microsecond=0)
-        self.minutes.setdefault(minute, Counter())[what] += 1
-        while len(self.minutes) > 24 * 60:
-            del self.minutes[next(iter(self.minutes))]
+        time = at.replace(second=at.second // 10 * 10, microsecond=0)
+        self.times.setdefault(time, Counter())[what] += 1
+        while len(self.times) > _TIMES:
+            del self.times[next(iter(self.times))]
 
     @property
     def recovery_rate(self) -> float | None:
@@ -81,6 +91,10 @@ class Board:
         self.last_at: datetime | None = None
         self.operators: dict[int, Intervention] = {}
         """What people issued, by journal id."""
+        self._waiting: dict[int, Row] = {}
+        """What may be in the queue for a person, by attempt id."""
+        self._changed: set[Row] = set()
+        self._gone: set[Row] = set()
 
     def lacks_task(self, entry: Entry) -> bool:
         """Whether the entry's task must be met first."""
@@ -93,14 +107,18 @@ class Board:
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
         self.tasks[task.id] = task
-        self.queued[task.id] = Row(run=task.run, task=task.id, name=task.name, title=task.title)
+        row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
+        self.queued[task.id] = row
+        self._changed.add(row)
 
     def meet_attempt(self, attempt: Attempt) -> None:
         """Learn of an attempt of a task that is known."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
-        self.queued.pop(task.id, None)
-        self.rows[attempt.id] = Row(
+        if (waited := self.queued.pop(task.id, None)) is not None:
+            self._changed.discard(waited)
+            self._gone.add(waited)
+        row = Row(
             run=task.run,
             task=task.id,
             name=task.name,
@@ -111,6 +129,8 @@ class Board:
             model=attempt.model,
             node=attempt.node,
         )
+        self.rows[attempt.id] = row
+        self._changed.add(row)
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt have been met."""
@@ -123,11 +143,30 @@ class Board:
             return
         self._count(row, entry)
         row.fold(entry)
+        if not isinstance(entry.record, _UNMOVED):
+            self._moved(entry.attempt or 0, row)
+
+    def _moved(self, attempt: int, row: Row) -> None:
+        self._changed.add(row)
+        if row.need <= Need.STUCK:
+            self._waiting[attempt] = row
+        else:
+            self._waiting.pop(attempt, None)
+
+    def take_moved(self) -> tuple[set[Row], set[Row]]:
+        """The rows whose need, name or alerts changed since the last call, and those that are gone.
+
+        For one listener: the fleet, which keeps its lines in order.
+        """
+        moved = self._changed, self._gone
+        self._changed, self._gone = set(), set()
+        return moved
 
     def _fold_task(self, task: int, state: TaskState, at: datetime) -> None:
         row = self.queued.get(task)
         if row is not None:
             row.lifecycle, row.reason, row.last_at = state.lifecycle, state.reason, at
+            self._changed.add(row)
 
     def _count(self, row: Row, entry: Entry) -> None:
         match entry.record:
@@ -144,6 +183,9 @@ class Board:
                 self.totals.count("alerts", entry.at)
             case Intervention(by=Actor.OPERATOR) as issued:
                 self.operators[entry.id] = issued
+                self.totals.acts[Actor.OPERATOR] += not issued.action.of_alerts
+            case Decision() as decision:
+                self.totals.acts[decision.by] += 1
             case Delivery(state=DeliveryState.DELIVERED) as delivery:
                 self._delivered(row, delivery, entry.at)
             case OutcomeReport() as report:
@@ -167,10 +209,11 @@ class Board:
 
     def attention(self) -> list[Row]:
         """What waits for a person, the longest first; then what is stuck and not acknowledged."""
-        waiting = [row for row in self.rows.values() if row.need <= Need.APPROVAL]
+        pressing = self._waiting.values()
+        waiting = [row for row in pressing if row.need <= Need.APPROVAL]
         stuck = [
             row
-            for row in self.rows.values()
+            for row in pressing
             if row.need is Need.STUCK and row.firing.keys() - row.acknowledged
         ]
         return sorted(waiting, key=_since) + sorted(stuck, key=_since)
@@ -183,37 +226,3 @@ class Board:
 def _since(row: Row) -> float:
     at = row.needed_since or row.last_at
     return at.timestamp() if at else 0.0
-
-
-def arranged(
-    rows: Iterable[Row], *, wanted: str = "", group: Callable[[Row], str] | None = None
-) -> list[Row]:
-    """The rows that hold every word of `wanted`, by group, then by need, the newest attempt first.
-
-    The order within one need does not depend on time, so that lines do not jump.
-    """
-    words = wanted.lower().split()
-    found = [row for row in rows if all(word in _text(row) for word in words)]
-    grouped = group or _no_group
-    return sorted(found, key=lambda row: (grouped(row), row.need, row.name, -row.number))
-
-
-def _no_group(row: Row) -> str:
-    del row
-    return ""
-
-
-def by_task(row: Row) -> str:
-    """The group of a row by its task."""
-    return row.name
-
-
-def by_node(row: Row) -> str:
-    """The group of a row by its node."""
-    return row.node
-
-
-def _text(row: Row) -> str:
-    parts = (row.name, row.title, row.worker, row.model, row.node, row.lifecycle, row.health)
-    rules = " ".join(key.rule for key in row.firing)
-    return f"{' '.join(parts)} {rules}".lower()

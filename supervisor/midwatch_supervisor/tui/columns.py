@@ -47,12 +47,16 @@ def _needed(columns: Sequence[Column[T]]) -> int:
 
 
 def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Drawn]:
-    """One line of an item."""
+    """One line of an item; neighbours of one style are one piece, since each piece costs time."""
     cells: list[Drawn] = []
+    line, last = "", colours.text
     for column, width in layout:
         text, style = column.draw(item, colours)
-        cells.append((sized(text, width), style))
-        cells.append((" ", colours.text))
+        if style is not last and line:
+            cells.append((line, last))
+            line = ""
+        line, last = f"{line}{sized(text, width)} ", style
+    cells.append((line, last))
     return cells
 
 
@@ -63,6 +67,10 @@ def heading(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[D
 
 def sized(text: str, width: int) -> str:
     """The text in exactly `width` cells; what does not fit ends in an ellipsis."""
-    if cell_len(text) > width:
-        return f"{set_cell_size(text, max(0, width - 1))}…" if width else ""
-    return set_cell_size(text, width)
+    if text.isascii() and len(text) <= width:
+        return text.ljust(width)
+    # Characters without a width of their own could go on for ever in one cell.
+    kept = text[: 4 * width]
+    if len(kept) == len(text) and cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return f"{set_cell_size(kept, width - 1)}…" if width > 0 else ""

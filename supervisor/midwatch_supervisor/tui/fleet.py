@@ -1,17 +1,16 @@
 """The fleet: every task and attempt as a line, what needs a person first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rich.style import Style
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import Input
 
 from midwatch_monitor.words import Activity, Lifecycle
-from midwatch_supervisor.tui.board import Board, arranged, by_node, by_task
+from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
+from midwatch_supervisor.tui.filtered import Filtered
+from midwatch_supervisor.tui.order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.palette import (
     HEALTH_SIGNS,
     LIFECYCLE_SIGNS,
@@ -19,15 +18,14 @@ from midwatch_supervisor.tui.palette import (
     health_style,
 )
 from midwatch_supervisor.tui.plain import one_line
-from midwatch_supervisor.tui.roll import Cell, Roll
+from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
-from midwatch_supervisor.tui.ruled import Ruled
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR = 8
 """Cells of a progress bar."""
 
-GROUPS: Sequence[tuple[str, Callable[[Row], str] | None]] = (
+GROUPS: Sequence[tuple[str, Group | None]] = (
     ("need", None),
     ("task", by_task),
     ("node", by_node),
@@ -45,31 +43,48 @@ def bar(percent: int | None) -> str:
     if percent is None:
         return "-"
     full = round(percent / 100 * _BAR)
-    return f"{'█' * full}{'░' * (_BAR - full)} {percent:>3}"
+    return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}"
 
 
 def span(seconds: float) -> str:
-    """A time span in its two largest letters: 5s, 3m, 2h, 4d."""
+    """A time span in its largest unit: 5s, 3m, 2h, 4d."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{max(0, int(seconds))}s"
 
 
-def columns(now: Callable[[], datetime]) -> list[Column[Row]]:
-    """The columns of the fleet; the least important ones have the highest rank."""
+def columns(
+    now: Callable[[], datetime], *, group: tuple[str, Group | None] = GROUPS[0]
+) -> list[Column[Row]]:
+    """The columns of the fleet; the least important ones have the highest rank.
+
+    What the lines are grouped by stands first and stays, with a sign in its title.
+    """
+    name, _ = group
+    return [
+        _first(column) if column.title == name else column
+        for column in sorted(_columns(now), key=lambda column: column.title != name)
+    ]
+
+
+def _first(column: Column[Row]) -> Column[Row]:
+    return replace(column, title=f"▾{column.title}", rank=0)
+
+
+def _columns(now: Callable[[], datetime]) -> list[Column[Row]]:
     return [
         Column(title="!", width=1, rank=0, draw=_health_sign),
         Column(title="task", width=14, rank=0, grow=3, draw=_task),
         Column(title="status", width=9, rank=1, draw=_status),
         Column(title="health", width=7, rank=6, draw=_health),
-        Column(title="plan", width=5, rank=5, draw=_plan),
+        Column(title="plan", width=5, rank=7, draw=_plan),
         Column(title="progress", width=_BAR + 4, rank=3, draw=_progress),
-        Column(title="confidence", width=16, rank=4, draw=_confidence),
+        Column(title="confidence", width=16, rank=5, draw=_confidence),
         Column(title="idle", width=4, rank=2, draw=_idle(now)),
-        Column(title="activity", width=12, rank=7, grow=2, draw=_activity),
+        Column(title="activity", width=12, rank=4, grow=2, draw=_activity),
         Column(title="budget", width=6, rank=8, draw=_budget),
-        Column(title="alerts", width=6, rank=3, grow=2, draw=_alerts),
+        Column(title="alerts", width=6, rank=2, grow=2, draw=_alerts),
         Column(title="worker", width=8, rank=9, grow=1, draw=_worker),
         Column(title="model", width=12, rank=10, grow=1, draw=_model),
         Column(title="node", width=8, rank=11, draw=_node),
@@ -90,14 +105,26 @@ def _task(row: Row, colours: Palette) -> Cell:
     return one_line(f"{row.name}{number}"), style
 
 
+_STATUS: Mapping[Lifecycle, str] = {
+    Lifecycle.INPUT_REQUIRED: "waits",
+    Lifecycle.SUBMITTED: "queued",
+}
+
+
 def _status(row: Row, colours: Palette) -> Cell:
-    words = {Lifecycle.INPUT_REQUIRED: "waits", Lifecycle.SUBMITTED: "queued"}
-    style = {
-        Lifecycle.COMPLETED: colours.good,
-        Lifecycle.FAILED: colours.bad,
-        Lifecycle.INPUT_REQUIRED: colours.warn,
-    }.get(row.lifecycle, colours.text)
-    return words.get(row.lifecycle, row.lifecycle.value), style
+    return _STATUS.get(row.lifecycle, row.lifecycle.value), _status_style(row.lifecycle, colours)
+
+
+def _status_style(lifecycle: Lifecycle, colours: Palette) -> Style:
+    match lifecycle:
+        case Lifecycle.COMPLETED:
+            return colours.good
+        case Lifecycle.FAILED:
+            return colours.bad
+        case Lifecycle.INPUT_REQUIRED:
+            return colours.warn
+        case _:
+            return colours.text
 
 
 def _health(row: Row, colours: Palette) -> Cell:
@@ -131,15 +158,17 @@ def _idle(now: Callable[[], datetime]) -> Callable[[Row, Palette], Cell]:
     return idle
 
 
+_ACTIVITIES: Mapping[Activity, str] = {
+    Activity.MODEL: "asks the model",
+    Activity.WAITING: "waits for a person",
+    Activity.RATE_LIMITED: "rate-limited",
+    Activity.IDLE: "-",
+    Activity.COMMAND: "runs a tool",
+}
+
+
 def _activity(row: Row, colours: Palette) -> Cell:
-    words = {
-        Activity.MODEL: "asks the model",
-        Activity.WAITING: "waits for a person",
-        Activity.RATE_LIMITED: "rate-limited",
-        Activity.IDLE: "-",
-        Activity.COMMAND: "runs a tool",
-    }
-    return one_line(row.doing) or words[row.activity], colours.dim
+    return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
 
 
 def _budget(row: Row, colours: Palette) -> Cell:
@@ -169,84 +198,62 @@ def _node(row: Row, colours: Palette) -> Cell:
     return one_line(row.node), colours.dim
 
 
-class FleetPane(Vertical):
-    """The fleet table with its filter."""
+class FleetPane(Filtered[Row]):
+    """The fleet as a table, with its filter."""
 
-    DEFAULT_CSS = """
-    FleetPane Input { display: none; height: 3; }
-    FleetPane Input.open { display: block; }
-    """
-
-    def __init__(self, board: Board, now: Callable[[], datetime], *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+        self._layouts = [columns(now, group=group) for group in GROUPS]
+        super().__init__(
+            self._layouts[0],
+            name="fleet",
+            hint="task, worker, model, node, status, health or rule",
+            nothing=(
+                "There is no task here yet: `midwatch run FILE` or `midwatch demo` brings some.\n"
+                "If a filter is set: no line holds its words; escape drops it."
+            ),
+        )
         self._board = board
-        self._columns = columns(now)
         self._group = 0
-        self._filter = Input(placeholder="filter: task, worker, model, status or rule")
-        self._table = Ruled(self._columns, self._row, id="fleet")
-        self.rows: list[Row] = []
-        """The lines as they are shown."""
+        self._order = Order()
 
-    def compose(self) -> ComposeResult:
-        """The filter above the table."""
-        yield self._filter
-        yield self._table
-
-    def _row(self, index: int) -> Row:
-        return self.rows[index]
-
-    @property
-    def roll(self) -> Roll:
-        """The list itself."""
-        return self._table.roll
+    def on_mount(self) -> None:
+        """The keys go to the table at first."""
+        self.roll.focus()
 
     @property
     def grouped_by(self) -> str:
         """What the lines are grouped by now."""
         return GROUPS[self._group][0]
 
-    def on_mount(self) -> None:
-        """The keys go to the table at first."""
-        self.roll.focus()
-
-    def open_filter(self) -> None:
-        """Let the operator type a filter."""
-        self._filter.add_class("open")
-        self._filter.focus()
-
-    def close_filter(self) -> bool:
-        """Drop the filter; answers whether there was one."""
-        was_open = self._filter.has_class("open")
-        self._filter.remove_class("open")
-        self._filter.value = ""
-        self.roll.focus()
-        return was_open
-
-    @on(Input.Changed)
-    def _typed(self) -> None:
-        self.refresh_board()
-
-    @on(Input.Submitted)
-    def _filtered(self) -> None:
-        self.roll.focus()
-
     @property
     def chosen(self) -> Row | None:
         """The row of the cursor."""
-        return self.rows[self.roll.cursor] if self.roll.cursor < len(self.rows) else None
+        return self.current
 
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
-        before = self.chosen
-        self.rows = arranged(
-            self._board.all_rows(),
-            wanted=self._filter.value,
-            group=GROUPS[self._group][1],
-        )
-        cursor = next((n for n, row in enumerate(self.rows) if row is before), None)
-        self.roll.show(len(self.rows), cursor=cursor)
+        before, at = self.current, self.roll.cursor
+        self._order.filter(self.wanted)
+        changed, gone = self._board.take_moved()
+        if changed or gone:
+            self._order.move(changed, gone=gone)
+        self.lines = self._order.rows
+        self.show(self._place(before, at))
+
+    def _place(self, row: Row | None, at: int) -> int | None:
+        """Where a row is now that was at a place before; `None` if it is not shown."""
+        if row is None or (at < len(self.lines) and self.lines[at] is row):
+            return None if row is None else at
+        try:
+            return self.lines.index(row)
+        except ValueError:
+            return None
 
     def regroup(self) -> None:
         """Group by the next thing."""
+        before = self.current
         self._group = (self._group + 1) % len(GROUPS)
-        self.refresh_board()
+        self._order.group(GROUPS[self._group][1])
+        self._table.use(self._layouts[self._group])
+        self.lines = self._order.rows
+        self.show(self._place(before, self.roll.cursor))

@@ -1,7 +1,8 @@
 """What the panes of the console have in common: they show a board, and can be filtered."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from midwatch_supervisor.tui.feed import Batch
 from midwatch_supervisor.tui.row import Row
 
 
@@ -23,4 +24,13 @@ class Pane(Protocol):
     @property
     def chosen(self) -> Row | None:
         """The row that the cursor is on, if the pane has one."""
+        ...
+
+
+@runtime_checkable
+class Hearer(Protocol):
+    """A screen in front of the panes that wants to hear what is new in the journal."""
+
+    def hear(self, batch: Batch) -> None:
+        """Take in what is new; the board has it already."""
         ...

@@ -5,8 +5,9 @@ import unicodedata
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # cursor, colours
-    r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, strings
-    r"|[@-Z\\-_])"
+    # Titles, links, strings. One without an end, or over several lines, would hide what follows.
+    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"
+    r"|[ -/]*[0-~])"
 )
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MAX = 20_000
@@ -16,12 +17,15 @@ _MAX = 20_000
 def plain(text: str) -> str:
     """The text with its lines and tabs, without escapes, control characters and bidi overrides.
 
-    What it says stays readable; what it would do to a terminal is gone. A text of more than
-    20,000 characters is cut.
+    What it says stays readable; what it would do to a terminal is gone. A carriage return begins
+    a new line. A text of more than 20,000 characters is cut.
     """
     if len(text) > _MAX:
         text = f"{text[:_MAX]}…"
-    text = _BIDI.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    if text.isprintable():  # false for every character that is treated below
+        return text
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _BIDI.sub("", text)
     return "".join(_shown(char) for char in text.expandtabs(4))
 
 

@@ -31,6 +31,9 @@ TREND = 12
 """Confidences that the sparkline shows."""
 
 
+_NO_BUDGET = Budget()
+
+
 class Need(IntEnum):
     """How much a line needs a person, the most first."""
 
@@ -45,9 +48,12 @@ class Need(IntEnum):
     OVER = 6
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Row:
-    """What the fleet table shows of one attempt, or of a task that has none yet."""
+    """What the fleet table shows of one attempt, or of a task that has none yet.
+
+    A row is only equal to itself: it changes, and it stands in sets.
+    """
 
     run: int
     task: int
@@ -69,7 +75,7 @@ class Row:
     last_at: datetime | None = None
     activity: Activity = Activity.IDLE
     doing: str = ""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = _NO_BUDGET
     firing: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     held: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
@@ -125,10 +131,13 @@ class Row:
     def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
         self.lifecycle = lifecycle
         waits = lifecycle is Lifecycle.INPUT_REQUIRED
-        self.needed_since = at if waits else None
         if lifecycle.over:
             self.held.clear()
             self.activity, self.doing = Activity.IDLE, ""
+        if waits:
+            self.needed_since = self.needed_since or at
+        elif not self.held:
+            self.needed_since = None
 
     def _alert(self, alert: Alert) -> None:
         if alert.firing:
@@ -149,10 +158,13 @@ class Row:
         """How it fares; a parked one is not blamed for standing still."""
         if self.lifecycle is not Lifecycle.WORKING:
             return Health.OK
-        severities = {alert.severity for alert in self.firing.values()}
-        if Severity.CRITICAL in severities:
-            return Health.STUCK
-        return Health.SUSPECT if Severity.WARNING in severities else Health.OK
+        worst = Health.OK
+        for alert in self.firing.values():
+            if alert.severity is Severity.CRITICAL:
+                return Health.STUCK
+            if alert.severity is Severity.WARNING:
+                worst = Health.SUSPECT
+        return worst
 
     @property
     def need(self) -> Need:

@@ -1,10 +1,10 @@
 """A roll under a line of titles, whose columns fit the width."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
@@ -44,6 +44,11 @@ class Ruled(Vertical, Generic[T]):
         yield Static(classes="titles")
         yield self.roll
 
+    def on_mount(self) -> None:
+        """Another theme colours the titles anew."""
+        theme = cast("App[object]", self.app).theme_changed_signal  # pyright: ignore[reportUnknownMemberType]
+        theme.subscribe(self, lambda _: self.recolour())
+
     def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
         if width != self._width:
             self._width = width
@@ -53,9 +58,25 @@ class Ruled(Vertical, Generic[T]):
 
     def _title(self) -> None:
         cells = heading(self._layout, self.roll.colours)
-        self.query_one(".titles", Static).update(Text.assemble(*cells, no_wrap=True))
+        # Each line begins with the cell of the cursor's sign.
+        self.query_one(".titles", Static).update(Text.assemble(" ", *cells, no_wrap=True))
 
     def on_resize(self) -> None:
         """The columns are chosen anew for another width."""
-        self._layout = fitted(self._columns, self.size.width)
+        self._fit(self.size.width - 1)
+
+    def use(self, columns: Sequence[Column[T]]) -> None:
+        """Show these columns from now on."""
+        self._columns = columns
+        self._fit(self._width)
+        self.roll.refresh()
+
+    def _fit(self, width: int) -> None:
+        self._width = width
+        self._layout = fitted(self._columns, width)
+        self._title()
+
+    def recolour(self) -> None:
+        """Take the colours of the present theme."""
+        self.roll.recolour()
         self._title()

@@ -1,0 +1,94 @@
+"""The console on this terminal: beside a run of this process, or attached to a journal."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import ConsoleSettings, MonitorSettings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Entry
+from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.desk import Desk, operator_name
+from midwatch_supervisor.launch import conduct
+from midwatch_supervisor.runner import Job
+
+
+def on_terminal() -> bool:
+    """Whether a person sits at both ends of this process."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:
+    """Conduct a run under a console that stays after it; answers the run's exit code.
+
+    Raises KeyboardInterrupt if it was left while the run worked; that is resumable then.
+    """
+    conducted: list[asyncio.Task[int]] = []
+
+    async def work() -> int:
+        # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
+        asyncio.get_running_loop().set_task_factory(None)
+        conducted.append(asyncio.create_task(conduct(deck, jobs, _hear_nothing)))
+        return await asyncio.shield(conducted[0])
+
+    from midwatch_supervisor.tui.app import INTERRUPTED, Console
+    from midwatch_supervisor.tui.feed import Feed
+
+    feed = Feed(
+        deck.journal,
+        run=deck.run.id,
+        bus=deck.bus,
+        poll_seconds=deck.settings.monitor.poll_seconds,
+        hertz=deck.settings.console.hertz,
+    )
+    desk = Desk(deck.journal, author=operator_name(), bus=deck.bus, clock=deck.clock)
+    console = Console(feed, desk, work=work, settings=deck.settings.console, about=about)
+    try:
+        code = await console.run_async()
+    finally:
+        await _end(conducted)
+    # Textual swallows the cancellation by which a signal ends the process.
+    if code == INTERRUPTED or _told_to_stop():
+        raise KeyboardInterrupt
+    return 1 if code is None else code
+
+
+async def attach(journal: Journal, run: int | None, desk: Desk, look: ConsoleSettings) -> int:
+    """Show one run of a journal, or all of them, until the console is left; answers 0.
+
+    Nothing is watched, decided or run here.
+    """
+    from midwatch_supervisor.tui.app import Console
+    from midwatch_supervisor.tui.feed import Feed
+
+    feed = Feed(
+        journal,
+        run=run,
+        bus=LocalBus(),  # nobody speaks on it: the journal is asked
+        poll_seconds=MonitorSettings().poll_seconds,
+        hertz=look.hertz,
+    )
+    which = "all runs" if run is None else f"run {run}"
+    console = Console(feed, desk, settings=look, about=[f"Watching {which} of {journal.name}"])
+    await console.run_async()
+    return 0
+
+
+def _told_to_stop() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
+    """Interrupt what still works. Raises what it ended with, if that was an error."""
+    for task in conducted:
+        task.cancel()
+    await asyncio.gather(*conducted, return_exceptions=True)
+    for task in conducted:
+        if not task.cancelled():
+            task.result()
+
+
+async def _hear_nothing(entries: Sequence[Entry]) -> None:
+    """The console hears the journal by itself."""

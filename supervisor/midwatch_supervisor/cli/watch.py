@@ -1,0 +1,77 @@
+"""`midwatch watch`: the console of a run in another process, or of one that is over."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.config.settings import ConsoleSettings
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.cli.console import attach, on_terminal
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_write
+from midwatch_supervisor.cli.operator import FromOption
+from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+from midwatch_supervisor.cli.web import Page, in_browser, serve
+from midwatch_supervisor.desk import Desk, operator_name
+from midwatch_supervisor.lookup import chosen_runs
+from midwatch_supervisor.tui.looks import check_looks
+
+
+async def watch(
+    *,
+    run: RunOption = None,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    journal: JournalOption = None,
+    config: ConfigOption = None,
+    author: FromOption = None,
+    web: Annotated[
+        bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
+    ] = False,
+    host: Annotated[str, Parameter(help="Where `--web` listens.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port of `--web`.")] = 8080,
+    token: Annotated[
+        str | None, Parameter(help="What a browser must know. Default: a new random one.")
+    ] = None,
+) -> int:
+    """Watch a run of another process, or one that is over.
+
+    What you do is written to the journal; the process of the run carries it out.
+    """
+    look = settings_in_force(config).console
+    check_looks(look)
+    chosen = await _chosen(journal, None if all else run, all=all)
+    if web:
+        words = _words(chosen, journal=journal, config=config, author=author)
+        return await serve(words, Page.at(host, port, token))
+    if not (on_terminal() or in_browser()):
+        raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
+    return await _show(chosen, journal=journal, author=author, look=look)
+
+
+async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
+    """The run to show: the one that is asked for, else the latest; `None` for every run."""
+    async with await journal_to_write(journal) as opened:
+        runs = await chosen_runs(opened, run)
+    return None if all or not runs else runs[0].id
+
+
+async def _show(
+    run: int | None, *, journal: str | None, author: str | None, look: ConsoleSettings
+) -> int:
+    async with await journal_to_write(journal) as opened:
+        return await attach(opened, run, Desk(opened, author=operator_name(author)), look)
+
+
+def _words(
+    run: int | None, *, journal: str | None, config: Sequence[Path] | None, author: str | None
+) -> list[str]:
+    """The command that shows the same console to one browser."""
+    words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
+    if journal is not None:
+        words += ["--journal", journal]
+    for file in config or ():
+        words += ["--config", str(file)]
+    if author is not None:
+        words += ["--from", author]
+    return words

@@ -1,0 +1,245 @@
+"""The console's hands: a key becomes an act at the desk, and what comes of it is told."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Protocol, runtime_checkable
+
+from textual import on
+from textual.app import App
+from textual.binding import BindingType
+from textual.dom import DOMNode
+from textual.message import Message
+from textual.widgets import TabbedContent
+
+from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.words import Attempt, Entry, Intervention
+from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.tui.act import (
+    ABOUT_ALERTS,
+    ACTIONS,
+    Act,
+    Question,
+    held_decision,
+    issued,
+    name_of,
+    question,
+    refusal,
+    waits,
+)
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
+from midwatch_supervisor.tui.keys import ACTS
+from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.tui.row import Row
+from midwatch_supervisor.tui.trail import News, Trail
+
+_MAX_TOLD = 300
+"""Characters of a notification."""
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """Whatever on the screen has chosen a row: the keys act on that."""
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row that the keys act on."""
+        ...
+
+
+@dataclass
+class Acted(Message):
+    """An act stands in the journal."""
+
+    id: int | None
+    """The intervention's journal id, if one is under way now."""
+    act: Act
+    row: Row
+    words: str = ""
+    """What was approved."""
+
+
+@dataclass
+class ActFailed(Message):
+    """The journal did not take an act."""
+
+    act: Act
+    row: Row
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deed:
+    """An act that was begun, with the decision that waited then."""
+
+    act: Act
+    row: Row
+    held: tuple[int, Intervention] | None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the decision that it is about no longer waits."""
+        gone = self.held is not None and self.held[0] not in self.row.held
+        return self.act.of_decision and gone
+
+
+class Acting(App[int]):
+    """An app whose keys act on the chosen row. Dialogs ask, a worker writes, messages tell."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ACTS]
+
+    board: Board
+    desk: Desk
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._trail = Trail()
+
+    @property
+    def target(self) -> Row | None:
+        """The row that the keys act on: where the focus is, else in the pane that is shown."""
+        for node in self._places():
+            if isinstance(node, Chooser):
+                return node.chosen
+        return None
+
+    def _places(self) -> Iterator[DOMNode]:
+        if self.screen.focused is not None:
+            yield from self.screen.focused.ancestors_with_self
+        yield self.screen
+        for tabs in self.screen.query(TabbedContent):
+            if tabs.active_pane is not None:
+                yield from tabs.active_pane.query("*")
+
+    def follow_acts(self, entries: Iterable[Entry]) -> None:
+        """Take in what the journal says, and tell what came of this console's acts."""
+        for entry in entries:
+            self._tell(self._trail.fold(entry))
+
+    def action_act(self, name: str) -> None:
+        """Begin an act on the chosen row, or say why it makes no sense."""
+        row = self.target
+        if row is None:
+            self.notify("no line is chosen", severity="warning")
+        else:
+            self.begin(Act(name), row)
+
+    def action_pause(self) -> None:
+        """Hold the chosen attempt, or let it go on."""
+        row = self.target
+        waiting = row is not None and waits(row, pausing=self._pausing(row))
+        self.action_act(Act.RESUME if waiting else Act.PAUSE)
+
+    def begin(self, act: Act, row: Row) -> None:
+        """Ask what there is to be asked and then act, unless that makes no sense for the row."""
+        # The dialog may stand open for long: the decision that it showed is what is acted on.
+        deed = _Deed(act=act, row=row, held=held_decision(row))
+        if self._refused(deed):
+            return
+        asked = question(act, row)
+        if asked is None:
+            self._do(deed)
+        elif asked.confirm:
+            self.push_screen(_confirm(asked), partial(self._agreed, deed))
+        else:
+            self.push_screen(_text(asked), partial(self._written, deed))
+
+    def _refused(self, deed: _Deed) -> bool:
+        act, row = deed.act, deed.row
+        left = self._attempts_left(row) if act is Act.RESTART else None
+        why = refusal(act, row, pausing=self._pausing(row), attempts_left=left)
+        if not why and deed.settled:
+            why = "that decision was settled meanwhile"
+        if why:
+            self._notify(f"{name_of(row)}: {why}", good=False)
+        return bool(why)
+
+    def _pausing(self, row: Row) -> bool:
+        return row.attempt is not None and self._trail.pausing(row.attempt)
+
+    def _attempts_left(self, row: Row) -> int | None:
+        assignment = assignment_of(self.board.tasks[row.task])
+        return None if assignment is None else assignment.task.max_attempts - row.number
+
+    def _agreed(self, deed: _Deed, yes: bool | None) -> None:
+        if yes and not self._refused(deed):
+            self._do(deed)
+
+    def _written(self, deed: _Deed, words: str | None) -> None:
+        if words is not None and not self._refused(deed):
+            self._do(deed, words)
+
+    def _do(self, deed: _Deed, words: str = "") -> None:
+        if deed.row.attempt is not None:
+            attempt = self.board.attempts[deed.row.attempt]
+            self.run_worker(self._perform(deed, attempt, words), group="acts")
+
+    async def _perform(self, deed: _Deed, attempt: Attempt, words: str) -> None:
+        try:
+            self.post_message(await _write(self.desk, deed, attempt, words))
+        except MidwatchError as error:
+            self.post_message(ActFailed(deed.act, deed.row, str(error)))
+
+    @on(Acted)
+    def _acted(self, message: Acted) -> None:
+        said = issued(message.act, message.row)
+        self._notify(f"{said}: {message.words}" if message.words else said)
+        if message.id is not None:
+            self._tell(self._trail.follow(message.id, name_of(message.row)))
+
+    @on(ActFailed)
+    def _failed(self, message: ActFailed) -> None:
+        what = f"{message.act} for {name_of(message.row)} was not stored"
+        self.notify(one_line(f"{what}: {message.error}"), severity="error", markup=False)
+
+    def _tell(self, news: News | None) -> None:
+        if news is not None:
+            self._notify(news.text, good=news.good)
+
+    def _notify(self, text: str, *, good: bool = True) -> None:
+        said = one_line(text)
+        said = said if len(said) <= _MAX_TOLD else f"{said[:_MAX_TOLD]}…"
+        self.notify(said, severity="information" if good else "warning", markup=False)
+
+
+async def _write(desk: Desk, deed: _Deed, attempt: Attempt, words: str) -> Acted:
+    act, row = deed.act, deed.row
+    if act.of_result:
+        await desk.judge(attempt, accepted=act is Act.ACCEPT, comment=words)
+        return Acted(None, act, row)
+    if act.of_decision and deed.held is not None:
+        return await _settle(desk, deed, deed.held, attempt, words)
+    about = tuple(row.firing) if act in ABOUT_ALERTS else ()
+    return Acted(await desk.act(attempt, ACTIONS[act], words, about=about), act, row)
+
+
+async def _settle(
+    desk: Desk, deed: _Deed, held: tuple[int, Intervention], attempt: Attempt, words: str
+) -> Acted:
+    id, decision = held
+    step = deed.row.last_step
+    if deed.act is Act.MODIFY:
+        new = await desk.modify(attempt, id, decision, words, step=step)
+        return Acted(new, deed.act, deed.row)
+    if deed.act is Act.REJECT:
+        await desk.reject(attempt, id, words, step=step)
+        return Acted(None, deed.act, deed.row)
+    await desk.approve(attempt, id, step=step)
+    said = f"{decision.action}: {decision.message}" if decision.message else decision.action
+    return Acted(id, deed.act, deed.row, said)
+
+
+def _confirm(asked: Question) -> ConfirmDialog:
+    return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
+
+
+def _text(asked: Question) -> TextDialog:
+    return TextDialog(
+        asked.title,
+        quote=asked.quote,
+        text=asked.text,
+        required=asked.required,
+        send=asked.send,
+    )

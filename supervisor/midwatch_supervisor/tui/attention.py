@@ -1,0 +1,180 @@
+"""The queue of what waits for a person: what it wants, and for how long."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from midwatch_monitor.words import (
+    Alert,
+    AttemptState,
+    Delivery,
+    Entry,
+    Intervention,
+    Severity,
+)
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.columns import Column
+from midwatch_supervisor.tui.filtered import Filtered, holds
+from midwatch_supervisor.tui.fleet import span
+from midwatch_supervisor.tui.palette import Palette
+from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.tui.roll import Cell
+from midwatch_supervisor.tui.row import Need, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """One attempt that needs a person."""
+
+    row: Row
+    need: Need
+    since: datetime | None
+    what: str
+    """The question, the decision that is held back, or what the alert says."""
+
+    @property
+    def mark(self) -> tuple[int | None, Need, datetime | None]:
+        """What tells this need from an earlier or later one of the same attempt."""
+        return self.row.attempt, self.need, self.since
+
+
+def waiting(row: Row) -> Waiting:
+    """What an attempt waits for, and since when."""
+    need = row.need
+    return Waiting(row=row, need=need, since=_since(row, need), what=one_line(_what(row, need)))
+
+
+def _critical(row: Row) -> list[Alert]:
+    return [alert for alert in row.firing.values() if alert.severity is Severity.CRITICAL]
+
+
+def _since(row: Row, need: Need) -> datetime | None:
+    if need <= Need.APPROVAL:
+        return row.needed_since or row.last_at
+    times = [at for alert in _critical(row) if (at := alert.at or alert.since_at) is not None]
+    return min(times, default=row.last_at)
+
+
+def _what(row: Row, need: Need) -> str:
+    if need is Need.ANSWER:
+        return row.reason or "it is paused, and waits to be let go on"
+    if need is Need.APPROVAL and row.held:
+        held = next(iter(row.held.values()))
+        more = f" (and {len(row.held) - 1} more)" if len(row.held) > 1 else ""
+        return f"{held.by} wants to {held.action}{more}: {held.message or '(no message)'}"
+    return " ".join(alert.summary or alert.key.rule for alert in _critical(row))
+
+
+def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
+    """The row of the queue that follows an attempt, around the end; the first for others."""
+    places = [row.attempt for row in queue]
+    if not queue:
+        return None
+    return queue[(places.index(after) + 1) % len(queue)] if after in places else queue[0]
+
+
+_MATTERS = (AttemptState, Alert, Intervention, Delivery)
+
+
+class Queue:
+    """What waits for a person; the fleet is gone through only after something that matters."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._rows: list[Row] = []
+        self._stale = True
+
+    def hear(self, entries: Iterable[Entry]) -> None:
+        """Learn whether anything among new entries can change the queue."""
+        self._stale = self._stale or any(isinstance(entry.record, _MATTERS) for entry in entries)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The attempts, the most urgent first."""
+        if self._stale:
+            self._rows, self._stale = self._board.attention(), False
+        return self._rows
+
+    @property
+    def all(self) -> list[Waiting]:
+        """The same, with what each waits for."""
+        return [waiting(row) for row in self.rows]
+
+
+_KINDS = {Need.ANSWER: "answer", Need.APPROVAL: "approval"}
+_SIGNS = {Need.ANSWER: "?", Need.APPROVAL: "!"}
+
+
+def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
+    """The columns of the queue."""
+    return [
+        Column(title="!", width=1, rank=0, draw=_sign),
+        Column(title="age", width=4, rank=0, draw=_age(now)),
+        Column(title="needs", width=8, rank=2, draw=_kind),
+        Column(title="task", width=14, rank=0, grow=1, draw=_task),
+        Column(title="what", width=20, rank=1, grow=6, draw=_shown),
+        Column(title="alerts", width=16, rank=3, grow=1, draw=_rules),
+    ]
+
+
+def _sign(line: Waiting, colours: Palette) -> Cell:
+    sign = _SIGNS.get(line.need)
+    return (sign, colours.warn) if sign else ("■", colours.bad)
+
+
+def _age(now: Callable[[], datetime]) -> Callable[[Waiting, Palette], Cell]:
+    def age(line: Waiting, colours: Palette) -> Cell:
+        if line.since is None:
+            return "-", colours.dim
+        return span((now() - line.since).total_seconds()), colours.text
+
+    return age
+
+
+def _kind(line: Waiting, colours: Palette) -> Cell:
+    return _KINDS.get(line.need, "stuck"), colours.text
+
+
+def _task(line: Waiting, colours: Palette) -> Cell:
+    return one_line(f"{line.row.name}#{line.row.number}"), colours.strong
+
+
+def _shown(line: Waiting, colours: Palette) -> Cell:
+    return line.what or "-", colours.text
+
+
+def _rules(line: Waiting, colours: Palette) -> Cell:
+    rules = ", ".join(dict.fromkeys(key.rule for key in line.row.firing))
+    return rules or "-", colours.dim
+
+
+def text(line: Waiting) -> str:
+    """What a filter looks at."""
+    rules = " ".join(key.rule for key in line.row.firing)
+    kind = _KINDS.get(line.need, "stuck")
+    return f"{line.row.name} {line.row.worker} {kind} {line.what} {rules}"
+
+
+class AttentionPane(Filtered[Waiting]):
+    """The queue as a table, the most urgent first."""
+
+    def __init__(self, queue: Queue, now: Callable[[], datetime]) -> None:
+        super().__init__(
+            columns(now),
+            name="attention",
+            hint="task, worker, what it needs, or rule",
+            nothing="Nothing waits for a person, or nothing that the filter lets through.",
+        )
+        self._queue = queue
+
+    @property
+    def chosen(self) -> Row | None:
+        """The attempt of the cursor."""
+        return self.current.row if self.current else None
+
+    def refresh_board(self) -> None:
+        """Show the queue as it is now; the cursor stays on its attempt."""
+        before = self.chosen
+        self.lines = [line for line in self._queue.all if holds(text(line), self.wanted)]
+        cursor = next((n for n, line in enumerate(self.lines) if line.row is before), None)
+        self.show(cursor)

@@ -1,0 +1,135 @@
+"""One line at the top, while the watch itself is unhealthy: what, and since when."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.text import Text
+from textual.widgets import Static
+
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.words import Activity, Fault, Lifecycle
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.fleet import span
+from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.tui.row import Need, Row
+
+RULES = frozenset(Rules.model_fields)
+"""The parts of the watch that are rules."""
+LASTING = timedelta(minutes=1)
+"""How long a passing trouble is shown; a monitor that fails says so at each tick, sooner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something about the watch itself that is wrong."""
+
+    what: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told(Trouble):
+    """A trouble that the banner was told of, and that nothing in the journal ends."""
+
+    told_at: datetime
+    passing: bool
+
+    def passed(self, now: datetime) -> bool:
+        """Whether it need not be shown any more."""
+        return self.passing and now - self.told_at > LASTING
+
+
+def broken(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
+    """What failed and still matters: an attempt that is over needs no rule any more."""
+    return [
+        Trouble(what=_fault(row, fault), since=at)
+        for at, row, fault in faults
+        if row is None or row.need is not Need.OVER
+    ]
+
+
+def _fault(row: Row | None, fault: Fault) -> str:
+    where = f" in {row.name}#{row.number}" if row else ""
+    off = f"the rule {fault.part} broke and is off{where}"
+    return f"{off if fault.part in RULES else f'the {fault.part} failed{where}'}: {fault.error}"
+
+
+def standing_still(
+    rows: Iterable[Row], last_at: datetime | None, now: datetime, *, stale_seconds: float
+) -> Trouble | None:
+    """That the journal does not grow although somebody works, if it is so."""
+    if last_at is None or (now - last_at).total_seconds() < stale_seconds:
+        return None
+    at_work = sum(works(row) for row in rows)
+    if not at_work:
+        return None
+    attempts = "1 attempt works" if at_work == 1 else f"{at_work} attempts work"
+    return Trouble(what=f"the journal does not grow, though {attempts}", since=last_at)
+
+
+def works(row: Row) -> bool:
+    """Whether entries are to be expected of an attempt: it works, and is not parked."""
+    return row.lifecycle is Lifecycle.WORKING and row.activity is not Activity.WAITING
+
+
+def spoken(troubles: Sequence[Trouble], now: datetime) -> str:
+    """The newest trouble in one line, and how many more there are; empty if all is well."""
+    if not troubles:
+        return ""
+    newest = max(troubles, key=lambda trouble: trouble.since)
+    others = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+    at = newest.since.astimezone(now.tzinfo)
+    age = span((now - newest.since).total_seconds())
+    return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.what}")
+
+
+class Banner(Static):
+    """The line; it is not there while all is well."""
+
+    DEFAULT_CSS = """
+    Banner { dock: top; height: 1; display: none; background: $error; color: $text; }
+    Banner.trouble { display: block; }
+    """
+
+    def __init__(self, board: Board, now: Callable[[], datetime], *, stale_seconds: float) -> None:
+        super().__init__(markup=False, id="banner")
+        self._board = board
+        self._now = now
+        self._stale_seconds = stale_seconds
+        self._told: dict[str, Told] = {}
+        self._dropped = 0
+        self.said = ""
+        """What it says now."""
+
+    def tell(self, part: str, what: str, *, passing: bool = False) -> None:
+        """Something that the journal does not say is wrong with a part of the watch.
+
+        What is `passing` is forgotten when it has not been told again for a minute.
+        """
+        now, before = self._now(), self._told.get(part)
+        since = before.since if before is not None and before.what == what else now
+        self._told[part] = Told(what=what, since=since, told_at=now, passing=passing)
+
+    def hear_of_drops(self, dropped: int) -> None:
+        """How many hints the bus has dropped so far: the journal has all, but later."""
+        if dropped > self._dropped:
+            self._dropped = dropped
+            self.tell("bus", "the bus drops hints: what is shown may be late", passing=True)
+
+    def refresh_board(self) -> None:
+        """Look whether all is well."""
+        now = self._now()
+        still = standing_still(
+            self._board.rows.values(),
+            self._board.last_at,
+            now,
+            stale_seconds=self._stale_seconds,
+        )
+        self._told = {part: told for part, told in self._told.items() if not told.passed(now)}
+        troubles = [*broken(self._board.faults), *self._told.values(), *([still] if still else [])]
+        said = spoken(troubles, now)
+        if said != self.said:
+            self.said = said
+            self.set_class(bool(said), "trouble")
+            self.update(Text(said, no_wrap=True, overflow="ellipsis"))

@@ -1,0 +1,90 @@
+"""Calls a person when something begins to need one: the bell, a notice, the desktop."""
+
+import asyncio
+import html
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from midwatch_supervisor.tui.attention import Waiting
+from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.tui.row import Need
+
+Mark = tuple[int | None, Need, datetime | None]
+
+_LONGEST = 160
+"""Characters of a notice: it is read in passing."""
+
+
+def due(
+    waiting: Iterable[Waiting], announced: Collection[Mark], *, opened_at: datetime
+) -> list[Waiting]:
+    """What a person has not been called for yet.
+
+    What began before the console was opened is seen there, and no reason to ring.
+    """
+    return [
+        each
+        for each in waiting
+        if each.mark not in announced and each.since is not None and each.since >= opened_at
+    ]
+
+
+def call(new: Sequence[Waiting]) -> str:
+    """What is said, in one line; the text of an agent in it is harmless."""
+    first = new[0]
+    who = f"{first.row.name}#{first.row.number}"
+    word = {Need.ANSWER: "waits for an answer", Need.APPROVAL: "waits for approval"}
+    said = f"{who} {word.get(first.need, 'is stuck')}: {first.what}"
+    if len(new) > 1:
+        said = f"{len(new)} attempts need a person; {said}"
+    said = one_line(said)
+    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+
+
+class Bell:
+    """What has been announced; each need of an attempt is announced once."""
+
+    def __init__(self, opened_at: datetime) -> None:
+        self._opened_at = opened_at
+        self._announced: frozenset[Mark] = frozenset()
+
+    def hear(self, waiting: Sequence[Waiting]) -> str | None:
+        """What is to be said now, if anything; a need that passed may be announced again."""
+        new = due(waiting, self._announced, opened_at=self._opened_at)
+        self._announced = frozenset(each.mark for each in waiting)
+        return call(new) if new else None
+
+
+def notifier(
+    environ: Mapping[str, str] = os.environ, which: Callable[[str], str | None] = shutil.which
+) -> str | None:
+    """The program that notifies this desktop; `None` where only the terminal can."""
+    if not environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
+        return None
+    return which("notify-send")
+
+
+def command(program: str, said: str) -> tuple[str, ...]:
+    """How the program is called; desktops read the text as markup, so it is escaped."""
+    return (program, "--app-name=Midwatch", "--", "Midwatch", html.escape(said))
+
+
+def escape(said: str) -> str:
+    """The same for a terminal that can notify (OSC 9); others ignore it."""
+    return f"\x1b]9;Midwatch: {one_line(said)}\x07"
+
+
+async def notify_desktop(program: str, said: str) -> None:
+    """Call the program; a desktop that does not answer is no trouble of ours."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command(program, said),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return
+    await process.wait()

@@ -1,0 +1,45 @@
+"""What the watch says of itself in its log, so that a person hears of it and not only a file."""
+
+import logging
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+LOGGERS = ("midwatch_monitor", "midwatch_tools", "midwatch_supervisor.supervision")
+"""Who watches and decides; what workers and runs say is in the journal."""
+
+
+class Complaints(logging.Handler):
+    """Warnings and errors of the watch since the last look. Any thread may complain."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said: deque[str] = deque(maxlen=20)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what is complained of, with the error if there is one."""
+        said = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            said = f"{said} ({type(error).__name__}: {error})"
+        self._said.append(said)
+
+    def take(self) -> str | None:
+        """The last complaint since the last look, if there was one."""
+        said = self._said[-1] if self._said else None
+        self._said.clear()
+        return said
+
+    def __enter__(self) -> Self:
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name in LOGGERS:
+            logging.getLogger(name).removeHandler(self)

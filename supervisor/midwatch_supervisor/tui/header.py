@@ -1,0 +1,80 @@
+"""The two lines above an attempt: what it is, how it fares, what it waits for. Pure."""
+
+from datetime import datetime
+
+from rich.style import Style
+from rich.text import Text
+
+from midwatch_monitor.words import Health, Lifecycle
+from midwatch_supervisor.account import AttemptAccount
+from midwatch_supervisor.dossier import spent_words
+from midwatch_supervisor.tui.fleet import span
+from midwatch_supervisor.tui.palette import (
+    HEALTH_SIGNS,
+    LIFECYCLE_SIGNS,
+    Palette,
+    health_style,
+)
+from midwatch_supervisor.tui.story import Story
+from midwatch_supervisor.tui.telling import brief
+
+
+def header(story: Story, now: datetime, colours: Palette) -> tuple[Text, Text]:
+    """The two lines. What is most needed stands first, as a narrow terminal cuts the ends."""
+    account, attempt = story.account, story.attempt
+    title = brief(story.task.title)
+    first = Text.assemble(
+        (f"{brief(story.task.name)}#{attempt.number}  ", colours.strong),
+        *_standing(account, colours),
+        (f"  {_progress(account)}", colours.text),
+        (f"  {brief(attempt.worker)}", colours.dim),
+        (f" with {brief(attempt.model)}" if attempt.model else "", colours.dim),
+        (f" on {brief(attempt.node)}" if attempt.node else "", colours.dim),
+        (f"  {title}" if title and title != story.task.name else "", colours.dim),
+    )
+    second = Text.assemble(
+        *_asked(account, colours),
+        (_idle(story, now), colours.text),
+        (f"used: {spent_words(account.budget)}", colours.dim),
+    )
+    return first, second
+
+
+def _standing(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:
+    lifecycle = account.lifecycle
+    style = {
+        Lifecycle.INPUT_REQUIRED: colours.warn,
+        Lifecycle.COMPLETED: colours.good,
+        Lifecycle.FAILED: colours.bad,
+    }.get(lifecycle, colours.text)
+    parts: list[tuple[str, Style]] = [(f"{LIFECYCLE_SIGNS[lifecycle]} {lifecycle.value}", style)]
+    if lifecycle is Lifecycle.WORKING:
+        health: Health = account.health
+        parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
+    return parts
+
+
+def _progress(account: AttemptAccount) -> str:
+    parts = [f"step {account.last_step}"]
+    count = len(account.plan.steps)
+    if count:
+        parts.append(f"  plan {min(account.plan.current, count)}/{count}")
+    told = account.checkpoint
+    if told is not None:
+        parts.append(f"  progress {told.progress_percent}%  confidence {told.confidence}%")
+    return "".join(parts)
+
+
+def _asked(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:
+    """What it waits for, else why it is where it is."""
+    if account.waits_for:
+        return [(f"waits for {brief(account.waits_for)}", colours.warn), ("  ", colours.text)]
+    if account.state.reason:
+        return [(brief(account.state.reason), colours.text), ("  ", colours.text)]
+    return []
+
+
+def _idle(story: Story, now: datetime) -> str:
+    if story.last_at is None or story.account.lifecycle.over:
+        return ""
+    return f"idle {span((now - story.last_at).total_seconds())}  "

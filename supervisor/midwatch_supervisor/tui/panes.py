@@ -1,0 +1,115 @@
+"""The panes of the first screen: one is seen, and only that one is kept up to date."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import TabbedContent, TabPane
+
+from midwatch_supervisor.tui.attention import AttentionPane, Queue
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.checkpoints import CheckpointsPane
+from midwatch_supervisor.tui.fleet import FleetPane
+from midwatch_supervisor.tui.overview import OverviewPane
+from midwatch_supervisor.tui.pane import Pane
+from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.row import Row
+
+_TITLES = {
+    "fleet-pane": "Fleet",
+    "checkpoints-pane": "Checkpoints",
+    "attention-pane": "Attention",
+    "overview-pane": "Overview",
+}
+
+
+def tab(pane: str) -> str:
+    """The id of the tab that a pane is on."""
+    return pane.replace("-pane", "-tab")
+
+
+class Panes(Vertical):
+    """The fleet, the checkpoints, the attention queue and the overview, on tabs."""
+
+    DEFAULT_CSS = """
+    Panes { height: 1fr; }
+    Panes > TabbedContent, Panes ContentSwitcher, Panes TabPane { height: 1fr; padding: 0; }
+    """
+
+    @dataclass
+    class Wanted(Message):
+        """An attempt is to be shown."""
+
+        row: Row
+
+    def __init__(self, board: Board, queue: Queue, now: Callable[[], datetime]) -> None:
+        super().__init__()
+        self._queue = queue
+        self._tabs = TabbedContent(initial=tab("fleet-pane"), id="panes")
+        self._waiting = -1
+        self.fleet = FleetPane(board, now)
+        self._overview = OverviewPane(board, now)
+        self._panes: dict[str, FleetPane | CheckpointsPane | AttentionPane | OverviewPane] = {
+            "fleet-pane": self.fleet,
+            "checkpoints-pane": CheckpointsPane(board, now),
+            "attention-pane": AttentionPane(queue, now),
+            "overview-pane": self._overview,
+        }
+
+    def compose(self) -> ComposeResult:
+        """A tab for each."""
+        with self._tabs:
+            for name, title in _TITLES.items():
+                with TabPane(title, id=tab(name)):
+                    yield self._panes[name]
+
+    @property
+    def current(self) -> Pane:
+        """The pane that is seen."""
+        return next(
+            (pane for name, pane in self._panes.items() if tab(name) == self._tabs.active),
+            self.fleet,
+        )
+
+    @property
+    def chosen(self) -> Row | None:
+        """The attempt or task that the cursor is on."""
+        return self.current.chosen
+
+    def show(self, name: str) -> None:
+        """See another pane; the keys go to it."""
+        self._tabs.active = tab(name)
+        self.focus_lines()
+
+    def focus_lines(self) -> None:
+        """Let the keys go to the lines of the pane that is seen."""
+        lines = self.query_one(f"#{self._tabs.active}", TabPane).query(Roll)
+        if lines:
+            lines.first().focus()
+        else:
+            self._overview.focus()
+
+    @on(TabbedContent.TabActivated)
+    def _seen(self) -> None:
+        self.refresh_board()
+
+    def refresh_board(self) -> None:
+        """Show the board as it is now, in what is seen of it."""
+        self.current.refresh_board()
+        waiting = len(self._queue.rows)
+        if waiting != self._waiting:
+            self._waiting = waiting
+            title = _TITLES["attention-pane"]
+            label = f"{title} ({waiting})" if waiting else title
+            self._tabs.get_tab(tab("attention-pane")).label = label
+
+    @on(Roll.Opened, "#fleet, #checkpoints, #attention")
+    def _opened(self, message: Roll.Opened) -> None:
+        message.stop()
+        row = self.chosen
+        if row is not None:
+            self.post_message(self.Wanted(row))

@@ -1,0 +1,332 @@
+"""What each record of an attempt says to a person: a line, and all of it. Pure.
+
+Every text is harmless for a terminal: what agents wrote has lost its escapes and overrides.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pydantic import TypeAdapter, ValidationError
+
+from midwatch_monitor.words import (
+    Acceptance,
+    Alert,
+    AlertKey,
+    AttemptState,
+    Change,
+    Checkpoint,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Escalation,
+    EscalationState,
+    Fault,
+    Feedback,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS
+from midwatch_supervisor.tui.plain import one_line, plain
+from midwatch_tools.guidance import outline
+
+_ARGUMENTS = TypeAdapter(dict[str, object])
+_MAX_ARGS = 10_000
+"""Characters of arguments that are looked into for a line."""
+_SEEN = 500
+"""Characters of a text that can matter on one line: no terminal is wider."""
+
+
+class Tone(Enum):
+    """How a line is meant; the console gives each a style, and no line is told by it alone."""
+
+    PLAIN = auto()
+    DIM = auto()
+    ACCENT = auto()
+    GOOD = auto()
+    WARN = auto()
+    BAD = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One record as a line."""
+
+    sign: str
+    what: str
+    """The kind of the record, in a word or two."""
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+_TONES: Mapping[Severity, Tone] = {
+    Severity.NOTICE: Tone.DIM,
+    Severity.WARNING: Tone.WARN,
+    Severity.CRITICAL: Tone.BAD,
+}
+_LIFECYCLES: Mapping[Lifecycle, Tone] = {
+    Lifecycle.INPUT_REQUIRED: Tone.WARN,
+    Lifecycle.COMPLETED: Tone.GOOD,
+    Lifecycle.FAILED: Tone.BAD,
+}
+_DELIVERIES: Mapping[DeliveryState, tuple[str, Tone]] = {
+    DeliveryState.APPROVED: ("✓", Tone.GOOD),
+    DeliveryState.REJECTED: ("✗", Tone.WARN),
+    DeliveryState.DELIVERED: ("»", Tone.ACCENT),
+    DeliveryState.EXPIRED: ("⊘", Tone.DIM),
+}
+_OUTCOMES: Mapping[Outcome, tuple[str, Tone]] = {
+    Outcome.RECOVERED: ("✓", Tone.GOOD),
+    Outcome.NO_EFFECT: ("=", Tone.WARN),
+    Outcome.MADE_WORSE: ("✗", Tone.BAD),
+}
+
+
+def brief(text: str) -> str:
+    """A text of somebody else's on one line; what no terminal could show of it is cut."""
+    return one_line(text if len(text) <= _SEEN else f"{text[:_SEEN]}…")
+
+
+def line(record: Record, about: Intervention | None = None) -> Told:
+    """A record as one line; `about` is the intervention that a stamp or an outcome is of."""
+    match record:
+        case Step(checkpoint=Checkpoint() as checkpoint):
+            return Told(sign="◆", what="reflects", text=_report(checkpoint), tone=Tone.ACCENT)
+        case Step() as step:
+            return _step(step)
+        case Alert() as alert:
+            return _alert(alert)
+        case AttemptState() as state:
+            text = f"{state.lifecycle.value}{_because(state.reason)}"
+            return _standing(state.lifecycle, text)
+        case Change() as change:
+            lifecycle = change.lifecycle or Lifecycle.WORKING
+            return _standing(lifecycle, lifecycle.value)
+        case Plan() as plan:
+            return Told(sign="≡", what="plan", text=_plan(plan), tone=Tone.DIM)
+        case _:
+            return _handled(record, about)
+
+
+def _handled(record: Record, about: Intervention | None) -> Told:
+    match record:
+        case Escalation() as asked:
+            rules = brief(_rules(asked.alerts))
+            text = f"{asked.id} {asked.state.value}: {rules}{_because(asked.reason)}"
+            tone = Tone.WARN if asked.state is EscalationState.OPEN else Tone.DIM
+            return Told(sign="!", what="escalation", text=text, tone=tone)
+        case Decision() as made:
+            by = brief(made.author or made.by.value)
+            text = f"{made.action} by {by}: {made.diagnosis}{_because(made.rationale)}"
+            return Told(sign="§", what="decision", text=text, tone=Tone.ACCENT)
+        case Intervention() as issued:
+            held = "waits for approval" if issued.needs_approval else "issued"
+            text = f"{issued.action} {held}, by {author(issued)}{_because(issued.message)}"
+            return Told(sign="→", what="message", text=text, tone=Tone.ACCENT)
+        case Delivery() as stamp:
+            sign, tone = _DELIVERIES[stamp.state]
+            by = f" by {brief(stamp.author)}" if stamp.author else ""
+            text = f"{_action(about)} {stamp.state.value}{by}{_because(stamp.comment)}"
+            return Told(sign=sign, what=stamp.state.value, text=text, tone=tone)
+        case OutcomeReport() as judged:
+            sign, tone = _OUTCOMES[judged.outcome]
+            text = f"{_action(about)}: {judged.outcome.value}{_because(judged.reason)}"
+            return Told(sign=sign, what="outcome", text=text, tone=tone)
+        case _:
+            return _verdict(record)
+
+
+def _verdict(record: Record) -> Told:
+    match record:
+        case Acceptance() as check:
+            sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
+            verdict = "passed" if check.passed else "FAILED"
+            return Told(sign=sign, what="check", text=f"{verdict} {brief(check.check)}", tone=tone)
+        case Feedback() as verdict:
+            sign, tone = ("✓", Tone.GOOD) if verdict.accepted else ("✗", Tone.WARN)
+            word = "accepted" if verdict.accepted else "rejected"
+            by = f" by {brief(verdict.author)}" if verdict.author else ""
+            text = f"result {word}{by}{_because(verdict.comment)}"
+            return Told(sign=sign, what="verdict", text=text, tone=tone)
+        case Fault() as fault:
+            text = f"{brief(fault.part)} of the watch failed: {brief(fault.error)}"
+            return Told(sign="✗", what="fault", text=text, tone=Tone.BAD)
+        case _:
+            return Told(sign=" ", what=type(record).__name__.lower(), text="")
+
+
+def author(issued: Intervention) -> str:
+    """By whom an intervention is: the name with the role, where there is a name."""
+    return brief(f"{issued.author} ({issued.by})" if issued.author else issued.by.value)
+
+
+def _step(step: Step) -> Told:
+    if step.kind is StepKind.MESSAGE:
+        return Told(sign="“", what="says", text=brief(step.text))
+    failed = step.ok is False or bool(step.exit_code)
+    code = f" (exit code {step.exit_code})" if step.exit_code else ""
+    verdict = f"FAILED{code}: " if failed else ""
+    object = ", ".join(edit.path for edit in step.edits) or step.path or spelled(step.args)
+    return Told(
+        sign="✗" if failed else "·",
+        what=brief(step.tool) or "tool",
+        text=f"{verdict}{brief(object)}",
+        tone=Tone.WARN if failed else Tone.PLAIN,
+    )
+
+
+def spelled(args: str) -> str:
+    """Arguments for a line: of a JSON object only what is set, one value alone without its name."""
+    try:
+        found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
+    except ValidationError:
+        return args
+    told = {name: value for name, value in found.items() if value not in (None, "")}
+    if len(told) == 1:
+        return str(*told.values())
+    return ", ".join(f"{name}: {value}" for name, value in told.items()) or args
+
+
+def _report(told: Checkpoint) -> str:
+    blockers = f", blocked by {'; '.join(told.blockers)}" if told.blockers else ""
+    notes = f": {told.notes}" if told.notes else ""
+    return brief(
+        f"progress {told.progress_percent} % of plan step {told.plan_step}, "
+        f"confidence {told.confidence} %, {told.decision}{blockers}{notes}"
+    )
+
+
+def _alert(alert: Alert) -> Told:
+    about = f" ({brief(alert.key.subject)})" if alert.key.subject else ""
+    ended = f" ({alert.resolution})" if alert.resolution else ""
+    head = f"{alert.state.value}{ended} {alert.severity} {brief(alert.key.rule)}{about}"
+    text = f"{head}{_because(alert.summary)}"
+    if not alert.firing:
+        return Told(sign="○", what="alert", text=text, tone=Tone.DIM)
+    sign = SEVERITY_SIGNS[alert.severity]
+    return Told(sign=sign, what="alert", text=text, tone=_TONES[alert.severity])
+
+
+def _standing(lifecycle: Lifecycle, text: str) -> Told:
+    tone = _LIFECYCLES.get(lifecycle, Tone.DIM)
+    return Told(sign=LIFECYCLE_SIGNS[lifecycle], what="status", text=text, tone=tone)
+
+
+def _plan(plan: Plan) -> str:
+    count = len(plan.steps)
+    now = plan.steps[plan.current - 1].title if plan.current <= count else "all done"
+    where = f"plan step {min(plan.current, count)} of {count}"
+    return f"revision {plan.revision}, {where}: {brief(now)}"
+
+
+def _because(reason: str) -> str:
+    return f": {brief(reason)}" if reason else ""
+
+
+def _rules(keys: Iterable[AlertKey]) -> str:
+    return ", ".join(dict.fromkeys(key.rule for key in keys))
+
+
+def _action(about: Intervention | None) -> str:
+    return about.action.value if about else "an act"
+
+
+def detail(record: Record, about: Intervention | None = None) -> str:
+    """All that a record says, in paragraphs, each under its name."""
+    parts = {name: text for name, text in _parts(record, about) if text}
+    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items()))
+
+
+_Parts = Iterable[tuple[str, str]]
+
+
+def _parts(record: Record, about: Intervention | None) -> _Parts:
+    match record:
+        case Step() as step:
+            return _of_step(step)
+        case Alert() as alert:
+            return _of_alert(alert)
+        case Decision() as made:
+            return (
+                ("decision", f"{made.action} by {made.by}, {made.diagnosis}"),
+                ("rationale", made.rationale),
+                ("message", made.message),
+                ("plan", _numbered(made.plan)),
+            )
+        case Intervention() as issued:
+            return _of_intervention(issued)
+        case Acceptance() as check:
+            verdict = "passed" if check.passed else "FAILED"
+            return ("check", check.check), ("result", verdict), ("detail", check.detail)
+        case Plan() as plan:
+            return (f"plan, revision {plan.revision}", outline(plan)), ("", "")
+        case Delivery() | OutcomeReport():
+            told = line(record, about)
+            said = _of_intervention(about) if about else ()
+            return (told.what, told.text), *said
+        case _:
+            told = line(record, about)
+            return ((told.what, told.text),)
+
+
+def _of_step(step: Step) -> _Parts:
+    checkpoint = step.checkpoint
+    verdict = {True: "ok", False: "failed", None: ""}[step.ok]
+    code = "" if step.exit_code is None else f"exit code {step.exit_code}"
+    cost = f"{step.cost_usd:g} US dollars" if step.cost_usd else ""
+    tokens = f"{step.tokens} tokens" if step.tokens else ""
+    facts = (step.tool or step.kind.value, verdict, code, tokens, cost)
+    return (
+        (f"step {step.number}", ", ".join(each for each in facts if each)),
+        ("report", _whole(checkpoint) if checkpoint else ""),
+        ("arguments", "" if checkpoint else step.args),
+        ("changed", "\n".join(edit.path for edit in step.edits)),
+        ("said", step.text),
+        ("output", step.output),
+    )
+
+
+def _whole(told: Checkpoint) -> str:
+    left = told.estimated_steps_left
+    lines = (
+        f"plan step {told.plan_step}, progress {told.progress_percent} %, "
+        f"confidence {told.confidence} %, {told.decision}",
+        *(f"blocked by: {blocker}" for blocker in told.blockers),
+        *(f"done by its own word: {path}" for path in told.files_done),
+        "" if left is None else f"steps left, as it thinks: {left}",
+        told.notes,
+    )
+    return "\n".join(each for each in lines if each)
+
+
+def _of_alert(alert: Alert) -> _Parts:
+    ended = f" ({alert.resolution})" if alert.resolution else ""
+    return (
+        ("alert", f"{alert.severity} {alert.key.rule}, {alert.state}{ended} at step {alert.step}"),
+        ("about", alert.key.subject),
+        ("summary", alert.summary),
+        ("value", f"{alert.value:g}"),
+        ("since step", str(alert.since_step)),
+        ("evidence", f"steps {', '.join(map(str, alert.evidence))}" if alert.evidence else ""),
+    )
+
+
+def _of_intervention(issued: Intervention) -> _Parts:
+    held = ", waits for approval" if issued.needs_approval else ""
+    return (
+        ("act", f"{issued.action} by {author(issued)}{held}"),
+        ("message", issued.message),
+        ("plan", _numbered(issued.plan)),
+        ("meant for", _rules(issued.answers)),
+    )
+
+
+def _numbered(titles: Iterable[str]) -> str:
+    return "\n".join(f"{number}. {title}" for number, title in enumerate(titles, start=1))

@@ -1,0 +1,236 @@
+"""A journal with fixed times in which six tasks stand differently, for pictures of the screens."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Activity,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Commit,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Meter,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    TaskState,
+)
+
+BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+EDITS = AlertKey(rule="repeated_edits", subject="orders/totals.py")
+CYCLE = AlertKey(rule="cycle")
+
+
+def alert(key: AlertKey, severity: Severity, step: int, *evidence: int, summary: str) -> Alert:
+    return Alert(
+        key=key,
+        severity=severity,
+        state=AlertState.FIRING,
+        value=len(evidence),
+        summary=summary,
+        evidence=evidence,
+        since_step=evidence[0],
+        step=step,
+    )
+
+
+def reflects(number: int, progress: int, confidence: int, notes: str) -> Step:
+    said = Checkpoint(progress_percent=progress, confidence=confidence, notes=notes)
+    return Step(number=number, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=said)
+
+
+def acts(number: int, tool: str, args: str, *, ok: bool = True, output: str = "") -> Step:
+    return Step(number=number, kind=StepKind.TOOL, tool=tool, args=args, ok=ok, output=output)
+
+
+def used(requests: int, doing: str, activity: Activity = Activity.COMMAND) -> Change:
+    budget = Budget(requests=Meter(used=requests, limit=40), tokens=Meter(used=requests * 900))
+    return Change(budget=budget, activity=activity, doing=doing)
+
+
+class Chronicle:
+    """Writes records into a journal, ten seconds apart."""
+
+    def __init__(self, journal: Journal, run: int) -> None:
+        self._journal = journal
+        self._run = run
+        self._at = BEGIN
+
+    async def task(self, name: str, title: str) -> int:
+        """Add a task; its id."""
+        task = await self._journal.add_task(
+            run=self._run, name=name, title=title, spec="{}", at=self._at
+        )
+        await self._commit(task.id, None, TaskState(lifecycle=Lifecycle.SUBMITTED))
+        return task.id
+
+    async def attempt(self, task: int, *records: Record, number: int = 1) -> Attempt:
+        """Add an attempt that has begun to work."""
+        attempt = await self._journal.add_attempt(
+            task=task,
+            number=number,
+            worker="coder",
+            model="openai:gpt-5",
+            node="north",
+            workspace="",
+            at=self._at,
+        )
+        await self._commit(task, None, TaskState(lifecycle=Lifecycle.WORKING))
+        await self.tell(attempt, WORKING, *records)
+        return attempt
+
+    async def tell(self, attempt: Attempt, *records: Record) -> int:
+        """Add records of an attempt; the id of the last."""
+        return await self._commit(attempt.task, attempt.id, *records)
+
+    async def over(self, attempt: Attempt, state: AttemptState) -> None:
+        """End an attempt and its task."""
+        await self.tell(attempt, state)
+        await self._commit(attempt.task, None, TaskState(lifecycle=state.lifecycle))
+
+    async def _commit(self, task: int, attempt: int | None, *records: Record) -> int:
+        last = 0
+        for record in records:
+            self._at += timedelta(seconds=10)
+            draft = Draft(record=record, at=self._at, task=task, attempt=attempt)
+            last = (await self._journal.commit(Commit(drafts=(draft,))))[-1].id
+        return last
+
+
+async def stuck(log: Chronicle) -> None:
+    """It edits one file over and over; a nudge had no effect."""
+    plan = Plan(
+        steps=(
+            PlanStep(title="Find the rounding error", state=PlanStepState.DONE),
+            PlanStep(title="Round half up in totals"),
+            PlanStep(title="Say so in the change log"),
+        ),
+        revision=1,
+    )
+    attempt = await log.attempt(
+        await log.task("totals", "Totals are rounded half up"),
+        plan,
+        acts(1, "read_file", "orders/totals.py"),
+        reflects(2, 20, 85, "The error is in the rounding."),
+        *(acts(number, "edit_file", "orders/totals.py") for number in range(3, 6)),
+        acts(6, "run_command", "python3 -m unittest", ok=False, output="FAILED (failures=2)"),
+        reflects(7, 40, 60, "Two cases still fail."),
+        alert(EDITS, Severity.WARNING, 7, 3, 4, 5, summary="orders/totals.py edited 3 times"),
+    )
+    nudge = await log.tell(
+        attempt,
+        Decision(
+            escalation=1,
+            action=Action.NUDGE,
+            diagnosis=Diagnosis.WRONG_APPROACH,
+            message="Write the failing case down first.",
+            rationale="Each edit undoes the one before.",
+            by=Actor.SUPERVISOR,
+        ),
+        Intervention(
+            action=Action.NUDGE,
+            by=Actor.SUPERVISOR,
+            message="Write the failing case down first.",
+            answers=(EDITS,),
+        ),
+    )
+    await log.tell(
+        attempt,
+        Delivery(intervention=nudge, state=DeliveryState.DELIVERED, step=7),
+        *(acts(number, "edit_file", "orders/totals.py") for number in range(8, 11)),
+        reflects(11, 40, 35, "I try another rounding. [red]No markup[/red] here."),
+        OutcomeReport(
+            intervention=nudge, outcome=Outcome.NO_EFFECT, step=11, reason="nothing moved"
+        ),
+        alert(EDITS, Severity.CRITICAL, 11, 3, 4, 5, 8, 9, 10, summary="edited 6 times"),
+        used(22, "edit_file orders/totals.py"),
+    )
+
+
+async def awaiting_approval(log: Chronicle) -> None:
+    """A decision waits for a person."""
+    attempt = await log.attempt(
+        await log.task("delivery", "Deliveries skip holidays"),
+        acts(1, "read_file", "orders/delivery.py"),
+        reflects(2, 30, 72, "Go day by day while it is free."),
+        reflects(3, 35, 55, "Easter moves."),
+        alert(CYCLE, Severity.WARNING, 3, 1, 2, 3, summary="the same 2 acts 3 times"),
+        used(18, "", Activity.MODEL),
+    )
+    held = Intervention(
+        action=Action.RESTART,
+        by=Actor.SUPERVISOR,
+        message="Begin again with a table of holidays.",
+        answers=(CYCLE,),
+        needs_approval=True,
+    )
+    await log.tell(attempt, held)
+
+
+async def the_others(log: Chronicle) -> None:
+    """One waits for an answer, one works, one is done after a failed attempt, one is queued."""
+    labels = await log.attempt(
+        await log.task("labels", "Labels for parcels"), reflects(1, 50, 65, "Which paper?")
+    )
+    parked = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?")
+    await log.tell(labels, used(9, "", Activity.WAITING), parked)
+    shipping = await log.task("shipping", "Shipping costs by weight")
+    first = await log.attempt(shipping, reflects(1, 10, 20, "I do not find the table."))
+    await log.tell(
+        first, AttemptState(lifecycle=Lifecycle.FAILED, reason="restart", ending=Ending.RESTARTED)
+    )
+    second = await log.attempt(
+        shipping,
+        reflects(1, 100, 95, "All cases pass."),
+        Acceptance(check="python3 -m unittest", passed=True),
+        number=2,
+    )
+    done = AttemptState(
+        lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", ending=Ending.DONE
+    )
+    await log.over(second, done)
+    report = await log.attempt(
+        await log.task("report", "A report for the warehouse"),
+        reflects(1, 25, 80, "Orders are read."),
+    )
+    await log.tell(report, used(4, "run_command python3 -m unittest"), reflects(2, 60, 88, "Good."))
+    await log.task("discount", "Discounts for regulars")
+
+
+@pytest.fixture
+async def six_tasks(tmp_path: Path) -> AsyncGenerator[Journal]:
+    """The journal, of which one task is stuck, two wait, one works, one is over, one is queued."""
+    async with await Journal.open(tmp_path / "journal.db") as journal:
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=BEGIN)
+        log = Chronicle(journal, run.id)
+        await stuck(log)
+        await awaiting_approval(log)
+        await the_others(log)
+        yield journal

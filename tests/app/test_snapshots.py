@@ -1,0 +1,114 @@
+"""What each screen looks like at three sizes. `pytest tests/app --snapshot-update` takes them anew.
+
+The pictures stand in `__snapshots__/test_snapshots/`; look at them before you commit them.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Generator
+from datetime import UTC, datetime
+
+import pytest
+from pytest_textual_snapshot import (  # pyright: ignore[reportMissingTypeStubs]
+    SVGImageExtension,
+)
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.tui.app import Console
+from midwatch_supervisor.tui.attempt import AttemptScreen
+from midwatch_supervisor.tui.feed import Feed
+
+NOW = datetime(2026, 11, 21, 20, 10, 30, tzinfo=UTC)
+SIZES = [(80, 24), (120, 40), (200, 60)]
+ABOUT = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap")
+SCREENS = {
+    "fleet": (),
+    "fleet_by_task": ("v",),
+    "fleet_filtered": ("/", *"ship", "enter"),
+    "fleet_light": ("T",),
+    "fleet_safe": ("T", "T"),
+    "checkpoints": ("2",),
+    "attention": ("3",),
+    "overview": ("4",),
+    "help": ("question_mark",),
+    "guidance": ("i", *"Look up."),
+    "stop": ("x",),
+}
+SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _utc() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Times are shown as they are where the operator sits: here that is Greenwich."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+def console(journal: Journal) -> Console:
+    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=0.01, hertz=1000)
+    desk = Desk(journal, author="ada", clock=lambda: NOW)
+    return Console(feed, desk, now=lambda: NOW, about=ABOUT)
+
+
+async def caught_up(app: Console, pilot: Pilot[int], journal: Journal) -> None:
+    """Wait until all that the journal holds is shown; five seconds at most."""
+    newest = (await journal.entries())[-1].at
+    async with asyncio.timeout(5):
+        while app.board.last_at != newest:
+            await pilot.pause()
+    app.refresh_panes()
+    await pilot.pause()
+
+
+def picture(app: Console) -> str:
+    """What is seen, without the tips that a clock would take away, and without foreign fonts."""
+    return re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.S)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_a_screen_looks_as_it_did(
+    screen: str, size: tuple[int, int], six_tasks: Journal, snapshot: SnapshotAssertion
+) -> None:
+    app = console(six_tasks)
+    async with app.run_test(size=size) as pilot:
+        await caught_up(app, pilot, six_tasks)
+        await pilot.press(*SCREENS[screen])
+        app.clear_notifications()
+        await pilot.pause()
+        assert picture(app) == snapshot(extension_class=SVGImageExtension)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("side", SIDES)
+async def test_a_side_of_an_attempt_looks_as_it_did(
+    side: str, size: tuple[int, int], six_tasks: Journal, snapshot: SnapshotAssertion
+) -> None:
+    app = console(six_tasks)
+    async with app.run_test(size=size) as pilot:
+        await caught_up(app, pilot, six_tasks)
+        row = next(row for row in app.board.rows.values() if row.name == "totals")
+        app.open_attempt(row)
+        await pilot.pause()
+        view = app.screen
+        assert isinstance(view, AttemptScreen)
+        async with asyncio.timeout(5):
+            while view.reading:
+                await pilot.pause()
+        await view.run_action(f"side('{side}')")
+        app.clear_notifications()
+        await pilot.pause()
+        assert picture(app) == snapshot(extension_class=SVGImageExtension)

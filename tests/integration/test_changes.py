@@ -1,0 +1,105 @@
+"""What an attempt has changed, read from real repositories without touching them."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.changes import MAX_CHARS, begin, changes
+from midwatch_supervisor.workspace import Ground, git, keep, prepare
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    await git(folder, "add", "--all")
+    await git(folder, "commit", "--quiet", "--message", "begin")
+    return folder
+
+
+@pytest.fixture
+async def ground(source: Path, tmp_path: Path) -> Ground:
+    return await prepare(tmp_path / "work" / "fix-1", source, branch="midwatch/fix-1", merges=())
+
+
+async def test_an_untouched_worktree_has_no_changes(ground: Ground) -> None:
+    assert await changes(ground.folder) == ""
+
+
+async def test_edits_and_new_files_are_changes(ground: Ground) -> None:
+    (ground.folder / "a.txt").write_text("two\n")
+    (ground.folder / "b.txt").write_text("new\n")
+    text = await changes(ground.folder) or ""
+    assert "-one\n+two\n" in text
+    assert text.endswith("--- /dev/null\n+++ b/b.txt\n+new\n")
+
+
+async def test_committed_work_is_still_a_change_of_the_attempt(ground: Ground) -> None:
+    (ground.folder / "a.txt").write_text("two\n")
+    await keep(ground, "done")
+    assert "-one\n+two\n" in (await changes(ground.folder) or "")
+
+
+async def test_what_the_attempt_builds_on_is_none_of_its_changes(
+    source: Path, ground: Ground, tmp_path: Path
+) -> None:
+    (ground.folder / "b.txt").write_text("of the first task\n")
+    await keep(ground, "done")
+    other = await prepare(
+        tmp_path / "work" / "next-1", source, branch="midwatch/next-1", merges=[ground.branch]
+    )
+    (other.folder / "c.txt").write_text("mine\n")
+    text = await changes(other.folder) or ""
+    assert ("c.txt" in text, "b.txt" in text) == (True, False)
+
+
+async def test_reading_leaves_the_index_alone_even_while_it_is_locked(ground: Ground) -> None:
+    (ground.folder / "b.txt").write_text("new\n")
+    where = (await git(ground.folder, "rev-parse", "--absolute-git-dir")).strip()
+    before = (Path(where) / "index").read_bytes()
+    (Path(where) / "index.lock").touch()
+    assert "+new" in (await changes(ground.folder) or "")
+    assert (Path(where) / "index").read_bytes() == before
+
+
+async def test_a_folder_without_git_has_no_diff(tmp_path: Path) -> None:
+    assert await changes(tmp_path) is None
+
+
+async def test_a_workspace_that_is_gone_has_no_diff(tmp_path: Path) -> None:
+    assert await changes(tmp_path / "gone") is None
+
+
+async def test_a_broken_repository_says_why(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: /nowhere\n")
+    with pytest.raises(WorkspaceError, match="git reflog"):
+        await changes(tmp_path)
+
+
+async def test_binary_files_and_links_are_named_only(ground: Ground) -> None:
+    (ground.folder / "b.bin").write_bytes(b"\0\1")
+    (ground.folder / "link").symlink_to("/etc/hostname")
+    text = await changes(ground.folder) or ""
+    assert "+++ b/b.bin\n(binary)\n" in text
+    assert "+++ b/link\n(no plain file)\n" in text
+
+
+async def test_an_endless_new_file_is_cut(ground: Ground) -> None:
+    (ground.folder / "big.txt").write_text("x\n" * MAX_CHARS)
+    assert len(await changes(ground.folder) or "") < 2 * MAX_CHARS
+
+
+def test_an_attempt_begins_after_what_was_merged_into_its_branch() -> None:
+    newest_first = [
+        "e commit: later",
+        "d merge other: not at the beginning",
+        "c commit: its own",
+        "b merge midwatch/r1/one-1: Fast-forward",
+        "a reset: moving to HEAD",
+        "a ",
+    ]
+    assert begin(newest_first) == "b"
+    assert begin([]) == ""

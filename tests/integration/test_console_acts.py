@@ -1,0 +1,156 @@
+"""An operator's desk over the journal of a run that another process conducts, without a bus."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from pydantic_ai import Agent
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import play
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.words import (
+    Action,
+    Attempt,
+    AttemptState,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Lifecycle,
+)
+from midwatch_supervisor.desk import Desk
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+T = TypeVar("T")
+
+SETTINGS = """
+    run: {sandbox: "off"}
+    policy:
+      rules: {explicit_escalation: [ask_operator]}
+      needs_approval: [ask_operator]
+"""
+SECOND = timedelta(seconds=1)
+
+
+async def hold() -> str:
+    """Wait until the file `go` is there."""
+    await asyncio.to_thread(Path("held").touch)
+    nothing = LocalBus().subscribe()
+    while not await asyncio.to_thread(Path("go").exists):
+        await nothing.wait(0.01)
+    return "held"
+
+
+async def linger() -> str:
+    """Take a moment."""
+    await LocalBus().subscribe().wait(0.02)
+    return "lingered"
+
+
+def calls(tool: str, **args: object) -> Turn:
+    return Turn(calls=(Call(tool=tool, args=json.dumps(args)),))
+
+
+DONE = Phase(turns=(Turn(say="Done."),))
+ESCALATE = calls("reflect", progress_percent=10, confidence=60, decision="escalate")
+holder = Agent(play(Script(phases=(Phase(turns=(calls("hold"),)), DONE))), tools=[hold])
+asker = Agent(play(Script(phases=(Phase(turns=(ESCALATE, calls("linger"))), DONE))), tools=[linger])
+
+
+def tasks(*names: str) -> str:
+    """A task for each of the agents above."""
+    workers = "\n".join(f"  {name}: {{agent: '{__name__}:{name}'}}" for name in names)
+    wanted = "\n".join(
+        f"  - {{id: {name}, goal: Do it., worker: {name}, acceptance: ['true'], max_attempts: 1}}"
+        for name in names
+    )
+    return f"models: {{worker: none}}\nworkers:\n{workers}\ntasks:\n{wanted}\n"
+
+
+class Room:
+    """An operator's room: the journal of the run of another process, and a desk on it."""
+
+    def __init__(self, stage: "Stage") -> None:
+        self.stage = stage
+        self.desk = Desk(stage.journal, author="ada")
+
+    async def start(self, *names: str) -> asyncio.subprocess.Process:
+        (self.stage.folder / "tasks.yaml").write_text(tasks(*names))
+        (self.stage.folder / "midwatch.yaml").write_text(SETTINGS)
+        return await self.stage.start(
+            "run", "tasks.yaml", "--headless", "--config", "midwatch.yaml"
+        )
+
+    async def attempt(self, name: str) -> Attempt:
+        """The attempt at a task, once there is one."""
+        found: list[Attempt] = []
+
+        async def begun() -> bool:
+            runs = await self.stage.journal.runs()
+            for task in await self.stage.journal.tasks(runs[0].id) if runs else []:
+                if task.name == name:
+                    found.extend(await self.stage.journal.attempts(task.id))
+            return bool(found)
+
+        await self.stage.until(begun)
+        return found[0]
+
+    async def entry(self, attempt: Attempt, kind: type[T], *, after: int = 0) -> tuple[Entry, T]:
+        """The first entry of a kind about an attempt, once it is there."""
+        found: list[tuple[Entry, T]] = []
+
+        async def there() -> bool:
+            for entry in await self.stage.journal.entries(after, attempt=attempt.id):
+                if isinstance(entry.record, kind):
+                    found.append((entry, entry.record))
+            return bool(found)
+
+        await self.stage.until(there)
+        return found[0]
+
+    def let_go(self) -> None:
+        (self.stage.folder / "go").touch()
+
+
+@pytest.fixture
+def room(stage: "Stage") -> Room:
+    return Room(stage)
+
+
+async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(room: Room) -> None:
+    process = await room.start("holder")
+    attempt = await room.attempt("holder")
+    await room.stage.until((room.stage.folder / "held").exists)
+    id = await room.desk.act(attempt, Action.NUDGE, "Look up.")
+    room.let_go()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
+    assert await room.stage.told(Delivery) == [arrived]
+    bodies = [message.body.decode() for message in await room.stage.journal.messages(attempt.id)]
+    said = f"[midwatch #{id} from your operator] Look up."
+    assert [said in body for body in bodies] == [False, False, True, False]
+
+
+async def test_an_approved_question_parks_it_and_an_answer_lets_it_go_on_within_a_second(
+    room: Room,
+) -> None:
+    process = await room.start("asker", "holder")
+    attempt = await room.attempt("asker")
+    held, asked = await room.entry(attempt, Intervention)
+    assert (asked.action, asked.needs_approval) == (Action.ASK_OPERATOR, True)
+    await room.desk.approve(attempt, held.id, step=1)
+    _, state = await room.entry(attempt, AttemptState, after=held.id)
+    assert state.lifecycle is Lifecycle.INPUT_REQUIRED
+    id = await room.desk.act(attempt, Action.RESUME)
+    answered, state = await room.entry(attempt, AttemptState, after=id)
+    issued, _ = await room.entry(attempt, Intervention, after=id - 1)
+    assert state.lifecycle is Lifecycle.WORKING
+    assert answered.at - issued.at < SECOND
+    room.let_go()
+    assert await asyncio.wait_for(process.wait(), 20) == 0

@@ -1,0 +1,175 @@
+"""The console on a real terminal: it opens, stays after the run, and leaves with the run's code."""
+
+import asyncio
+import os
+import pty
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+CREW = """
+import asyncio
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+async def say(messages, info):
+    return ModelResponse(parts=[TextPart("Done.")])
+
+async def think(messages, info):
+    await asyncio.Event().wait()
+
+quick, endless = Agent(FunctionModel(say)), Agent(FunctionModel(think))
+"""
+TASKS = """
+models: {worker: none}
+workers:
+  quick: {agent: "crew:quick"}
+  endless: {agent: "crew:endless"}
+tasks:
+  - {id: fix, goal: Say so., worker: WORKER, acceptance: ["true"]}
+"""
+SETTINGS = "run: {sandbox: 'off', grace_seconds: 0.2}\n"
+
+
+class Terminal:
+    """A process on a terminal of 80 by 24, what it has drawn, and its keyboard."""
+
+    def __init__(self, process: Process, descriptor: int) -> None:
+        self.process = process
+        self._descriptor = descriptor
+        self._drawn = b""
+
+    async def sees(self, text: str) -> None:
+        """Wait until a text was drawn since the last one that was waited for."""
+        async with asyncio.timeout(30):
+            while text.encode() not in self._drawn:
+                self._drawn += await asyncio.to_thread(os.read, self._descriptor, 65_536)
+        self._drawn = self._drawn.partition(text.encode())[2]
+
+    def press(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._descriptor, keys.encode())
+
+    async def left(self) -> int:
+        """The exit code, once it has left; what it still draws is read."""
+
+        def drain() -> None:
+            try:
+                while os.read(self._descriptor, 65_536):
+                    pass
+            except OSError:
+                return  # the other end is closed
+
+        async with asyncio.timeout(30):
+            await asyncio.to_thread(drain)
+            return await self.process.wait()
+
+
+Opens = Callable[..., Awaitable[Terminal]]
+
+
+@pytest.fixture
+async def terminal(tmp_path: Path) -> AsyncGenerator[Opens]:
+    """Opens `midwatch WORDS` on a terminal: `await terminal("watch", worker="quick")`."""
+    opened: list[tuple[Process, int]] = []
+    (tmp_path / "crew.py").write_text(CREW)
+    (tmp_path / "midwatch.yaml").write_text(SETTINGS)
+
+    async def open_one(*words: str, worker: str = "quick") -> Terminal:
+        (tmp_path / "tasks.yaml").write_text(TASKS.replace("WORKER", worker))
+        ours, theirs = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", PROGRAM, *words, "--journal", "journal.db"),
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        opened.append((process, ours))
+        return Terminal(process, ours)
+
+    yield open_one
+    for process, descriptor in opened:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        os.close(descriptor)
+
+
+async def test_the_console_stays_after_the_run_and_leaves_with_its_code(terminal: Opens) -> None:
+    run = await terminal("run", "tasks.yaml")
+    await run.sees("the run is over (exit code 0)")
+    run.press("q")
+    assert await run.left() == 0
+
+
+async def test_leaving_while_the_run_works_asks_first_and_interrupts_it(terminal: Opens) -> None:
+    run = await terminal("run", "tasks.yaml", worker="endless")
+    await run.sees("working")
+    run.press("q")
+    await run.sees("Leave while the run works?")
+    run.press("y")
+    assert await run.left() == 130
+
+
+async def test_a_run_that_was_left_can_be_resumed(terminal: Opens) -> None:
+    run = await terminal("run", "tasks.yaml", worker="endless")
+    await run.sees("working")
+    run.process.terminate()
+    assert await run.left() == 130
+    again = await terminal("resume")
+    await again.sees("working")
+    again.press("qy")
+    assert await again.left() == 130
+
+
+async def test_watch_finds_a_run_that_is_over(terminal: Opens) -> None:
+    run = await terminal("run", "tasks.yaml", "--headless")
+    assert await run.left() == 0
+    watch = await terminal("watch")
+    await watch.sees("Watching run 1")
+    await watch.sees("completed")
+    watch.press("q")
+    assert await watch.left() == 0
+
+
+async def test_a_key_that_clashes_is_refused_before_anything_runs(
+    terminal: Opens, tmp_path: Path
+) -> None:
+    (tmp_path / "midwatch.yaml").write_text(f"{SETTINGS}console: {{keys: {{fleet: '2'}}}}\n")
+    run = await terminal("run", "tasks.yaml")
+    await run.sees("console.keys.fleet: `2` is the key of `checkpoints` already")
+    assert await run.left() == 2
+    assert not (tmp_path / "journal.db").exists()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["status"], ["run", "tasks.yaml", "--headless"]])
+def test_nothing_imports_textual_but_a_console(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "crew.py").write_text(CREW)
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("WORKER", "quick"))
+    (tmp_path / "midwatch.yaml").write_text(SETTINGS)
+    look = f"""
+import sys
+from midwatch_supervisor.cli import main
+main({words!r})
+print("imported:", [name for name in ("textual", "textual_plotext") if name in sys.modules])
+"""
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "MIDWATCH_JOURNAL": "journal.db"}
+    done = subprocess.run(
+        [sys.executable, "-c", look], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "imported: []", done.stderr
+
+
+def test_watch_without_a_terminal_says_what_to_do_instead(tmp_path: Path) -> None:
+    from midwatch_supervisor.cli import main
+
+    assert main(["watch", "--journal", str(tmp_path / "none.db")]) == 2

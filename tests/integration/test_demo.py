@@ -1,0 +1,130 @@
+"""`midwatch demo` keeps its contract: real work, real trouble, real recoveries, one line each."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Line = dict[str, Any]
+
+FIELDS = {
+    "task": {"status", "title", "reason", "acceptance"},
+    "attempt": {"id", "status", "worker", "model", "reason", "ending"},
+    "step": {"step", "kind", "tool", "args", "ok", "output"},
+    "checkpoint": {"step", "progress_percent", "confidence", "decision", "blockers"},
+    "alert": {"rule", "state", "severity", "step", "value", "summary", "evidence"},
+    "escalation": {"id", "state", "rules"},
+    "decision": {"escalation", "action", "by", "diagnosis", "message", "rationale"},
+    "intervention": {"id", "action", "by", "outcome", "state"},
+}
+SUM = {"id", "status", "attempts", "alerts", "interventions", "recovered", "acceptance"}
+
+
+def demo(folder: Path) -> list[Line]:
+    """The lines of one run of the demo in a folder."""
+    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "demo", "--headless", "--json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def prove_all_went_well(done: Line) -> None:
+    """Every task is completed, and enough was wrong on the way."""
+    assert done["exit_code"] == 0
+    tasks = done["tasks"]
+    assert {task["status"] for task in tasks} == {"completed"}
+    assert all(task["acceptance"]["passed"] == task["acceptance"]["total"] > 0 for task in tasks)
+    assert sum(task["interventions"] for task in tasks) >= 3
+    assert sum(task["recovered"] for task in tasks) >= 2
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
+    """The demo in a new folder that is no repository."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, demo(folder)
+
+
+def test_the_last_line_is_the_sum_of_a_run_that_went_well(
+    first: tuple[Path, list[Line]],
+) -> None:
+    *lines, done = first[1]
+    assert done.keys() == {"type", "at", "exit_code", "tasks"}
+    assert done["type"] == "done"
+    assert "done" not in {line["type"] for line in lines}
+    assert all(task.keys() == SUM for task in done["tasks"])
+    prove_all_went_well(done)
+
+
+def test_every_line_says_what_it_is_of_what_and_when(first: tuple[Path, list[Line]]) -> None:
+    *lines, done = first[1]
+    names = {task["id"] for task in done["tasks"]}
+    assert {line["type"] for line in lines} >= FIELDS.keys()
+    for line in lines:
+        assert line.keys() >= {"type", "at", "task", "attempt"}, line
+        assert line.keys() >= FIELDS.get(line["type"], set()), line
+        assert line["task"] in names
+        assert line["at"].endswith("Z")
+        assert isinstance(line["attempt"], int) or line["type"] == "task"
+
+
+def test_an_attempt_repeats_its_id_and_has_an_ordinal(first: tuple[Path, list[Line]]) -> None:
+    attempts = [line for line in first[1] if line["type"] == "attempt"]
+    assert attempts
+    assert all(line["id"] == line["attempt"] and line["number"] >= 1 for line in attempts)
+
+
+def test_the_sums_are_those_of_the_lines(first: tuple[Path, list[Line]]) -> None:
+    *lines, done = first[1]
+    delivered = {
+        (line["task"], line["id"])
+        for line in lines
+        if line["type"] == "intervention" and line["state"] == "delivered"
+    }
+    recovered = {(line["task"], line["id"]) for line in lines if line.get("outcome") == "recovered"}
+    assert {task["id"]: task["interventions"] for task in done["tasks"]} == tally(delivered, done)
+    assert {task["id"]: task["recovered"] for task in done["tasks"]} == tally(recovered, done)
+
+
+def tally(found: set[tuple[str, int]], done: Line) -> dict[str, int]:
+    counts = Counter(task for task, _ in found)
+    return {task["id"]: counts[task["id"]] for task in done["tasks"]}
+
+
+def test_at_least_four_rules_fire_and_some_alerts_resolve(
+    first: tuple[Path, list[Line]],
+) -> None:
+    alerts = [line for line in first[1] if line["type"] == "alert"]
+    assert len({line["rule"] for line in alerts if line["state"] == "firing"}) >= 4
+    assert "resolved" in {line["state"] for line in alerts}
+
+
+def test_it_runs_again_in_the_same_folder_though_that_is_a_repository_now(
+    first: tuple[Path, list[Line]],
+) -> None:
+    folder, lines = first
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    again = demo(folder)
+    prove_all_went_well(again[-1])
+    ids = [{line["id"] for line in run if line["type"] == "attempt"} for run in (lines, again)]
+    assert ids[0].isdisjoint(ids[1])
+    projects = sorted(path.name for path in (folder / ".midwatch" / "demo").iterdir())
+    assert projects == ["midwatch-demo-1", "midwatch-demo-2"]
+    assert said_by_git(folder, "status", "--porcelain") == ""
+    assert said_by_git(folder, "branch", "--list") == ""
+
+
+def said_by_git(folder: Path, *command: str) -> str:
+    done = subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout

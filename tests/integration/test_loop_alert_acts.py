@@ -1,0 +1,178 @@
+"""What a person says of alerts, and the monitor takes: acknowledged, and silenced."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings, SupervisorSettings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AlertKey,
+    AttemptState,
+    Checkpoint,
+    Course,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Lifecycle,
+    OutcomeReport,
+    Record,
+    Step,
+    StepKind,
+)
+
+Write = Callable[[Record], Awaitable[int]]
+T = TypeVar("T")
+
+LOW = AlertKey(rule="low_confidence")
+BLOCKED = AlertKey(rule="multiple_blockers")
+ACKNOWLEDGED = Intervention(action=Action.ACKNOWLEDGE, by=Actor.OPERATOR, answers=(LOW,))
+SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
+OPEN = Escalation(
+    id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
+)
+PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
+FAILED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+
+
+def report(confidence: int, *blockers: str) -> Step:
+    checkpoint = Checkpoint(
+        progress_percent=confidence,
+        confidence=confidence,
+        blockers=blockers,
+        decision=Course.CONTINUE,
+    )
+    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+
+
+def act() -> Step:
+    return Step(number=0, kind=StepKind.TOOL, tool="run", args="ls")
+
+
+def taken(id: int, step: int = 1) -> Delivery:
+    return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+@pytest.fixture
+async def recorder(claim: Callable[[], Awaitable[Recorder]]) -> Recorder:
+    recorder = await claim()
+    await recorder.record(working())
+    return recorder
+
+
+@pytest.fixture
+def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[], Monitor]:
+    settings = Settings(supervisor=SupervisorSettings(cooldown=0))
+    return lambda: Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
+
+
+@pytest.fixture
+def monitor(watching: Callable[[], Monitor]) -> Monitor:
+    return watching()
+
+
+@pytest.mark.parametrize("said", [ACKNOWLEDGED, SILENCED])
+async def test_the_monitor_takes_it_once(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, said: Intervention
+) -> None:
+    await recorder.record(report(10))
+    id = await write(said)
+    await monitor.look()
+    await monitor.look(everything=True)
+    assert await told(journal, Delivery) == [taken(id)]
+
+
+async def test_an_acknowledged_alert_is_escalated_all_the_same(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await write(ACKNOWLEDGED)
+    await monitor.look()
+    assert await told(journal, Escalation) == [OPEN]
+
+
+async def test_a_silenced_alert_is_not_escalated(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await write(SILENCED)
+    await monitor.look()
+    await recorder.record(report(60), report(15))
+    await monitor.look()
+    assert await told(journal, Escalation) == []
+
+
+async def test_it_is_not_escalated_again_after_its_escalation_was_closed(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await monitor.look()
+    closed = replace(OPEN, state=EscalationState.CLOSED)
+    await write(SILENCED)
+    await write(closed)
+    await recorder.record(act(), act())
+    await monitor.look()
+    assert await told(journal, Escalation) == [OPEN, closed]
+
+
+async def test_what_was_not_silenced_is_still_escalated(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await write(SILENCED)
+    await monitor.look()
+    await recorder.record(report(10, "a", "b", "c"))
+    await monitor.look()
+    (opened,) = await told(journal, Escalation)
+    assert opened.alerts == (BLOCKED,)
+
+
+@pytest.mark.parametrize("state", [PARKED, FAILED])
+async def test_it_is_taken_whatever_the_attempt_does(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, state: AttemptState
+) -> None:
+    await recorder.record(report(10), state)
+    id = await write(ACKNOWLEDGED)
+    await monitor.look()
+    assert await told(journal, Delivery) == [taken(id)]
+
+
+async def test_it_is_no_intervention_on_the_worker_and_has_no_outcome(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+) -> None:
+    await recorder.record(report(10))
+    await write(ACKNOWLEDGED)
+    await monitor.look()
+    await recorder.end(FAILED)
+    await monitor.look()
+    view = monitor.view(recorder.attempt.id)
+    assert view is not None
+    assert (view.done, view.trials, view.issued) == ({}, {}, {})
+    assert await told(journal, OutcomeReport) == []
+
+
+async def test_a_monitor_that_starts_anew_remembers_the_silence(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write,
+    watching: Callable[[], Monitor],
+) -> None:  # fmt: skip
+    await recorder.record(report(10))
+    await write(SILENCED)
+    await monitor.look()
+    before = await journal.entries()
+    await watching().look(everything=True)
+    assert await journal.entries() == before

@@ -1,0 +1,278 @@
+"""Tasks run to their end: in order, side by side, again, and within their budget."""
+
+import asyncio
+import subprocess
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AttemptState,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Step,
+    TaskState,
+)
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+_names: list[str] = []
+_met = threading.Event()
+"""Set once two have worked at the same time."""
+
+
+async def put(ctx: RunContext[object], path: str, text: str) -> str:
+    """Write a file."""
+    await ctx.workspace.write_bytes(path, text.encode())
+    return "written"
+
+
+async def meet(name: str) -> str:
+    """Wait until two work at the same time, or did."""
+    _names.append(name)
+    if len(_names) == 2:
+        _met.set()
+    await asyncio.to_thread(_met.wait, 20)
+    return "met"
+
+
+async def hang() -> str:
+    """Hang."""
+    await asyncio.Event().wait()
+    return "awake"
+
+
+def putting(text: str, path: str = "out.txt") -> Turn:
+    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}", "text": "{text}"}}'),))
+
+
+REFLECT = Turn(
+    calls=(
+        Call(
+            tool="reflect",
+            args='{"progress_percent": 10, "confidence": 80, "decision": "continue"}',
+        ),
+    )
+)
+HANG = Turn(calls=(Call(tool="hang"),))
+MEET = Turn(calls=(Call(tool="meet", args='{"name": "somebody"}'),))
+DONE = Turn(say="Done.")
+
+
+def once(*turns: Turn) -> Script:
+    return Script(phases=(Phase(turns=turns),))
+
+
+SCRIPTS = {
+    "write": once(putting("one"), DONE),
+    "other": once(putting("two"), DONE),
+    "beside": once(putting("beside", "beside.txt"), DONE),
+    "read": once(DONE),
+    "wrong": once(putting("wrong"), DONE),
+    "learn": Script(
+        phases=(Phase(turns=(putting("wrong"), DONE)),),
+        again=(Phase(turns=(putting("one"), DONE)),),
+    ),
+    "restart": Script(
+        phases=(Phase(turns=(REFLECT, REFLECT, HANG)),),
+        again=(Phase(turns=(REFLECT, REFLECT, putting("one"), DONE)),),
+    ),
+    "endless": once(putting("{n}")),
+    "hang": once(HANG),
+    **{name: once(MEET, DONE) for name in ("a", "b", "c")},
+}
+
+
+def script_for(role: Role, key: str) -> Script:
+    return SCRIPTS[key]
+
+
+def tasks(*lines: str) -> str:
+    """A task file with these tasks, each in YAML's flow style."""
+    tools = [f"{__name__}:{tool.__name__}" for tool in (put, meet, hang)]
+    return "\n".join(
+        [
+            f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
+            f"workers: {{clerk: {{kind: task, tools: {tools}}}}}",
+            "defaults: {max_attempts: 1}",
+            "tasks:",
+            *(f"  - {line}" for line in lines),
+        ]
+    )
+
+
+def task(name: str, check: str = "true", more: str = "") -> str:
+    return f"{{id: {name}, goal: Do it., acceptance: ['{check}'], {more}}}"
+
+
+async def ends(stage: "Stage") -> dict[str, TaskState]:
+    """The last state of each task."""
+    found: dict[str, TaskState] = {}
+    for each in await stage.journal.tasks(1):
+        for entry in await stage.journal.entries(task=each.id, kinds=(TaskState,)):
+            if isinstance(entry.record, TaskState):
+                found[each.name] = entry.record
+    return found
+
+
+async def prompt(stage: "Stage", attempt: int) -> str:
+    """The first message of an attempt's history, as JSON."""
+    return (await stage.journal.messages(attempt))[0].body.decode()
+
+
+def git(folder: Path, *command: str) -> str:
+    identity = ("-c", "user.name=Test", "-c", "user.email=test@localhost")
+    done = subprocess.run(
+        ["git", *identity, *command], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "out.txt").write_text("zero")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "Begin")
+    return folder
+
+
+async def test_a_task_builds_on_the_work_of_those_it_depends_on(
+    stage: "Stage", repository: Path
+) -> None:
+    check = "grep -q one out.txt && grep -q beside beside.txt"
+    code = await stage.run(
+        tasks(
+            task("read", check, "workspace: project, depends_on: [write, beside]"),
+            task("write", more="workspace: project"),
+            task("beside", more="workspace: project"),
+        )
+    )
+    assert code == 0
+    assert git(repository, "show", "midwatch/r1/read-1:out.txt") == "one"
+    assert (repository / "out.txt").read_text() == "zero"
+
+
+async def test_dependencies_that_contradict_each_other_fail_the_task_with_that_reason(
+    stage: "Stage", repository: Path
+) -> None:
+    code = await stage.run(
+        tasks(
+            task("write", more="workspace: project"),
+            task("other", more="workspace: project"),
+            task("read", more="workspace: project, depends_on: [write, other]"),
+        )
+    )
+    end = (await ends(stage))["read"]
+    assert (code, end.lifecycle) == (1, Lifecycle.FAILED)
+    assert end.reason.startswith("midwatch/r1/other-1 does not merge: git merge")
+    assert "out.txt" in end.reason
+
+
+async def test_a_failed_task_fails_those_that_depend_on_it(stage: "Stage") -> None:
+    code = await stage.run(
+        tasks(
+            task("wrong", "false"),
+            task("read", more="depends_on: [wrong]"),
+            task("write", more="depends_on: [read]"),
+        )
+    )
+    reasons = {name: end.reason for name, end in (await ends(stage)).items()}
+    assert code == 1
+    assert reasons == {
+        "wrong": "acceptance failed: false (exit code 1)",
+        "read": "it depends on wrong, which is failed",
+        "write": "it depends on read, which is failed",
+    }
+    assert await stage.journal.attempts(2) == []
+
+
+async def test_no_more_attempts_run_at_the_same_time_than_configured(stage: "Stage") -> None:
+    _names.clear()
+    _met.clear()
+    limited = stage.settings.run.model_copy(update={"concurrency": 2})
+    stage.settings = stage.settings.model_copy(update={"run": limited})
+    assert await stage.run(tasks(task("a"), task("b"), task("c"))) == 0
+    working, most = 0, 0
+    for state in await stage.told(AttemptState):
+        working += (state.lifecycle is Lifecycle.WORKING) - state.lifecycle.over
+        most = max(most, working)
+    assert most == 2
+
+
+async def test_a_second_attempt_is_told_what_the_first_came_to(stage: "Stage") -> None:
+    code = await stage.run(tasks(task("learn", "grep -qx one out.txt", "max_attempts: 2")))
+    states = [(each.lifecycle, each.ending) for each in await stage.told(AttemptState)]
+    assert code == 0
+    assert [state for state in states if state[1]] == [
+        (Lifecycle.FAILED, Ending.UNACCEPTED),
+        (Lifecycle.COMPLETED, Ending.DONE),
+    ]
+    tried = "- Attempt 1: acceptance failed: grep -qx one out.txt (exit code 1)"
+    assert tried in await prompt(stage, 2)
+
+
+async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason(stage: "Stage") -> None:
+    assert await stage.run(tasks(task("wrong", "grep -qx one out.txt", "max_attempts: 3"))) == 1
+    assert len(await stage.journal.attempts(1)) == 3
+    assert (await ends(stage))["wrong"] == TaskState(
+        lifecycle=Lifecycle.FAILED,
+        reason="acceptance failed: grep -qx one out.txt (exit code 1)",
+        passed=0,
+        total=1,
+    )
+
+
+async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
+    stage: "Stage",
+) -> None:
+    run = asyncio.create_task(stage.run(tasks(task("restart", more="max_attempts: 2"))))
+
+    async def reported_twice() -> bool:
+        return len(await stage.told(Step)) == 2
+
+    await stage.until(reported_twice)
+    await stage.say(
+        Intervention(action=Action.RESTART, by=Actor.OPERATOR, message="Begin with the tests.")
+    )
+    assert await run == 0
+    reports = [len(await stage.told(Step, attempt=number)) for number in (1, 2)]
+    assert reports == [2, 4]
+    assert await stage.told(Alert) == []
+    assert "Advice for you: Begin with the tests." in await prompt(stage, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "reason"),
+    [
+        ("endless", "{requests: 3}", "out of budget: 3 of 3 requests"),
+        ("hang", "{minutes: 0.002}", "out of budget: 0.002"),
+    ],
+)
+async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
+    name: str, budget: str, reason: str, stage: "Stage"
+) -> None:
+    code = await stage.run(tasks(task(name, more=f"budget: {budget}, max_attempts: 3")))
+    state = (await stage.told(AttemptState))[-1]
+    assert (code, state.ending) == (4, Ending.OUT_OF_BUDGET)
+    assert state.reason.startswith(reason)
+    assert len(await stage.journal.attempts(1)) == 1
+    assert await stage.resume() == 4
+
+
+async def test_a_budget_holds_for_all_attempts_together(stage: "Stage") -> None:
+    code = await stage.run(tasks(task("wrong", "false", "budget: {requests: 3}, max_attempts: 5")))
+    endings = [each.ending for each in await stage.told(AttemptState) if each.ending]
+    assert (code, endings) == (4, [Ending.UNACCEPTED, Ending.OUT_OF_BUDGET])

@@ -1,0 +1,205 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Checkpoint,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    Task,
+    TaskState,
+)
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.order import Order, by_node, by_task
+from midwatch_supervisor.tui.row import Row
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+ASKS = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED)
+CYCLE = AlertKey(rule="cycle")
+STUCK = Alert(
+    key=CYCLE,
+    severity=Severity.CRITICAL,
+    state=AlertState.FIRING,
+    value=3,
+    summary="",
+    since_step=1,
+    step=4,
+)
+FINE = replace(STUCK, state=AlertState.RESOLVED)
+
+
+class Fleet:
+    """A board with tasks `a`, `b` … on the nodes `n0` and `n1`, each with one attempt."""
+
+    def __init__(self, names: str, *, queued: str = "") -> None:
+        self.board = Board()
+        self.order = Order()
+        self._entries = 0
+        for id, name in enumerate(names + queued, start=1):
+            self.board.meet_task(Task(id=id, run=1, name=name, title=f"Do {name}", spec=""))
+            if name in names:
+                self.board.meet_attempt(attempt(id))
+
+    def say(self, name: str, record: Record) -> None:
+        """Let the first attempt of a task, or what stands for it, say something."""
+        self._entries += 1
+        id = next(task.id for task in self.board.tasks.values() if task.name == name)
+        at = AT + timedelta(seconds=self._entries)
+        about = id if id in self.board.rows else None
+        self.board.fold(Entry(id=self._entries, record=record, at=at, task=id, attempt=about))
+
+    @property
+    def lines(self) -> str:
+        """The names of the lines as they are shown now."""
+        changed, gone = self.board.take_moved()
+        self.order.move(changed, gone=gone)
+        return named(self.order.rows)
+
+
+def attempt(id: int, *, task: int = 0, number: int = 1) -> Attempt:
+    return Attempt(
+        id=id,
+        task=task or id,
+        number=number,
+        worker="coder",
+        model="scripted",
+        node=f"n{id % 2}",
+        workspace="",
+        started_at=AT,
+    )
+
+
+def named(rows: list[Row]) -> str:
+    return "".join(row.name for row in rows)
+
+
+def test_what_needs_a_person_stands_first() -> None:
+    fleet = Fleet("abcd", queued="e")
+    assert fleet.lines == "abcde"
+    for name, record in (("a", DONE), ("b", WORKING), ("c", WORKING), ("d", ASKS), ("c", STUCK)):
+        fleet.say(name, record)
+    assert fleet.lines == "dcbea"
+    fleet.say("c", FINE)
+    assert fleet.lines == "dbcea"
+
+
+@pytest.mark.parametrize("agents", [3, 200])
+def test_moved_one_by_one_or_sorted_the_lines_are_the_same(agents: int) -> None:
+    names = [chr(0x4E00 + n) for n in range(agents)]
+    fleet = Fleet("".join(names))
+    for tick in range(50):
+        fleet.say(names[tick * 7 % agents], (WORKING, STUCK, ASKS, FINE, DONE)[tick % 5])
+        shown = fleet.lines
+        anew = Order()
+        anew.move(fleet.board.all_rows())
+        assert shown == named(anew.rows)
+
+
+def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
+    fleet = Fleet("a", queued="b")
+    assert fleet.lines == "ab"
+    fleet.board.meet_attempt(attempt(2))
+    assert [(row.name, row.number) for row in fleet.order.rows if fleet.lines] == [
+        ("a", 1),
+        ("b", 1),
+    ]
+
+
+def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
+    fleet = Fleet("a")
+    fleet.board.meet_attempt(attempt(2, task=1, number=2))
+    assert fleet.lines == "aa"
+    assert [row.number for row in fleet.order.rows] == [2, 1]
+
+
+def test_groups_keep_the_order_of_need_within_them() -> None:
+    fleet = Fleet("abcd")
+    fleet.say("d", ASKS)
+    assert fleet.lines == "dabc"
+    fleet.order.group(by_node)
+    assert fleet.lines == "dbac"
+    fleet.order.group(by_task)
+    assert fleet.lines == "abcd"
+    fleet.order.group(None)
+    assert fleet.lines == "dabc"
+
+
+def test_a_filter_hears_of_what_changes() -> None:
+    fleet = Fleet("abc")
+    fleet.order.filter("CODER cycle")
+    assert fleet.lines == ""
+    fleet.say("b", WORKING)
+    fleet.say("b", STUCK)
+    assert fleet.lines == "b"
+    fleet.say("b", FINE)
+    assert fleet.lines == ""
+    fleet.order.filter("")
+    assert fleet.lines == "bac"
+
+
+def test_a_queued_task_that_failed_is_over() -> None:
+    fleet = Fleet("b", queued="a")
+    fleet.say("b", WORKING)
+    fleet.say("a", TaskState(lifecycle=Lifecycle.FAILED, reason="b failed"))
+    assert (fleet.lines, fleet.board.queued[2].reason) == ("ba", "b failed")
+
+
+def test_the_longest_waiting_comes_first_and_the_stuck_after_all_that_wait() -> None:
+    fleet = Fleet("abcd")
+    for name, record in (("d", WORKING), ("d", STUCK), ("c", ASKS), ("b", ASKS), ("a", WORKING)):
+        fleet.say(name, record)
+    assert named(fleet.board.attention()) == "cbd"
+    for name, record in (("c", WORKING), ("b", DONE), ("d", FINE)):
+        fleet.say(name, record)
+    assert fleet.board.attention() == []
+
+
+def test_an_acknowledged_alert_calls_nobody() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", WORKING)
+    fleet.say("a", STUCK)
+    fleet.say("a", Intervention(action=Action.ACKNOWLEDGE, by=Actor.OPERATOR, answers=(CYCLE,)))
+    fleet.say("a", Delivery(intervention=3, state=DeliveryState.DELIVERED))
+    assert (fleet.board.attention(), fleet.board.totals.interventions) == ([], 0)
+
+
+def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
+    fleet = Fleet("a")
+    for record in (
+        WORKING,
+        STUCK,
+        STUCK,
+        Intervention(action=Action.NUDGE, by=Actor.POLICY),
+        Delivery(intervention=4, state=DeliveryState.DELIVERED),
+        OutcomeReport(intervention=4, outcome=Outcome.RECOVERED, step=9, reason=""),
+    ):
+        fleet.say("a", record)
+    totals = fleet.board.totals
+    assert (totals.alerts, totals.interventions, totals.recovery_rate) == (1, 1, 1.0)
+
+
+def test_a_report_tells_the_change_of_the_confidence() -> None:
+    fleet = Fleet("a")
+    for number, confidence in enumerate((70, 45), start=1):
+        said = Checkpoint(progress_percent=10, confidence=confidence)
+        fleet.say("a", Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said))
+    assert [(each.step, each.change) for each in fleet.board.reports] == [(1, None), (2, -25)]

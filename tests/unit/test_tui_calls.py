@@ -1,0 +1,166 @@
+"""When a person is called, with what words; and what the banner says of the watch itself."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.words import Activity, Fault, Lifecycle
+from midwatch_supervisor.tui.attention import Waiting
+from midwatch_supervisor.tui.banner import Told, Trouble, broken, spoken, standing_still
+from midwatch_supervisor.tui.bell import Bell, call, command, escape, notifier
+from midwatch_supervisor.tui.complaints import Complaints
+from midwatch_supervisor.tui.row import Need, Row
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+LATER = AT + timedelta(minutes=3)
+
+
+def row(lifecycle: Lifecycle = Lifecycle.WORKING, attempt: int = 1) -> Row:
+    return Row(
+        run=1, task=attempt, name="fix", attempt=attempt, number=1, lifecycle=lifecycle, last_at=AT
+    )
+
+
+def need(
+    kind: Need = Need.ANSWER, *, attempt: int = 1, since: datetime = AT, what: str = "Which port?"
+) -> Waiting:
+    return Waiting(row=row(attempt=attempt), need=kind, since=since, what=what)
+
+
+def test_one_need_is_announced_once() -> None:
+    bell = Bell(opened_at=AT)
+    assert bell.hear([need()]) == "fix#1 waits for an answer: Which port?"
+    assert bell.hear([need()]) is None
+
+
+def test_another_need_of_the_same_attempt_is_announced_again() -> None:
+    bell = Bell(opened_at=AT)
+    bell.hear([need(Need.STUCK)])
+    assert bell.hear([need()]) is not None
+    bell.hear([])
+    assert bell.hear([need(since=LATER)]) is not None
+
+
+def test_what_waited_before_the_console_was_opened_does_not_ring() -> None:
+    assert Bell(opened_at=LATER).hear([need()]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Need.ANSWER, "fix#1 waits for an answer: Which port?"),
+        (Need.APPROVAL, "fix#1 waits for approval: Which port?"),
+        (Need.STUCK, "fix#1 is stuck: Which port?"),
+    ],
+)
+def test_a_call_says_who_needs_what(kind: Need, words: str) -> None:
+    assert call([need(kind)]) == words
+
+
+def test_several_at_once_are_one_call() -> None:
+    said = call([need(), need(attempt=2)])
+    assert said == "2 attempts need a person; fix#1 waits for an answer: Which port?"
+
+
+def test_a_long_call_is_cut() -> None:
+    assert len(call([need(what="why " * 200)])) == 160
+
+
+def test_a_desktop_gets_no_markup_and_a_text_is_no_option() -> None:
+    told = command("notify-send", "-u <b>fix</b>")
+    assert told == (
+        "notify-send",
+        "--app-name=Midwatch",
+        "--",
+        "Midwatch",
+        "-u &lt;b&gt;fix&lt;/b&gt;",
+    )
+
+
+def test_a_terminal_gets_one_notification_and_no_escape_of_an_agent() -> None:
+    assert (
+        escape("fix\x07\x1b]0;gone\x07 it")
+        == "\x1b]9;Midwatch: fix\N{REPLACEMENT CHARACTER} it\x07"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [({}, None), ({"DISPLAY": ":0"}, "notify-send"), ({"WAYLAND_DISPLAY": "w"}, "notify-send")],
+)
+def test_a_program_notifies_only_where_there_is_a_desktop(
+    environ: dict[str, str], found: str | None
+) -> None:
+    assert notifier(environ, lambda name: name) == found
+
+
+def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
+    faults = [(AT, row(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
+    what = "the rule repeated_edits broke and is off in fix#1: ValueError: no [bold]"
+    assert broken(faults) == [Trouble(what=what, since=AT)]
+
+
+def test_another_part_is_told_by_its_name() -> None:
+    found = broken([(AT, None, Fault(part="observer", error="gone"))])
+    assert found == [Trouble(what="the observer failed: gone", since=AT)]
+
+
+def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
+    over = row(Lifecycle.COMPLETED)
+    assert broken([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
+
+
+def test_a_journal_that_does_not_grow_is_told_while_somebody_works() -> None:
+    found = standing_still([row(), row(attempt=2)], AT, LATER, stale_seconds=60)
+    what = "the journal does not grow, though 2 attempts work"
+    assert found == Trouble(what=what, since=AT)
+
+
+@pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
+def test_a_journal_rests_while_nobody_works(lifecycle: Lifecycle) -> None:
+    assert standing_still([row(lifecycle)], AT, LATER, stale_seconds=60) is None
+
+
+def test_a_parked_attempt_lets_the_journal_rest() -> None:
+    parked = row()
+    parked.activity = Activity.WAITING
+    assert standing_still([parked], AT, LATER, stale_seconds=60) is None
+
+
+def test_a_journal_that_grew_a_moment_ago_is_well() -> None:
+    assert standing_still([row()], AT, LATER, stale_seconds=181) is None
+    assert standing_still([row()], None, LATER, stale_seconds=60) is None
+
+
+def test_the_banner_says_the_newest_trouble_and_how_many_more_there_are() -> None:
+    old, new = Trouble(what="old", since=AT), Trouble(what="new\x1b[2J", since=AT.replace(minute=1))
+    assert spoken([new, old], LATER) == "! since 20:01:00 (2m) (and 1 more): new"
+    assert spoken([old], LATER) == "! since 20:00:00 (3m): old"
+    assert spoken([], LATER) == ""
+
+
+@pytest.mark.parametrize(("passing", "passed"), [(True, True), (False, False)])
+def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
+    told = Told(what="late", since=AT, told_at=AT, passing=passing)
+    assert told.passed(LATER) is passed
+    assert not told.passed(AT + timedelta(seconds=60))
+
+
+def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
+    with Complaints() as complaints:
+        logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails")
+        logging.getLogger("midwatch_supervisor.attendance").error("a worker failed")
+        assert complaints.take() == "it fails"
+        assert complaints.take() is None
+    logging.getLogger("midwatch_monitor.loop").warning("afterwards")
+    assert complaints.take() is None
+
+
+def test_a_complaint_names_its_error() -> None:
+    with Complaints() as complaints:
+        try:
+            raise ValueError("no number")
+        except ValueError:
+            logging.getLogger("midwatch_monitor.loop").exception("the monitor failed")
+        assert complaints.take() == "the monitor failed (ValueError: no number)"

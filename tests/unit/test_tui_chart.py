@@ -1,0 +1,121 @@
+"""What the chart of an attempt shows, and how a diff is read."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    Checkpoint,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    Task,
+)
+from midwatch_supervisor.tui.chart import series, ticks
+from midwatch_supervisor.tui.diff import flat, lines, tone
+from midwatch_supervisor.tui.story import Story
+from midwatch_supervisor.tui.telling import Tone
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+ATTEMPT = Attempt(
+    id=1, task=1, number=1, worker="w", model="m", node="n", workspace="/w", started_at=AT
+)
+
+
+def told(*records: Record) -> Story:
+    story = Story(Task(id=1, run=1, name="fix", title="", spec="{}"), ATTEMPT)
+    for id, record in enumerate(records, start=1):
+        story.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    return story
+
+
+def report(number: int, progress: int, confidence: int) -> Step:
+    checkpoint = Checkpoint(progress_percent=progress, confidence=confidence)
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+
+
+def firing(severity: Severity, step: int) -> Alert:
+    return Alert(
+        key=AlertKey(rule="cycle"),
+        severity=severity,
+        state=AlertState.FIRING,
+        value=1,
+        summary="",
+        since_step=step,
+        step=step,
+    )
+
+
+def test_without_a_checkpoint_there_is_nothing_to_draw() -> None:
+    assert series(told(Step(number=1, kind=StepKind.MESSAGE))) == ()
+
+
+def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered() -> None:
+    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY)
+    arrived = Delivery(intervention=4, state=DeliveryState.DELIVERED, step=2)
+    story = told(report(1, 10, 70), report(2, 20, 40), firing(Severity.CRITICAL, 2), nudge, arrived)
+    assert [(each.name, each.steps, each.values) for each in series(story)] == [
+        ("confidence", (1, 2), (70, 40)),
+        ("progress", (1, 2), (10, 20)),
+        ("critical", (2,), (3,)),
+        ("delivered", (2,), (97,)),
+    ]
+
+
+def test_no_two_series_have_the_same_sign() -> None:
+    story = told(report(1, 1, 1), firing(Severity.WARNING, 1), firing(Severity.CRITICAL, 1))
+    signs = [each.sign for each in series(story)]
+    assert signs == ["⠒", "▪", "▲", "■"]
+
+
+def test_nothing_is_marked_outside_the_steps() -> None:
+    assert [each.name for each in series(told(firing(Severity.WARNING, 9), report(1, 1, 1)))] == [
+        "confidence",
+        "progress",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [(1, 3, (1, 2, 3)), (1, 16, (1, 3, 5, 7, 9, 11, 13, 15)), (4, 4, (4,))],
+)
+def test_steps_below_the_chart_are_whole_and_few(
+    first: int, last: int, expected: Sequence[int]
+) -> None:
+    assert ticks(first, last) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("+new", Tone.GOOD),
+        ("-gone", Tone.BAD),
+        (" same", Tone.PLAIN),
+        ("@@ -1 +1 @@", Tone.ACCENT),
+        ("+++ b/a.py", Tone.DIM),
+        ("", Tone.PLAIN),
+    ],
+)
+def test_the_sign_of_a_line_says_how_it_is_meant(line: str, expected: Tone) -> None:
+    assert tone(line) is expected
+
+
+def test_a_diff_ends_lines_at_line_feeds_only() -> None:
+    assert lines("+a\x0cb\n-c\n") == ["+a\x0cb", "-c"]
+    assert lines("") == ()
+
+
+def test_a_line_of_code_keeps_its_indentation_and_loses_its_escapes() -> None:
+    assert flat("+    if \x1b[31mx\x1b[0m:") == "+    if x:"

@@ -1,0 +1,121 @@
+import pytest
+from rich.cells import cell_len
+from rich.style import Style
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
+
+from midwatch_monitor.words import Health, Severity
+from midwatch_supervisor.tui.columns import Column, draw, fitted, heading, sized
+from midwatch_supervisor.tui.palette import (
+    Palette,
+    health_style,
+    laid,
+    palette,
+    severity_style,
+)
+from midwatch_supervisor.tui.themes import THEMES
+
+COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
+
+
+def said(text: str, _: Palette) -> tuple[str, Style]:
+    return text, COLOURS.text
+
+
+def signed(text: str, _: Palette) -> tuple[str, Style]:
+    return text[:1], COLOURS.bad
+
+
+COLUMNS = [
+    Column(title="!", width=1, rank=0, draw=signed),
+    Column(title="task", width=6, rank=0, grow=1, draw=said),
+    Column(title="idle", width=4, rank=1, draw=said),
+    Column(title="model", width=5, rank=2, grow=3, draw=said),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [
+        (80, [("!", 1), ("task", 21), ("idle", 4), ("model", 50)]),
+        (19, [("!", 1), ("task", 6), ("idle", 4), ("model", 5)]),
+        (18, [("!", 1), ("task", 11), ("idle", 4)]),
+        (12, [("!", 1), ("task", 10)]),
+        (3, [("!", 1), ("task", 6)]),
+    ],
+)
+def test_the_least_important_column_goes_first(width: int, kept: list[tuple[str, int]]) -> None:
+    assert [(column.title, cells) for column, cells in fitted(COLUMNS, width)] == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("abc", 5, "abc  "),
+        ("abcdef", 4, "abc…"),
+        ("日本", 4, "日本"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 4, "日 …"),
+        ("abc", 0, ""),
+        ("", 2, "  "),
+    ],
+)
+def test_a_text_takes_exactly_its_cells(text: str, width: int, shown: str) -> None:
+    assert sized(text, width) == shown
+    assert cell_len(shown) == width
+
+
+def test_characters_without_width_cannot_pile_up_in_a_cell() -> None:
+    assert len(sized("e" + "\u0301" * 10_000, 10)) < 50
+
+
+def test_neighbours_of_one_style_are_one_piece() -> None:
+    assert draw("abc", fitted(COLUMNS, 18), COLOURS) == [
+        ("a ", COLOURS.bad),
+        ("abc         abc  ", COLOURS.text),
+    ]
+
+
+def test_titles_stand_over_their_columns() -> None:
+    assert [text for text, _ in heading(fitted(COLUMNS, 12), COLOURS)] == ["! ", "task       "]
+
+
+def brightness(style: Style) -> float:
+    assert style.color is not None
+    return Color.from_rich_color(style.color).brightness
+
+
+@pytest.mark.parametrize("theme", [*BUILTIN_THEMES.values(), *THEMES], ids=lambda each: each.name)
+def test_every_meaning_can_be_read_in_every_theme(theme: object) -> None:
+    from textual.theme import Theme
+
+    assert isinstance(theme, Theme)
+    colours = palette(theme.to_color_system().generate())
+    if theme.name.startswith("ansi"):
+        assert colours.cursor.reverse
+        return
+    paper = Color.parse(theme.to_color_system().generate()["background"]).brightness
+    for style in (colours.text, colours.dim, colours.good, colours.warn, colours.bad):
+        assert abs(brightness(style) - paper) > 0.15
+    assert colours.cursor.bgcolor is not None
+    under = Color.from_rich_color(colours.cursor.bgcolor).brightness
+    assert abs(brightness(colours.cursor) - under) > 0.3
+
+
+def test_a_palette_is_laid_on_a_background_once() -> None:
+    under = Style(bgcolor="#101010")
+    assert laid(COLOURS, under).warn == under + COLOURS.warn
+
+
+def test_health_and_severity_have_styles() -> None:
+    assert [health_style(each, COLOURS) for each in Health] == [
+        COLOURS.good,
+        COLOURS.warn,
+        COLOURS.bad,
+        COLOURS.dim,
+    ]
+    assert [severity_style(each, COLOURS) for each in Severity] == [
+        COLOURS.dim,
+        COLOURS.warn,
+        COLOURS.bad,
+    ]

@@ -1,0 +1,121 @@
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import ConsoleSettings
+from midwatch_monitor.errors import ConfigError, Place
+from midwatch_supervisor.tui import keys
+from midwatch_supervisor.tui.help import lines
+from midwatch_supervisor.tui.keymap import check_keys, in_force, named, spoken
+from midwatch_supervisor.tui.keys import Key, all_keys, key_groups
+from midwatch_supervisor.tui.looks import THEME_NAMES, check_looks, following
+
+PLACE = Place(file=Path("midwatch.yaml"))
+UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")
+DOWN = Key(id="down", keys="j,down", action="down", does="Go down")
+ELSEWHERE = Key(id="elsewhere", keys="j", action="jump", does="Jump, where there is no down")
+
+
+def refused(wanted: dict[str, str], *keys: Key) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        check_keys(wanted, keys, PLACE)
+    return caught.value.lines
+
+
+@pytest.mark.parametrize("wanted", [{}, {"up": "ctrl+u"}, {"up": "j", "down": "k"}])
+def test_a_map_of_known_acts_to_free_keys_is_taken(wanted: dict[str, str]) -> None:
+    check_keys(wanted, [UP, DOWN], PLACE)
+
+
+def test_an_unknown_act_is_refused_with_the_nearest_one() -> None:
+    assert refused({"dwon": "x"}, UP, DOWN) == (
+        "midwatch.yaml: console.keys.dwon: there is no such act; the help (`?`) of the console "
+        "lists them (did you mean `down`?)",
+    )
+
+
+@pytest.mark.parametrize("key", ["ctlr+x", "slahs", "", "f25", "ctrl+", "xy"])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    assert refused({"up": key}, UP) == (f"midwatch.yaml: console.keys.up: `{key}` is no key",)
+
+
+@pytest.mark.parametrize(
+    "key", ["x", "X", "7", "/", "slash", "?", "ctrl+shift+f5", "hyphen_minus", "space", "é"]
+)
+def test_keys_are_named_as_people_and_textual_name_them(key: str) -> None:
+    check_keys({"up": key}, [UP], PLACE)
+
+
+def test_two_acts_on_one_key_are_refused() -> None:
+    assert refused({"up": "down"}, UP, DOWN) == (
+        "midwatch.yaml: console.keys.up: `down` is the key of `down` already (Go down)",
+    )
+
+
+def test_acts_that_share_a_default_key_belong_to_different_screens() -> None:
+    check_keys({"up": "x"}, [UP, DOWN, ELSEWHERE], PLACE)
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    assert len(refused({"dwon": "x", "up": "nokey"}, UP, DOWN)) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "said"),
+    [("/", "slash", "/"), ("?", "question_mark", "?"), ("-", "minus", "-"), ("G", "G", "G")],
+)
+def test_a_key_goes_by_textuals_name_and_is_said_as_it_is_typed(
+    key: str, name: str, said: str
+) -> None:
+    assert named(key) == name
+    assert spoken(name) == said
+
+
+@pytest.mark.parametrize(("name", "said"), [("escape", "esc"), ("ctrl+slash", "ctrl+/")])
+def test_keys_without_a_letter_are_said_in_short(name: str, said: str) -> None:
+    assert spoken(name) == said
+
+
+def test_the_map_wins_over_the_default() -> None:
+    assert in_force(UP, {}) == ("k", "up")
+    assert in_force(UP, {"up": "/, f2"}) == ("slash", "f2")
+
+
+def test_the_consoles_own_keys_have_one_id_each_and_no_clash() -> None:
+    ids = [key.id for key in all_keys()]
+    assert sorted(set(ids)) == sorted(ids)
+    check_keys({}, all_keys(), PLACE)
+
+
+def test_the_help_says_every_key_with_its_keys_in_force() -> None:
+    said = lines([("Lists", [UP, DOWN]), ("Empty", [])], {"up": "f2"})
+    assert said == [
+        ("Lists", "", ""),
+        ("f2", "Go up", "up"),
+        ("j down", "Go down", "down"),
+    ]
+
+
+def test_no_table_of_keys_is_missing_in_the_help() -> None:
+    tables = {name for name, value in vars(keys).items() if name.isupper() and value}
+    helped = {id(table) for _, table in key_groups()}
+    assert {name for name in tables if id(getattr(keys, name)) not in helped} == set()
+
+
+def test_the_themes_follow_each_other_in_a_circle() -> None:
+    seen = [THEME_NAMES[0]]
+    while (name := following(seen[-1])) not in seen:
+        seen.append(name)
+    assert tuple(seen) == THEME_NAMES
+    assert following("nord") == THEME_NAMES[0]
+
+
+@pytest.mark.parametrize("theme", [*THEME_NAMES, "nord"])
+def test_our_themes_and_textuals_are_taken(theme: str) -> None:
+    check_looks(ConsoleSettings(theme=theme), PLACE)
+
+
+def test_a_theme_that_is_not_there_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match="did you mean `midwatch-safe`") as caught:
+        check_looks(ConsoleSettings(theme="midwatch-save"), PLACE)
+    assert caught.value.key == "console.theme"
