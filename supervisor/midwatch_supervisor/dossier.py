@@ -22,9 +22,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_supervisor.changes import changes
 from midwatch_supervisor.evidence import Case
 from midwatch_supervisor.policy import Tried
-from midwatch_supervisor.workspace import Ground, difference, is_repository
 
 _RECENT = 30
 """Steps that a case shows; the rest is there for the asking."""
@@ -125,11 +125,8 @@ class Dossier:
         return next((each.output for each in self.steps if each.number == step), "")
 
     async def diff(self) -> str:
-        """What the attempt has changed in its worktree."""
-        folder = Path(self.attempt.workspace)
-        if not self.attempt.workspace or not is_repository(folder):
-            return ""
-        return await difference(Ground(folder=folder, branch="HEAD"))
+        """What the attempt has changed in its worktree; empty where there is no git."""
+        return await changes(Path(self.attempt.workspace)) or ""
 
     async def checkpoints(self) -> tuple[Step, ...]:
         """The steps that carry a checkpoint."""

@@ -12,7 +12,6 @@ from midwatch_monitor.errors import WorkspaceError
 
 _IDENTITY = ("-c", "user.name=Midwatch", "-c", "user.email=midwatch@localhost")
 _QUIET = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
-_MAX_DIFF = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +81,6 @@ async def _merge(folder: Path, branch: str) -> None:
         await git(folder, "merge", "--quiet", "--no-edit", branch)
     except WorkspaceError as error:
         raise WorkspaceError(f"{branch} does not merge: {error}") from error
-
-
-async def difference(ground: Ground) -> str:
-    """What the attempt has changed so far, as a diff; empty where there is no git."""
-    if not ground.branch:
-        return ""
-    await git(ground.folder, "add", "--all", "--intent-to-add")
-    text = await git(ground.folder, "diff", "--no-ext-diff", "--no-color", "HEAD")
-    return text[:_MAX_DIFF]
 
 
 async def keep(ground: Ground, message: str) -> None:

@@ -25,6 +25,7 @@ from midwatch_monitor.words import (
     Draft,
     Entry,
     Fault,
+    Hint,
     Lifecycle,
     Record,
     Severity,
@@ -95,6 +96,7 @@ class Watch:
 
     journal: Journal
     run: int
+    bus: LocalBus
     app: Ringing
     pilot: Pilot[int]
     attempts: dict[str, Attempt] = field(default_factory=dict[str, Attempt])
@@ -111,6 +113,7 @@ class Watch:
             Draft(record=record, at=AT, task=attempt.task, attempt=attempt.id) for record in records
         )
         last = (await self.journal.commit(Commit(drafts=drafts)))[-1].id
+        self.bus.publish(Hint(entry=last, kind="step"))
         await self.until(lambda: self.app.read >= last)
 
     async def until(self, happened: Callable[[], bool]) -> None:
@@ -143,7 +146,7 @@ class Watch:
     def opened(self) -> str | None:
         """The task whose attempt is in front."""
         screen = self.app.screen
-        return screen.row.name if isinstance(screen, AttemptScreen) else None
+        return screen.story.task.name if isinstance(screen, AttemptScreen) else None
 
 
 @pytest.fixture
@@ -151,10 +154,10 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
     async with await Journal.open(tmp_path / "journal.db") as journal:
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
         bus = LocalBus()
-        feed = Feed(journal, run=run.id, bus=bus, poll_seconds=0.01, hertz=1000)
+        feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=1000)
         app = Ringing(feed, Desk(journal, author="ada", bus=bus, clock=lambda: AT))
         async with app.run_test(size=(120, 30)) as pilot:
-            yield Watch(journal=journal, run=run.id, app=app, pilot=pilot)
+            yield Watch(journal=journal, run=run.id, bus=bus, app=app, pilot=pilot)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_supervisor.workspace import (
     Ground,
-    difference,
     free_label,
     git,
     is_repository,
@@ -81,7 +80,6 @@ async def test_finished_branches_are_merged_in(repository: Path) -> None:
     )
     names = sorted(path.name for path in ground.folder.glob("*.txt"))
     assert names == ["a.txt", "b.txt", "c.txt"]
-    assert await difference(ground) == ""
 
 
 async def test_branches_that_conflict_are_told_with_the_file(repository: Path) -> None:
@@ -116,16 +114,6 @@ async def test_a_repository_without_a_commit_is_told(tmp_path: Path) -> None:
         await prepare(tmp_path / "new", source, branch="b", merges=())
 
 
-async def test_the_difference_shows_changed_new_and_deleted_files(repository: Path) -> None:
-    (repository / "gone.txt").write_text("gone\n")
-    ground = await branch(repository, "b", "b.txt", "two\n")
-    (ground.folder / "a.txt").write_text("changed\n")
-    (ground.folder / "new one.txt").write_text("new\n")
-    (ground.folder / "b.txt").unlink()
-    text = await difference(ground)
-    assert {"-one", "+changed", "+new", "-two"} <= set(text.splitlines())
-
-
 @pytest.mark.parametrize("number", [1, 2])
 async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
     ground = await branch(repository, "b", "b.txt", "two\n")
@@ -135,11 +123,10 @@ async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
     assert log == "Write b.txt by Midwatch\n"
 
 
-async def test_without_git_there_is_no_difference_and_nothing_to_keep(tmp_path: Path) -> None:
+async def test_without_git_there_is_nothing_to_keep(tmp_path: Path) -> None:
     ground = await prepare(tmp_path / "new", None, branch="b", merges=())
     (ground.folder / "a.txt").write_text("one")
     await keep(ground, "First")
-    assert await difference(ground) == ""
     assert not is_repository(ground.folder)
 
 

@@ -1,0 +1,115 @@
+"""How the journal reaches the console: in order, whole, in pieces that let keys through."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Attempt, Commit, Draft, Step, StepKind
+from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.tui.app import Console
+from midwatch_supervisor.tui.feed import Batch, Feed
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def journal_of(tasks: int, steps: int) -> AsyncGenerator[Journal]:
+    """A journal with one run; each task has one attempt, and each attempt so many steps."""
+    async with await Journal.open(":memory:") as journal:
+        run = await journal.add_run(source="x.yaml", settings="{}", at=AT)
+        for number in range(tasks):
+            task = await journal.add_task(run=run.id, name=f"t{number}", title="", spec="{}", at=AT)
+            attempt = await journal.add_attempt(
+                task=task.id,
+                number=1,
+                worker="coder",
+                model="m",
+                node="n",
+                workspace="",
+                at=AT,
+            )
+            await commit(journal, attempt, steps)
+        yield journal
+
+
+async def commit(journal: Journal, attempt: Attempt, steps: int) -> None:
+    drafts = tuple(
+        Draft(
+            record=Step(number=n, kind=StepKind.MESSAGE),
+            at=AT,
+            task=attempt.task,
+            attempt=attempt.id,
+        )
+        for n in range(1, steps + 1)
+    )
+    await journal.commit(Commit(drafts=drafts))
+
+
+def feed(journal: Journal, *, run: int | None = None) -> Feed:
+    return Feed(journal, run=run, bus=LocalBus(), poll_seconds=0.01, hertz=1_000)
+
+
+async def read(found: Feed, entries: int) -> list[Batch]:
+    """The batches until so many entries have come; five seconds at most."""
+    batches: list[Batch] = []
+    async with asyncio.timeout(5), aclosing(found.batches()) as coming:
+        async for batch in coming:
+            batches.append(batch)
+            if sum(len(each.entries) for each in batches) >= entries:
+                break
+    return batches
+
+
+async def test_every_entry_comes_once_and_in_order() -> None:
+    async with journal_of(3, 400) as journal:
+        last = await journal.last_id()
+        batches = await read(feed(journal), last)
+        ids = [entry.id for batch in batches for entry in batch.entries]
+        assert ids == list(range(1, last + 1))
+
+
+async def test_a_long_history_comes_in_pieces_and_says_that_more_follows() -> None:
+    async with journal_of(1, 1_200) as journal:
+        batches = await read(feed(journal), await journal.last_id())
+        assert max(len(batch.entries) for batch in batches) <= 500
+        assert [batch.more for batch in batches] == [True, True, False]
+
+
+async def test_tasks_and_attempts_are_met_once_whether_few_or_many() -> None:
+    for tasks in (2, 9):
+        async with journal_of(tasks, 2) as journal:
+            for run in (1, None):
+                batches = await read(feed(journal, run=run), await journal.last_id())
+                met = [task.name for batch in batches for task in batch.tasks]
+                tried = [each.task for batch in batches for each in batch.attempts]
+                assert met == [f"t{n}" for n in range(tasks)]
+                assert tried == list(range(1, tasks + 1))
+
+
+async def test_what_is_added_later_comes_without_a_bus() -> None:
+    async with journal_of(1, 1) as journal:
+        found = feed(journal)
+        coming = found.batches()
+        async with asyncio.timeout(5), aclosing(coming):
+            await anext(coming)
+            await commit(journal, await journal.attempt(1), 2)
+            later = await anext(coming)
+        assert [each.record for each in later.entries] == [
+            Step(number=n, kind=StepKind.MESSAGE) for n in (1, 2)
+        ]
+
+
+async def test_a_key_is_heard_while_a_long_history_loads() -> None:
+    async with journal_of(1, 20_000) as journal:
+        last = await journal.last_id()
+        app = Console(feed(journal), Desk(journal, author="ann"), now=lambda: AT)
+        read_at: list[int] = []
+        async with app.run_test() as pilot:
+            while not read_at or read_at[-1] < last:
+                await pilot.press("question_mark", "escape")
+                row = app.board.rows.get(1)
+                read_at.append(0 if row is None else last - 20_000 + row.last_step)
+        assert len(set(read_at)) > 2, "the history came in one piece"

@@ -1,0 +1,284 @@
+"""The fleet's table under the keys and the mouse of a person, off a board without a journal."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.geometry import Region
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from midwatch_monitor.words import (
+    Activity,
+    Attempt,
+    AttemptState,
+    Change,
+    Checkpoint,
+    Entry,
+    Lifecycle,
+    Record,
+    Step,
+    StepKind,
+    Task,
+)
+from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.fleet import FleetPane, bar, span, sparkline
+from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.themes import THEMES
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+ASKS = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
+REPORT = Step(
+    number=1,
+    kind=StepKind.CHECKPOINT,
+    checkpoint=Checkpoint(progress_percent=50, confidence=70),
+)
+
+
+class Watch(App[None]):
+    """Only the fleet."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__()
+        self.pane = FleetPane(board, lambda: AT + timedelta(minutes=3))
+        self.opened: list[int] = []
+        for theme in THEMES:
+            self.register_theme(theme)
+
+    def compose(self) -> ComposeResult:
+        yield self.pane
+
+    def on_roll_opened(self, message: Roll.Opened) -> None:
+        self.opened.append(message.index)
+
+
+@dataclass
+class Seat:
+    """A person before the fleet."""
+
+    app: Watch
+    board: Board
+    pilot: Pilot[None]
+    names: list[str] = field(default_factory=list[str])
+
+    async def add(self, *names: str) -> None:
+        """Attempts that work, one of each task, on two nodes."""
+        for name in names:
+            self.names.append(name)
+            id = len(self.names)
+            self.board.meet_task(Task(id=id, run=1, name=name, title=f"Do {name}", spec=""))
+            self.board.meet_attempt(attempt(id))
+            self.fold(name, WORKING)
+        await self.draw()
+
+    def fold(self, name: str, record: Record) -> None:
+        """Let an attempt say something; it is drawn later."""
+        id = self.names.index(name) + 1
+        self.board.fold(Entry(id=1, record=record, at=AT, task=id, attempt=id))
+
+    async def say(self, name: str, record: Record) -> None:
+        """Let an attempt say something, and draw."""
+        self.fold(name, record)
+        await self.draw()
+
+    async def draw(self) -> None:
+        """What the console does at most ten times a second."""
+        self.app.pane.refresh_board()
+        await self.pilot.pause()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines on the screen."""
+        roll = self.app.pane.roll
+        strips = roll.render_lines(Region(0, 0, roll.size.width, roll.size.height))
+        return [strip.text.rstrip() for strip in strips if strip.text.strip()]
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of the columns on the screen."""
+        return str(self.app.query_one(".titles", Static).content).split()
+
+    @property
+    def shown(self) -> list[str]:
+        """The names of all lines."""
+        return [row.name for row in self.app.pane.lines]
+
+    @property
+    def chosen(self) -> str:
+        """The name of the row under the cursor."""
+        chosen = self.app.pane.chosen
+        return chosen.name if chosen else ""
+
+
+def attempt(id: int) -> Attempt:
+    return Attempt(
+        id=id,
+        task=id,
+        number=1,
+        worker="coder",
+        model="scripted",
+        node=f"node-{id % 2}",
+        workspace="",
+        started_at=AT,
+    )
+
+
+@asynccontextmanager
+async def seated(width: int = 120, height: int = 24) -> AsyncGenerator[Seat]:
+    board = Board()
+    app = Watch(board)
+    async with app.run_test(size=(width, height)) as pilot:
+        yield Seat(app, board, pilot)
+
+
+def test_numbers_are_drawn_as_bars_and_spans() -> None:
+    assert (bar(None), bar(0), bar(50), bar(100)) == (
+        "-",
+        "┄" * 8 + "   0",
+        "━━━━┄┄┄┄  50",
+        "━" * 8 + " 100",
+    )
+    assert [span(each) for each in (-1, 59, 60, 7_199, 90_000)] == ["0s", "59s", "1m", "1h", "1d"]
+    assert sparkline((0, 50, 100)) == "▁▄█"
+
+
+async def test_an_empty_fleet_says_what_brings_tasks() -> None:
+    async with seated() as seat:
+        await seat.draw()
+        assert "midwatch run" in str(seat.app.query_one(".nothing", Static).content)
+        assert seat.app.query_one(".nothing").display
+        await seat.add("fix")
+        assert not seat.app.query_one(".nothing").display
+
+
+async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
+    async with seated() as seat:
+        await seat.add("a", "b", "c")
+        await seat.pilot.press("j")
+        assert seat.chosen == "b"
+        await seat.say("c", ASKS)
+        assert (seat.shown, seat.chosen) == (["c", "a", "b"], "b")
+        assert [line[0] for line in seat.lines] == [" ", " ", ">"]
+
+
+async def test_idle_and_activity_are_told_apart() -> None:
+    async with seated() as seat:
+        await seat.add("fix")
+        await seat.say("fix", Change(activity=Activity.COMMAND, doing="pytest -q"))
+        assert "3m   pytest -q" in seat.lines[0]
+        assert seat.titles[7:9] == ["idle", "activity"]
+
+
+ALL = "! task status health plan progress confidence idle activity budget alerts worker model node"
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (200, ALL),
+        (80, "! task status progress idle activity alerts"),
+        (40, "! task status idle alerts"),
+        (30, "! task status"),
+        (12, "! task"),
+    ],
+)
+async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, titles: str) -> None:
+    async with seated(width) as seat:
+        await seat.add("fix")
+        await seat.say("fix", REPORT)
+        assert " ".join(seat.titles) == titles
+        assert "●" in seat.lines[0]
+
+
+async def test_grouped_lines_begin_with_their_group() -> None:
+    async with seated() as seat:
+        await seat.add("a", "b", "c")
+        await seat.say("c", ASKS)
+        begins: list[tuple[str, str]] = []
+        for _ in range(3):
+            seat.app.pane.regroup()
+            await seat.pilot.pause()
+            begins.append((seat.titles[0], "".join(seat.shown)))
+        assert begins == [("▾task", "abc"), ("▾node", "bca"), ("!", "cab")]
+
+
+async def test_a_filter_shows_the_lines_that_hold_its_words_until_it_is_dropped() -> None:
+    async with seated() as seat:
+        await seat.add("fix", "fetch", "build")
+        seat.app.pane.open_filter()
+        await seat.pilot.press(*"F WORK")
+        assert seat.shown == ["fetch", "fix"]
+        assert seat.app.pane.close_filter()
+        await seat.pilot.pause()
+        assert (seat.shown, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.roll)
+
+
+async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
+    async with seated() as seat:
+        await seat.add("a", "b", "c")
+        await seat.pilot.click("#fleet", offset=(5, 2))
+        assert (seat.chosen, seat.app.opened) == ("c", [])
+        await seat.pilot.click("#fleet", offset=(5, 1), times=2)
+        assert (seat.chosen, seat.app.opened) == ("b", [1])
+
+
+async def test_who_scrolls_away_from_the_cursor_is_left_alone() -> None:
+    async with seated(height=10) as seat:
+        await seat.add(*(f"t{n:02}" for n in range(40)))
+        roll = seat.app.pane.roll
+        roll.scroll_to(y=20, animate=False)
+        await seat.say("t05", REPORT)
+        assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
+        await seat.pilot.press("j")
+        assert (roll.scroll_offset.y, seat.chosen) == (1, "t01")
+
+
+async def test_the_keys_reach_both_ends() -> None:
+    async with seated(height=10) as seat:
+        await seat.add(*(f"t{n:02}" for n in range(40)))
+        reached: list[str] = []
+        for key in ("G", "k", "g", "ctrl+d", "pageup", "enter"):
+            await seat.pilot.press(key)
+            reached.append(seat.chosen)
+        assert reached == ["t39", "t38", "t00", "t08", "t00", "t00"]
+        assert seat.app.opened == [0]
+
+
+@pytest.mark.parametrize("theme", [theme.name for theme in THEMES])
+async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign(theme: str) -> None:
+    async with seated() as seat:
+        seat.app.theme = theme
+        await seat.add("a", "b")
+        seat.app.pane.roll.recolour()
+        strips = seat.app.pane.roll.render_lines(Region(0, 0, 120, 2))
+        backgrounds = [
+            {segment.style.bgcolor for segment in strip if segment.style} for strip in strips
+        ]
+        assert [strip.text[0] for strip in strips] == [">", " "]
+        assert [len(each) for each in backgrounds] == [1, 1]
+        assert backgrounds[0] != backgrounds[1]
+
+
+@pytest.mark.parametrize(
+    ("doing", "shown"),
+    [
+        ("[red]x[/red]", "[red]x[/red]"),
+        ("\x1b[2J\x1b[31mx", "x"),
+        ("a\u202eb\nc", "ab c"),
+        ("日本語" * 2_000, "日本語"),
+        ("x" * 100_000, "xxx"),
+        ("e" + "\u0301" * 5_000, "e"),
+    ],
+)
+async def test_what_agents_wrote_does_nothing_to_a_line(doing: str, shown: str) -> None:
+    async with seated() as seat:
+        await seat.add("fix", "next")
+        await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))
+        strips = seat.app.pane.roll.render_lines(Region(0, 0, 120, 2))
+        assert [strip.cell_length for strip in strips] == [120, 120]
+        assert shown in strips[0].text
+        assert not any(ord(char) < 32 for char in strips[0].text)
