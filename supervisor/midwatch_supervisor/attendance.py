@@ -296,7 +296,7 @@ def _ordered_end(due: tuple[tuple[int, Intervention], ...], step: int) -> Ended 
     ending = Ending.STUCK if stop else Ending.RESTARTED
     return Ended(
         ending=ending,
-        reason=f"{chosen.action} by {chosen.by}: {chosen.message}",
+        reason=f"{chosen.action} by {chosen.by}" + (chosen.message and f": {chosen.message}"),
         stamps=tuple(
             Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step) for id, _ in orders
         ),

@@ -133,12 +133,15 @@ def _deck(
     )
 
 
-async def conduct(deck: Deck, jobs: tuple[Job, ...], follow: Follow) -> int:
+async def conduct(
+    deck: Deck, jobs: tuple[Job, ...], follow: Follow, *, attended: bool = False
+) -> int:
     """Run the jobs under the monitor and the supervisor; answers the exit code.
 
+    While a person attends at a console, it does not end because a task waits for one.
     Cancelling it leaves everything resumable.
     """
-    runner = Runner(deck, jobs)
+    runner = Runner(deck, jobs, attended=attended)
     monitor = Monitor(
         journal=deck.journal,
         bus=deck.bus,

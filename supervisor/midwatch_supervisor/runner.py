@@ -78,8 +78,10 @@ class Job:
 class Runner:
     """Runs jobs side by side, as many as the configuration allows."""
 
-    def __init__(self, deck: Deck, jobs: tuple[Job, ...]) -> None:
+    def __init__(self, deck: Deck, jobs: tuple[Job, ...], *, attended: bool = False) -> None:
+        """Run `jobs`; while a person attends, what waits for one is waited for."""
         self._deck = deck
+        self._attended = attended
         self.jobs = {job.assignment.task.id: job for job in jobs}
         self._slots = asyncio.Semaphore(deck.settings.run.concurrency)
 
@@ -97,7 +99,8 @@ class Runner:
                     timeout=self._deck.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if self._waits_for_a_person() or any(_failed(task) for task in tasks):
+                waits = self._waits_for_a_person() and not self._attended
+                if waits or any(_failed(task) for task in tasks):
                     break
         finally:
             for task in tasks:

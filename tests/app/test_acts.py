@@ -181,30 +181,20 @@ def sit(tmp_path: Path) -> Sit:
     return seat
 
 
-def typed(text: str) -> tuple[str, ...]:
-    """The keys that write a text of letters."""
-    return tuple(text)
-
-
 async def test_guidance_is_about_the_firing_alerts(sit: Sit) -> None:
     async with sit(ALERT) as seat:
-        await seat.press("i", *typed("hi"), "ctrl+j", "x", "enter")
+        await seat.press("i", *"hi", "ctrl+j", "x", "enter")
         assert await seat.written() == [replace(MINE, message="hi\nx", answers=(CYCLE,))]
         assert seat.app.told == [
             "guidance for fix#1 is issued; the worker hears it at its next request"
         ]
 
 
-async def test_guidance_is_given_up_by_escape(sit: Sit) -> None:
-    async with sit() as seat:
-        await seat.press("i", *typed("hi"), "escape")
-        assert await seat.written() == []
-
-
-async def test_empty_guidance_is_not_sent(sit: Sit) -> None:
+async def test_empty_guidance_is_not_sent_and_escape_gives_it_up(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("i", "enter")
         assert isinstance(seat.app.screen, TextDialog)
+        await seat.press(*"hi", "escape")
         assert await seat.written() == []
 
 
@@ -241,7 +231,7 @@ async def test_a_stop_is_issued_only_when_it_was_agreed_to(
 
 async def test_a_restart_carries_its_note(sit: Sit) -> None:
     async with sit(ALERT) as seat:
-        await seat.press("b", *typed("no"), "enter")
+        await seat.press("b", *"no", "enter")
         assert await seat.written() == [
             replace(MINE, action=Action.RESTART, message="no", answers=(CYCLE,))
         ]
@@ -277,13 +267,13 @@ async def test_the_decision_that_waits_longest_is_settled_first(sit: Sit) -> Non
 @pytest.mark.parametrize("comment", ["", "no"])
 async def test_rejecting_asks_for_a_comment_that_may_be_empty(sit: Sit, comment: str) -> None:
     async with sit(HELD) as seat:
-        await seat.press("r", *typed(comment), "enter")
+        await seat.press("r", *comment, "enter")
         assert await seat.written() == [stamp(seat.before, DeliveryState.REJECTED, comment)]
 
 
 async def test_modifying_issues_the_operators_words_instead(sit: Sit) -> None:
     async with sit(HELD) as seat:
-        await seat.press("m", *typed("now"), "enter")
+        await seat.press("m", *"now", "enter")
         assert await seat.written() == [
             stamp(seat.before, DeliveryState.REJECTED, "in other words"),
             replace(MINE, message="Look [b]up.now", answers=(CYCLE,)),
@@ -351,7 +341,7 @@ async def test_an_act_that_makes_no_sense_is_refused(
 
 async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) -> None:
     async with sit(ALERT) as seat:
-        await seat.press("i", *typed("hi"), "enter")
+        await seat.press("i", *"hi", "enter")
         id = seat.before + 1
         await seat.write(Delivery(intervention=id, state=DeliveryState.DELIVERED, step=5))
         await seat.write(
@@ -380,7 +370,7 @@ async def test_the_words_of_agents_are_shown_as_they_are(sit: Sit) -> None:
 
 async def test_the_palette_does_what_a_key_does(sit: Sit) -> None:
     async with sit() as seat:
-        await seat.press("ctrl+p", *typed("pause the"))
+        await seat.press("ctrl+p", *"pause the")
         await seat.until(lambda: bool(seat.app.screen.query(CommandList).first().option_count))
         await seat.press("enter")
         await seat.until(lambda: bool(seat.app.told))
@@ -389,6 +379,22 @@ async def test_the_palette_does_what_a_key_does(sit: Sit) -> None:
 
 async def test_the_keys_of_a_filter_do_not_act(sit: Sit) -> None:
     async with sit() as seat:
-        await seat.press("slash", *typed("pxb"))
+        await seat.press("slash", *"pxb")
         assert await seat.written() == []
         assert seat.app.told == []
+
+
+@pytest.mark.parametrize("way", [("enter",), ("3",)])
+async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(
+    sit: Sit, way: tuple[str, ...]
+) -> None:
+    async with sit(PARKED) as seat:
+        await seat.press(*way, "i", *"80", "enter")
+        assert await seat.written() == [replace(MINE, message="80")]
+
+
+async def test_without_a_line_nothing_is_acted_on(sit: Sit) -> None:
+    async with sit() as seat:
+        await seat.press("2", "x")
+        assert seat.app.told == ["no line is chosen"]
+        assert await seat.written() == []

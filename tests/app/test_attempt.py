@@ -195,7 +195,7 @@ def sit(tmp_path: Path) -> Sit:
                 at=AT,
             )
             bus = LocalBus()
-            feed = Feed(journal, run=run.id, bus=bus, poll_seconds=0.01, hertz=1000)
+            feed = Feed(journal, run=run.id, bus=bus, poll_seconds=0.1, hertz=50)
             app = Console(feed, Desk(journal, author="ada", bus=bus), now=lambda: AT)
             async with app.run_test(size=size) as pilot:
                 seated = Seat(journal, attempt, app, pilot)

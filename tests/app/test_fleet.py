@@ -233,8 +233,10 @@ async def test_who_scrolls_away_from_the_cursor_is_left_alone() -> None:
         roll.scroll_to(y=20, animate=False)
         await seat.say("t05", REPORT)
         assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
-        await seat.pilot.press("j")
-        assert (roll.scroll_offset.y, seat.chosen) == (1, "t01")
+        await seat.say("t39", ASKS)
+        assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
+        roll.go(2)
+        assert (roll.scroll_offset.y, seat.chosen) == (2, "t01")
 
 
 async def test_the_keys_reach_both_ends() -> None:

@@ -12,7 +12,7 @@ import math
 import statistics
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -49,7 +49,7 @@ from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.fleet import columns
 from midwatch_supervisor.tui.order import Order
 from midwatch_supervisor.tui.palette import palette
-from midwatch_supervisor.tui.row import Row
+from midwatch_supervisor.tui.row import TREND, Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SIZE = (140, 45)
@@ -106,16 +106,29 @@ class Fleet:
             self.board.meet_attempt(attempt(id))
             self.fold(id, AttemptState(lifecycle=Lifecycle.WORKING))
 
+    def entry(self, id: int, record: Record) -> Entry:
+        """What the journal would say of a record of one attempt."""
+        return Entry(id=next(self._ids), record=record, at=AT, task=id, attempt=id)
+
     def fold(self, id: int, record: Record) -> None:
         """Take in a record of one attempt."""
-        entry = Entry(id=next(self._ids), record=record, at=AT, task=id, attempt=id)
-        self.board.fold(entry)
+        self.board.fold(self.entry(id, record))
 
-    def report(self, ids: Sequence[int], tick: int) -> None:
-        """Let these attempts say how it goes."""
-        for id in ids:
-            said = Checkpoint(progress_percent=(id + tick) % 101, confidence=(id * 7 + tick) % 101)
-            self.fold(id, Step(number=tick, kind=StepKind.CHECKPOINT, checkpoint=said))
+    def reports(self, ids: Iterable[int], tick: int) -> list[Entry]:
+        """What these attempts say of how it goes."""
+        return [
+            self.entry(
+                id,
+                Step(
+                    number=tick,
+                    kind=StepKind.CHECKPOINT,
+                    checkpoint=Checkpoint(
+                        progress_percent=(id + tick) % 101, confidence=(id * 7 + tick) % 101
+                    ),
+                ),
+            )
+            for id in ids
+        ]
 
     def change(self, tick: int) -> None:
         """Change every row as steps would, and let one in a hundred move to another place."""
@@ -248,14 +261,17 @@ async def keys(app: Lines, pilot: Pilot[int], which: Sequence[str], how_many: in
 
 async def logged(app: Lines, fleet: Fleet, how_many: int) -> Spread:
     """What a tick with many new lines takes in the stream of checkpoints, folding included."""
-    ticks = count(1)
+    times: list[float] = []
+    for tick in range(how_many + 5):
+        entries = fleet.reports((1 + n % fleet.agents for n in range(LOG)), tick)
 
-    async def tick() -> None:
-        number = next(ticks)
-        fleet.report([1 + n % fleet.agents for n in range(LOG)], number)
-        app.draw()
+        async def hear(entries: list[Entry] = entries) -> None:
+            for entry in entries:
+                app.board.fold(entry)
+            app.draw()
 
-    return Spread([await clocked(app, tick) for _ in range(how_many + 5)][5:])
+        times.append(await clocked(app, hear))
+    return Spread(times[5:])
 
 
 async def piloted(app: Shown, body: Callable[[Pilot[int]], Awaitable[None]]) -> None:
@@ -332,11 +348,15 @@ async def figures(agents: int, how_many: int) -> Figures:
 
 
 def folding(fleet: Fleet) -> float:
-    """Microseconds that an entry takes, where every attempt reports ten times."""
-    began = time.process_time()
-    for tick in range(10):
-        fleet.report(range(1, fleet.agents + 1), tick)
-    return (time.process_time() - began) / (10 * fleet.agents) * 1_000_000
+    """Microseconds that an entry takes, where every attempt reports more often than is kept."""
+    spent = 0.0
+    for tick in range(TREND + 1):
+        entries = fleet.reports(range(1, fleet.agents + 1), tick)
+        began = time.process_time()
+        for entry in entries:
+            fleet.board.fold(entry)
+        spent += time.process_time() - began
+    return spent / ((TREND + 1) * fleet.agents) * 1_000_000
 
 
 def weight(agents: int) -> float:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from asyncio.subprocess import Process
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -31,9 +32,7 @@ T = TypeVar("T")
 
 SETTINGS = """
     run: {sandbox: "off"}
-    policy:
-      rules: {explicit_escalation: [ask_operator]}
-      needs_approval: [ask_operator]
+    policy: {rules: {explicit_escalation: [ACTION]}, needs_approval: [nudge]}
 """
 SECOND = timedelta(seconds=1)
 
@@ -59,13 +58,13 @@ def calls(tool: str, **args: object) -> Turn:
 
 DONE = Phase(turns=(Turn(say="Done."),))
 ESCALATE = calls("reflect", progress_percent=10, confidence=60, decision="escalate")
-holder = Agent(play(Script(phases=(Phase(turns=(calls("hold"),)), DONE))), tools=[hold])
+holder = Agent(play(Script(phases=(Phase(turns=(calls("hold"), *DONE.turns)), DONE))), tools=[hold])
 asker = Agent(play(Script(phases=(Phase(turns=(ESCALATE, calls("linger"))), DONE))), tools=[linger])
 
 
 def tasks(*names: str) -> str:
     """A task for each of the agents above."""
-    workers = "\n".join(f"  {name}: {{agent: '{__name__}:{name}'}}" for name in names)
+    workers = "\n".join(f"  {name}: {{agent: 'test_console_acts:{name}'}}" for name in names)
     wanted = "\n".join(
         f"  - {{id: {name}, goal: Do it., worker: {name}, acceptance: ['true'], max_attempts: 1}}"
         for name in names
@@ -80,9 +79,10 @@ class Room:
         self.stage = stage
         self.desk = Desk(stage.journal, author="ada")
 
-    async def start(self, *names: str) -> asyncio.subprocess.Process:
+    async def start(self, *names: str, answer: Action = Action.NUDGE) -> Process:
+        """Start a run whose policy answers a call for help in one way."""
         (self.stage.folder / "tasks.yaml").write_text(tasks(*names))
-        (self.stage.folder / "midwatch.yaml").write_text(SETTINGS)
+        (self.stage.folder / "midwatch.yaml").write_text(SETTINGS.replace("ACTION", answer))
         return await self.stage.start(
             "run", "tasks.yaml", "--headless", "--config", "midwatch.yaml"
         )
@@ -134,22 +134,29 @@ async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(roo
     assert await room.stage.told(Delivery) == [arrived]
     bodies = [message.body.decode() for message in await room.stage.journal.messages(attempt.id)]
     said = f"[midwatch #{id} from your operator] Look up."
-    assert [said in body for body in bodies] == [False, False, True, False]
+    assert [said in body for body in bodies] == [False, False, False, True, False]
 
 
-async def test_an_approved_question_parks_it_and_an_answer_lets_it_go_on_within_a_second(
-    room: Room,
-) -> None:
-    process = await room.start("asker", "holder")
+async def test_a_decision_that_waits_is_approved_from_another_process(room: Room) -> None:
+    process = await room.start("asker")
     attempt = await room.attempt("asker")
     held, asked = await room.entry(attempt, Intervention)
-    assert (asked.action, asked.needs_approval) == (Action.ASK_OPERATOR, True)
+    assert asked.needs_approval
     await room.desk.approve(attempt, held.id, step=1)
-    _, state = await room.entry(attempt, AttemptState, after=held.id)
-    assert state.lifecycle is Lifecycle.INPUT_REQUIRED
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    stamps = [(each.intervention, each.state) for each in await room.stage.told(Delivery)]
+    assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
+
+
+async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: Room) -> None:
+    process = await room.start("asker", "holder", answer=Action.ASK_OPERATOR)
+    attempt = await room.attempt("asker")
+    asked, _ = await room.entry(attempt, Intervention)
+    _, parked = await room.entry(attempt, AttemptState, after=asked.id)
+    assert parked.lifecycle is Lifecycle.INPUT_REQUIRED
     id = await room.desk.act(attempt, Action.RESUME)
-    answered, state = await room.entry(attempt, AttemptState, after=id)
     issued, _ = await room.entry(attempt, Intervention, after=id - 1)
+    answered, state = await room.entry(attempt, AttemptState, after=id)
     assert state.lifecycle is Lifecycle.WORKING
     assert answered.at - issued.at < SECOND
     room.let_go()

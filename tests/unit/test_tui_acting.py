@@ -148,7 +148,7 @@ def test_guidance_answers_the_question_or_the_alerts(
 
 def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
     assert question(Act.MODIFY, a_row(WORKING, HELD)) == Question(
-        title="replan for fix#1, in your words",
+        title="The replan for fix#1, in your words",
         send="Issue",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
         text="Plan anew.",

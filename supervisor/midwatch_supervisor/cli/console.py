@@ -29,7 +29,7 @@ async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -
     async def work() -> int:
         # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
         asyncio.get_running_loop().set_task_factory(None)
-        conducted.append(asyncio.create_task(conduct(deck, jobs, _hear_nothing)))
+        conducted.append(asyncio.create_task(conduct(deck, jobs, _hear_nothing, attended=True)))
         return await asyncio.shield(conducted[0])
 
     from midwatch_supervisor.tui.app import INTERRUPTED, Console

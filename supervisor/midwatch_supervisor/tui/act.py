@@ -145,10 +145,10 @@ def question(act: Act, row: Row) -> Question | None:
             detail = "It ends at once and counts as failed. What it has done is kept."
             return Question(title=title, send="Stop it", quote=detail, confirm=True)
         case Act.MODIFY if held:
-            title = f"{held[1].action} for {name}, in your words"
+            title = f"The {held[1].action} for {name}, in your words"
             return Question(title=title, send="Issue", quote=words, text=held[1].message)
         case Act.REJECT if held:
-            title = f"Reject {held[1].action} for {name}: why?"
+            title = f"Reject the {held[1].action} for {name}: why?"
             return Question(title=title, send="Reject", quote=words, required=False)
         case Act.ACCEPT:
             title = f"Accept the result of {name}: a comment?"

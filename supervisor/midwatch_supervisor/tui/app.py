@@ -87,6 +87,8 @@ class Console(Acting):
     ) -> None:
         """Show what `feed` brings; `about` says in lines what is watched, the first one on top."""
         super().__init__()
+        # A key shows its effect at once: the slide to another tab alone costs a third of a second.
+        self.animation_level = "none"
         self.settings = settings or ConsoleSettings()
         self.about = tuple(about)
         for theme in THEMES:

@@ -112,7 +112,7 @@ def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
         Column(title="age", width=4, rank=0, draw=_age(now)),
         Column(title="needs", width=8, rank=2, draw=_kind),
         Column(title="task", width=14, rank=0, grow=1, draw=_task),
-        Column(title="what", width=20, rank=1, grow=6, draw=_shown),
+        Column(title="what", width=36, rank=1, grow=6, draw=_shown),
         Column(title="alerts", width=16, rank=3, grow=1, draw=_rules),
     ]
 

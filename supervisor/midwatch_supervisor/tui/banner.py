@@ -1,4 +1,4 @@
-"""One line at the top, while the watch itself is unhealthy: what, and since when."""
+"""A line or three at the top, while the watch itself is unhealthy: what, and since when."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -85,10 +85,11 @@ def spoken(troubles: Sequence[Trouble], now: datetime) -> str:
 
 
 class Banner(Static):
-    """The line; it is not there while all is well."""
+    """What is wrong, in three lines at most; it is not there while all is well."""
 
     DEFAULT_CSS = """
-    Banner { dock: top; height: 1; display: none; background: $error; color: $text; }
+    Banner { height: auto; max-height: 3; display: none; padding: 0 1; }
+    Banner { background: $error; color: $text; text-style: bold; }
     Banner.trouble { display: block; }
     """
 
@@ -132,4 +133,4 @@ class Banner(Static):
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")
-            self.update(Text(said, no_wrap=True, overflow="ellipsis"))
+            self.update(Text(said))

@@ -125,7 +125,7 @@ class CheckpointsPane(Filtered[Report]):
         new = since(self._board.reports, self._last)
         if new:
             self._last = new[-1]
-        self.lines += [report for report in new if holds(text(report), wanted)]
+        self.lines += [report for report in new if holds(text(report), wanted)] if wanted else new
         self._show_the_end()
 
     def _show_the_end(self) -> None:

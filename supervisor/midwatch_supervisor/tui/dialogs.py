@@ -26,7 +26,7 @@ _CSS = """
     $NAME .quote { height: auto; max-height: 30vh; margin: 1 0 0 0; color: $text-muted; }
     $NAME .quote Static { height: auto; }
     $NAME TextArea {
-        height: auto; min-height: 3; max-height: 30vh; margin: 1 0 0 0; background: $boost;
+        height: auto; min-height: 3; max-height: 30vh; margin: 1 0 0 0; background: $background;
     }
     $NAME .hint { height: auto; color: $text-muted; }
     $NAME .buttons { height: auto; align-horizontal: right; }

@@ -1,7 +1,7 @@
 """The journal as the console hears it: in batches, never faster than it can draw."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from midwatch_monitor.bus import Bus
@@ -55,7 +55,7 @@ class Feed:
         """The journal that is followed."""
         return self._journal
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch]:
         """What the journal says, from its beginning, and then whatever is added.
 
         Nothing is read ahead: who takes the next batch has dealt with the last one.

@@ -12,7 +12,7 @@ class Heading(Static):
 
     DEFAULT_CSS = """
     Heading {
-        height: 1; dock: top; padding: 0 1; background: $panel; color: $foreground;
+        height: 1; padding: 0 1; background: $panel; color: $foreground;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     """

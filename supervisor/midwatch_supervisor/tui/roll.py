@@ -92,6 +92,11 @@ class Roll(ScrollView, can_focus=True):
         self._place(self.cursor if cursor is None else cursor, reveal=seen)
         self.refresh()
 
+    def go(self, index: int) -> None:
+        """Put the cursor on a line, and see it."""
+        self._place(index)
+        self.refresh()
+
     @property
     def _top(self) -> int:
         return round(self.scroll_offset.y)
@@ -167,8 +172,7 @@ class Roll(ScrollView, can_focus=True):
 
     def action_move(self, lines: int) -> None:
         """Move the cursor by some lines."""
-        self._place(self.cursor + lines)
-        self.refresh()
+        self.go(self.cursor + lines)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by a screenful."""

@@ -14,7 +14,6 @@ from midwatch_monitor.words import (
     Change,
     Checkpoint,
     Delivery,
-    DeliveryState,
     Entry,
     Escalation,
     EscalationState,
@@ -150,8 +149,6 @@ class Row:
         held = self.held.pop(delivery.intervention, None)
         if held is not None and not self.held and self.lifecycle is not Lifecycle.INPUT_REQUIRED:
             self.needed_since = None
-        if delivery.state is DeliveryState.EXPIRED:
-            self.held.pop(delivery.intervention, None)
 
     @property
     def health(self) -> Health:

@@ -84,6 +84,7 @@ class Timeline(Facet[Item]):
         index = story.index_of(step)
         if index is not None:
             self.show(story.items, cursor=index)
+            self.roll.go(index)
         return index is not None
 
 
