@@ -14,6 +14,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
@@ -95,6 +96,8 @@ async def caught_up(app: Console, pilot: Pilot[int], journal: Journal) -> None:
 async def settled(app: Console, pilot: Pilot[int]) -> str:
     """What is seen once it no longer changes, without what a clock would take away."""
     app.clear_notifications()
+    for words in app.screen.query(TextArea):
+        words.cursor_blink = False
     await pilot.pause()
     before, seen = "", picture(app)
     async with asyncio.timeout(5):

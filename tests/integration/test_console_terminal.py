@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.journal import Journal
+from midwatch_supervisor.cli import main
+
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 CREW = """
 import asyncio
@@ -169,7 +172,25 @@ print("imported:", [name for name in ("textual", "textual_plotext") if name in s
     assert done.stdout.splitlines()[-1] == "imported: []", done.stderr
 
 
-def test_watch_without_a_terminal_says_what_to_do_instead(tmp_path: Path) -> None:
-    from midwatch_supervisor.cli import main
+def test_watch_without_a_terminal_says_what_to_do_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def make(file: Path) -> None:
+        async with await Journal.open(file):
+            return
 
-    assert main(["watch", "--journal", str(tmp_path / "none.db")]) == 2
+    asyncio.run(make(tmp_path / "journal.db"))
+    assert main(["watch", "--journal", str(tmp_path / "journal.db")]) == 2
+    assert "the console needs a terminal; `midwatch status`" in capsys.readouterr().err
+
+
+def test_config_check_knows_the_keys_of_the_console(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "midwatch.yaml"
+    file.write_text("console: {theme: midwatch-save}\n")
+    assert main(["config", "check", str(file)]) == 2
+    assert "(did you mean `midwatch-safe`?)" in capsys.readouterr().err
+    file.write_text("console: {keys: {flet: f2}}\n")
+    assert main(["config", "check", str(file)]) == 2
+    assert "console.keys.flet: there is no such act" in capsys.readouterr().err

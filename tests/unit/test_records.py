@@ -30,6 +30,7 @@ from midwatch_monitor.words import (
     Escalation,
     EscalationState,
     Fault,
+    Feedback,
     Intervention,
     Lifecycle,
     Meter,
@@ -95,6 +96,7 @@ RECORDS: list[Record] = [
     Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,)),
     Delivery(intervention=9, state=DeliveryState.DELIVERED, step=12),
     OutcomeReport(intervention=9, outcome=Outcome.NO_EFFECT, step=20, reason="same failure"),
+    Feedback(accepted=False, comment="the wrong file", author="ada"),
     Fault(part="cycle", error="KeyError: 'x'"),
 ]
 
