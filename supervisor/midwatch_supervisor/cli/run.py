@@ -5,13 +5,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.assignment import Assignment, assignments
 from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.cli.running import HeadlessOption, start
+from midwatch_supervisor.cli.running import AdviseOption, HeadlessOption, advised, start
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 
@@ -20,10 +19,7 @@ def run(
     *,
     config: ConfigOption = None,
     journal: JournalOption = None,
-    advise: Annotated[
-        bool,
-        Parameter(negative="", help="Decide, and deliver nothing until `midwatch approve`."),
-    ] = False,
+    advise: AdviseOption = False,
     headless: HeadlessOption = False,
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", negative="", help="Say what would run, and run nothing.")
@@ -58,8 +54,3 @@ def _say(each: Assignment, *, json: bool) -> None:
     else:
         place = workspace or "an empty folder"
         write_line(f"{each.task.id}: worker {each.worker}, workspace {place}")
-
-
-def advised(settings: Settings) -> Settings:
-    """The same configuration, with every decision held back for an operator."""
-    return settings.model_copy(update={"mode": Mode.ADVISE})

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_agents.sandbox import Walls
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
@@ -32,12 +32,23 @@ from midwatch_tools.watch import now
 HeadlessOption = Annotated[
     bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
 ]
+AdviseOption = Annotated[
+    bool,
+    Parameter(
+        negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
+    ),
+]
 Opened = Callable[[Journal], Awaitable[tuple[Deck, tuple[Job, ...]]]]
 
 
 def where(journal: str | None) -> str:
     """The journal that a command uses."""
     return journal_location(journal, os.environ, Path.cwd())
+
+
+def advised(settings: Settings) -> Settings:
+    """The same configuration, with every decision held back for an operator."""
+    return settings.model_copy(update={"mode": Mode.ADVISE})
 
 
 def home() -> Path:

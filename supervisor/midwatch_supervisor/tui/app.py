@@ -287,6 +287,8 @@ class Console(Acting):
         for screen in self.screen_stack:
             for roll in screen.query(Roll):
                 roll.recolour()
+            for footing in screen.query(Footing):
+                footing.recolour()
 
     async def action_quit(self) -> None:
         """Textual's own way out, from its command palette, is ours."""
