@@ -53,10 +53,18 @@ def kind_of(word: type[Record]) -> str:
 
 def written(record: Record) -> str:
     """A record as JSON, with every field that says something: a default may change, `None` not."""
+    said = {
+        name: value for name in _names(type(record)) if (value := getattr(record, name)) is not None
+    }
     try:
-        return to_json(record, inf_nan_mode="constants", exclude_none=True).decode()
+        return to_json(said, inf_nan_mode="constants").decode()
     except PydanticSerializationError:
         return _forced(record)
+
+
+@cache
+def _names(word: type[Record]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(word))
 
 
 def _forced(record: Record) -> str:

@@ -4,6 +4,7 @@ Append-only: a change of state is a new row in `entry`. Only a lease and an esca
 `closed_at` are ever updated, and only erasure deletes.
 """
 
+import zlib
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -28,6 +29,19 @@ REVISION = "0001"
 
 IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows by itself only where the type is exactly INTEGER."""
+
+
+class Packed(TypeDecorator[bytes]):
+    """JSON of any length, compressed: histories repeat themselves, and nobody queries inside."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else zlib.compress(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else zlib.decompress(value)
 
 
 class Moment(TypeDecorator[datetime]):
@@ -128,7 +142,7 @@ message = Table(
     metadata,
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True),
     Column("idx", Integer, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Packed, nullable=False),
 )
 
 result = Table(
@@ -136,7 +150,7 @@ result = Table(
     metadata,
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True),
     Column("call", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Packed, nullable=False),
 )
 
 escalation = Table(
