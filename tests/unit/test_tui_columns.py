@@ -4,14 +4,13 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from midwatch_monitor.words import Health, Severity
+from midwatch_monitor.words import Health
 from midwatch_supervisor.tui.columns import Column, draw, fitted, heading, sized
 from midwatch_supervisor.tui.palette import (
     Palette,
     health_style,
     laid,
     palette,
-    severity_style,
 )
 from midwatch_supervisor.tui.themes import THEMES
 
@@ -107,15 +106,10 @@ def test_a_palette_is_laid_on_a_background_once() -> None:
     assert laid(COLOURS, under).warn == under + COLOURS.warn
 
 
-def test_health_and_severity_have_styles() -> None:
+def test_every_health_has_a_style() -> None:
     assert [health_style(each, COLOURS) for each in Health] == [
         COLOURS.good,
         COLOURS.warn,
         COLOURS.bad,
         COLOURS.dim,
-    ]
-    assert [severity_style(each, COLOURS) for each in Severity] == [
-        COLOURS.dim,
-        COLOURS.warn,
-        COLOURS.bad,
     ]

@@ -96,14 +96,6 @@ class Board:
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
 
-    def lacks_task(self, entry: Entry) -> bool:
-        """Whether the entry's task must be met first."""
-        return entry.task not in self.tasks
-
-    def lacks_attempt(self, entry: Entry) -> bool:
-        """Whether the entry's attempt must be met first."""
-        return entry.attempt is not None and entry.attempt not in self.attempts
-
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
         self.tasks[task.id] = task

@@ -154,14 +154,3 @@ def health_style(health: Health, colours: Palette) -> Style:
             return colours.good
         case Health.UNKNOWN:
             return colours.dim
-
-
-def severity_style(severity: Severity, colours: Palette) -> Style:
-    """The style of a severity."""
-    match severity:
-        case Severity.CRITICAL:
-            return colours.bad
-        case Severity.WARNING:
-            return colours.warn
-        case Severity.NOTICE:
-            return colours.dim

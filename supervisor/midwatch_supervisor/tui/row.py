@@ -15,8 +15,6 @@ from midwatch_monitor.words import (
     Checkpoint,
     Delivery,
     Entry,
-    Escalation,
-    EscalationState,
     Health,
     Intervention,
     Lifecycle,
@@ -79,7 +77,6 @@ class Row:
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     held: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
     """Decisions that wait for approval, by journal id."""
-    escalated: bool = False
     needed_since: datetime | None = None
     """Since when it has waited for a person."""
 
@@ -105,8 +102,6 @@ class Row:
         match record:
             case Alert() as alert:
                 self._alert(alert)
-            case Escalation() as escalation:
-                self.escalated = escalation.state is not EscalationState.CLOSED
             case Intervention(needs_approval=True) as intervention:
                 self.held[entry.id] = intervention
                 self.needed_since = self.needed_since or entry.at
