@@ -65,8 +65,8 @@ class Seat:
     pilot: Pilot[None]
     names: list[str] = field(default_factory=list[str])
 
-    async def add(self, *names: str) -> None:
-        """Attempts that work, one of each task, on two nodes."""
+    async def add(self, *names: str, read: bool = True) -> None:
+        """Attempts that work, one of each task, on two nodes; then the history is read."""
         for name in names:
             self.names.append(name)
             id = len(self.names)
@@ -74,6 +74,8 @@ class Seat:
             self.board.meet_attempt(attempt(id))
             self.fold(name, WORKING)
         await self.draw()
+        if read:
+            self.app.pane.settle()
 
     def fold(self, name: str, record: Record) -> None:
         """Let an attempt say something; it is drawn later."""
@@ -192,6 +194,13 @@ async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, ti
         await seat.say("fix", REPORT)
         assert " ".join(seat.titles) == titles
         assert "●" in seat.lines[0]
+
+
+async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:
+    async with seated() as seat:
+        await seat.add("a", "b", "c", read=False)
+        await seat.say("c", ASKS)
+        assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
 
 
 async def test_grouped_lines_begin_with_their_group() -> None:

@@ -168,6 +168,8 @@ class Console(Acting):
                 screen.hear(message.batch)
         self._taken.set()
         self._paint(soon=message.batch.more)
+        if not message.batch.more:
+            self.panes.fleet.settle()
 
     def _paint(self, *, soon: bool) -> None:
         # Of a long history that arrives in many batches, ten pictures a second are enough.

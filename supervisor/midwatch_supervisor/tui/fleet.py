@@ -214,6 +214,7 @@ class FleetPane(Filtered[Row]):
         )
         self._board = board
         self._group = 0
+        self._settled = False
         self._order = Order()
 
     def on_mount(self) -> None:
@@ -238,7 +239,11 @@ class FleetPane(Filtered[Row]):
         if changed or gone:
             self._order.move(changed, gone=gone)
         self.lines = self._order.rows
-        self.show(self._place(before, at))
+        self.show(self._place(before, at) if self._settled else 0)
+
+    def settle(self) -> None:
+        """The history is read: from now on the cursor stays on its row, until then on the top."""
+        self._settled = True
 
     def _place(self, row: Row | None, at: int) -> int | None:
         """Where a row is now that was at a place before; `None` if it is not shown."""
