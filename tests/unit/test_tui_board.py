@@ -173,6 +173,19 @@ def test_the_longest_waiting_comes_first_and_the_stuck_after_all_that_wait() -> 
     assert fleet.board.attention() == []
 
 
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [((WORKING, ASKS), False), ((ASKS, ASKS), True), ((DONE, ASKS), True), ((DONE, DONE), False)],
+)
+def test_a_run_only_waits_when_nothing_works_and_somebody_is_asked(
+    said: tuple[AttemptState, AttemptState], waits: bool
+) -> None:
+    fleet = Fleet("ab", queued="c")
+    for name, record in zip("ab", said, strict=True):
+        fleet.say(name, record)
+    assert fleet.board.only_waits is waits
+
+
 def test_an_acknowledged_alert_calls_nobody() -> None:
     fleet = Fleet("a")
     fleet.say("a", WORKING)

@@ -22,7 +22,8 @@ def on_terminal() -> bool:
 async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:
     """Conduct a run under a console that stays after it; answers the run's exit code.
 
-    Raises KeyboardInterrupt if it was left while the run worked; that is resumable then.
+    Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
+    while the run worked. Both are resumable.
     """
     conducted: list[asyncio.Task[int]] = []
 
@@ -49,7 +50,11 @@ async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -
     finally:
         await _end(conducted)
     # Textual swallows the cancellation by which a signal ends the process.
-    if code == INTERRUPTED or _told_to_stop():
+    if _told_to_stop():
+        raise KeyboardInterrupt
+    if code == INTERRUPTED:
+        if console.board.only_waits:
+            return 3
         raise KeyboardInterrupt
     return 1 if code is None else code
 

@@ -210,6 +210,12 @@ class Board:
         ]
         return sorted(waiting, key=_since) + sorted(stuck, key=_since)
 
+    @property
+    def only_waits(self) -> bool:
+        """Whether no attempt works and some wait for a person."""
+        open_ones = [row.lifecycle for row in self.rows.values() if not row.lifecycle.over]
+        return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
+
     def lifecycles(self) -> Counter[Lifecycle]:
         """How many tasks are where."""
         return Counter(state.lifecycle for state in self.task_states.values())
