@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from typing import get_args
 
 import pytest
+from sqlalchemy.dialects.sqlite import dialect
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.records import kind_of, read, written
+from midwatch_monitor.journal.tables import Packed
 from midwatch_monitor.words import (
     Acceptance,
     Action,
@@ -140,3 +142,11 @@ def test_a_kind_of_a_newer_version_is_named() -> None:
 def test_a_broken_body_is_named(body: str) -> None:
     with pytest.raises(JournalCorruptError, match="broken 'fault'"):
         read("fault", body)
+
+
+def test_a_damaged_history_is_told_as_such() -> None:
+    packed, sqlite = Packed(), dialect()
+    stored = packed.process_bind_param(b"{}", sqlite)
+    assert packed.process_result_value(stored, sqlite) == b"{}"
+    with pytest.raises(JournalCorruptError, match="damaged"):
+        packed.process_result_value(b"{}", sqlite)

@@ -24,6 +24,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from midwatch_monitor.errors import JournalCorruptError
+
 REVISION = "0001"
 """The migration that makes the tables as they stand here."""
 
@@ -41,7 +43,12 @@ class Packed(TypeDecorator[bytes]):
         return None if value is None else zlib.compress(value)
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
-        return None if value is None else zlib.decompress(value)
+        if value is None:
+            return None
+        try:
+            return zlib.decompress(value)
+        except zlib.error as error:
+            raise JournalCorruptError(f"a history in the journal is damaged: {error}") from error
 
 
 class Moment(TypeDecorator[datetime]):
