@@ -7,7 +7,6 @@ one run compare; milliseconds of two runs do not, because the machine's clock do
 
 import argparse
 import asyncio
-import gc
 import math
 import statistics
 import time
@@ -44,6 +43,7 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.collector import calm_collector
 from midwatch_supervisor.tui.columns import fitted
 from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.fleet import columns
@@ -327,7 +327,7 @@ async def figures(agents: int, how_many: int) -> Figures:
 
         async def console(pilot: Pilot[int]) -> None:
             app.draw()
-            gc.freeze()  # as the console does at its start
+            calm_collector()  # as the console does at its start
             found.frame = await frames(app, fleet.change, how_many)
             found.key = await keys(app, pilot, KEYS, how_many)
             await pilot.press("slash")
@@ -340,7 +340,7 @@ async def figures(agents: int, how_many: int) -> Figures:
 
     async def table(pilot: Pilot[int]) -> None:
         del pilot
-        gc.freeze()
+        calm_collector()
         found.table = await frames(cells, fleet.change, how_many)
 
     await piloted(cells, table)

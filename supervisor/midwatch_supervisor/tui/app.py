@@ -1,7 +1,6 @@
 """The console as a Textual app: it hears the journal, and turns each batch into what is shown."""
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from midwatch_supervisor.tui.attention import Queue, next_of
 from midwatch_supervisor.tui.banner import Banner
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.collector import calm_collector
 from midwatch_supervisor.tui.commands import ConsoleCommands
 from midwatch_supervisor.tui.complaints import Complaints
 from midwatch_supervisor.tui.dialogs import ConfirmDialog
@@ -123,8 +123,7 @@ class Console(Acting):
         self.set_keymap(self.settings.keys)
         self.theme_changed_signal.subscribe(self, self._recolour)
         self.complaints.__enter__()
-        # What was imported stays: a full collection that goes through it holds up a key for 200 ms.
-        gc.freeze()
+        calm_collector()
         self._listen()
         if self._work is not None:
             self._conduct(self._work)

@@ -240,6 +240,7 @@ class OverviewPane(VerticalScroll, can_focus=True):
         self._board = board
         self._now = now
         self._drawn_at = 0.0
+        self._drawn: tuple[Text, Palette] | None = None
         self.said = ""
         """What it says now."""
         self._static = Static(markup=False)
@@ -294,5 +295,7 @@ class OverviewPane(VerticalScroll, can_focus=True):
         zone = self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
         text = Overview(self._board, sums, colours, width=width, zone=zone).text()
-        self.said = text.plain
-        self._static.update(text)
+        if (text, colours) != self._drawn:  # an update lays the whole screen out again
+            self._drawn = (text, colours)
+            self.said = text.plain
+            self._static.update(text)
