@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import TabbedContent, TabPane
-from textual.widgets.tabbed_content import ContentTabs
+from textual.widgets.tabbed_content import ContentTab
 
 from midwatch_supervisor.tui.attention import AttentionPane, Queue
 from midwatch_supervisor.tui.board import Board
@@ -102,8 +102,9 @@ class Panes(Vertical):
         """Show the board as it is now, in what is seen of it."""
         self.current.refresh_board()
         waiting = len(self._queue.rows)
-        # A batch may come before the tabs are drawn, or while they are taken down.
-        if waiting != self._waiting and self._tabs.query(ContentTabs):
+        # A batch may come before the tabs are there, or while they are taken down.
+        there = self._tabs.query(f"#{ContentTab.add_prefix(tab('attention-pane'))}")
+        if waiting != self._waiting and there:
             self._waiting = waiting
             title = _TITLES["attention-pane"]
             label = f"{title} ({waiting})" if waiting else title
