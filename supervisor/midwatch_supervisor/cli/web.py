@@ -5,12 +5,15 @@ import hmac
 import os
 import secrets
 import shlex
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.output import write_error, write_line
 
@@ -83,6 +86,8 @@ async def serve(words: Sequence[str], page: Page) -> int:
         from aiohttp import web
     except ImportError as error:
         raise MissingExtraError("`watch --web`", "web") from error
+    mark = f"web.{os.getpid()}"
+    os.environ[MARK] = mark  # every console that is started for a browser inherits it
     runner = web.AppRunner(await application(words, page), access_log=None)
     await runner.setup()
     try:
@@ -94,9 +99,12 @@ async def serve(words: Sequence[str], page: Page) -> int:
                 "and the way is not encrypted"
             )
         sys.stdout.flush()
-        await asyncio.Event().wait()
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        await stop.wait()
     finally:
         await runner.cleanup()
+        await end_leftovers(mark)  # a console whose browser has just gone may not know it yet
     return 0
 
 
