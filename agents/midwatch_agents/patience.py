@@ -25,6 +25,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import RunContext
 
+from midwatch_tools.pauses import pausing
+
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP codes after which the same request may succeed later."""
 
@@ -55,6 +57,7 @@ class PatientModel(WrapperModel):
             retry=tenacity.retry_if_exception(passing),
             stop=tenacity.stop_after_attempt(tries),
             wait=advised,
+            before_sleep=_tell,
             reraise=True,
             sleep=sleep,
         )
@@ -100,6 +103,12 @@ class PatientModel(WrapperModel):
     def _start_request_deadline(self, model_settings: ModelSettings | None) -> None:
         # The agent's own deadline would be over all tries and the pauses between them.
         return None
+
+
+async def _tell(state: tenacity.RetryCallState) -> None:
+    """Say that the attempt waits, so that nobody takes its silence for something else."""
+    if state.next_action is not None:
+        await pausing(state.next_action.sleep)
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)

@@ -1,12 +1,20 @@
 """How a finding becomes an alert, and an alert ends. Pure: the moment is an argument."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.span import Length
-from midwatch_monitor.words import Alert, AlertKey, AlertState, Finding, Resolution, Severity
+from midwatch_monitor.words import (
+    Alert,
+    AlertKey,
+    AlertState,
+    Finding,
+    Health,
+    Resolution,
+    Severity,
+)
 
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,
@@ -38,10 +46,8 @@ def advance(settings: RuleSettings, before: Alert | None, holding: Holding, now:
     """
     if before is not None and before.firing:
         return _keep(before, holding.finding, now)
-    if before is not None and before.state is AlertState.RESOLVED:
-        resolved = Moment(step=before.step, at=before.at)
-        if not _over(settings.cooldown, resolved, now):
-            return before
+    if before is not None and _rests(settings, before, now):
+        return before
     held = _over(settings.hold, holding.since, now)
     state = AlertState.FIRING if held else AlertState.PENDING
     finding = holding.finding
@@ -74,19 +80,50 @@ def resolve(before: Alert, resolution: Resolution, now: Moment) -> Alert | None:
     )
 
 
-def agree(firing: Collection[Alert], raised: Collection[AlertKey], now: Moment) -> list[Alert]:
-    """The alerts that another rule's higher one raises by a level; each is raised only once."""
-    highest: dict[str, int] = {}
-    for alert in firing:
-        highest[alert.key.rule] = max(alert.severity.rank, highest.get(alert.key.rule, 0))
+def agree(
+    firing: Collection[Alert],
+    raised: Collection[AlertKey],
+    evidence: Mapping[str, object],
+    now: Moment,
+) -> list[Alert]:
+    """The alerts that others raise by a level; each is raised only once.
+
+    One is raised by a higher one of another rule; and of notices that rest on different evidence,
+    the newest is.
+    """
+    # What was raised itself raises nothing: two notices would make each other warnings.
+    own = [alert for alert in firing if alert.key not in raised]
+    lower = [alert for alert in firing if any(_above(other, alert) for other in own)]
     return [
         replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
-        for alert in firing
+        for alert in lower or _confirmed(firing, evidence)
         if alert.key not in raised
-        and any(
-            rank > alert.severity.rank for rule, rank in highest.items() if rule != alert.key.rule
-        )
     ]
+
+
+def _above(one: Alert, other: Alert) -> bool:
+    return one.key.rule != other.key.rule and one.severity.rank > other.severity.rank
+
+
+def health(firing: Iterable[Alert], *, parked: bool = False) -> Health:
+    """How an attempt with these firing alerts fares. A parked one is well, whatever fires.
+
+    Silence alone says neither that it is well nor that it is not.
+    """
+    alarms = [alert for alert in firing if alert.severity.alarm]
+    if parked or not alarms:
+        return Health.OK
+    if any(alert.severity is Severity.CRITICAL for alert in alarms):
+        return Health.STUCK
+    silent = all(alert.key.rule == "silence" for alert in alarms)
+    return Health.UNKNOWN if silent else Health.SUSPECT
+
+
+def _confirmed(firing: Collection[Alert], evidence: Mapping[str, object]) -> list[Alert]:
+    notices = [alert for alert in firing if alert.severity is Severity.NOTICE]
+    if len({evidence[alert.key.rule] for alert in notices}) < 2:
+        return []
+    return [max(notices, key=lambda alert: alert.step)]
 
 
 def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
@@ -96,6 +133,15 @@ def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
     if finding.severity.rank <= before.severity.rank:
         return newest
     return replace(newest, severity=finding.severity, step=now.step, at=now.at)
+
+
+def _rests(settings: RuleSettings, before: Alert, now: Moment) -> bool:
+    return before.state is AlertState.RESOLVED and not rested(settings, before, now)
+
+
+def rested(settings: RuleSettings, resolved: Alert, now: Moment) -> bool:
+    """Whether the cooldown of a resolved alert is over."""
+    return _over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
 
 
 def _over(length: Length, since: Moment, now: Moment) -> bool:

@@ -3,11 +3,15 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from midwatch_monitor.alerts import Holding, Moment, advance, agree, resolve
+from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
 from midwatch_monitor.config.rules import Rules, RuleSettings
-from midwatch_monitor.rules import DETECTORS, Answer, Clear, Detector, Moved, rule_settings
-from midwatch_monitor.rules.detector import remember
+from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.act import Act, Facet, Normaliser
+from midwatch_monitor.rules.detector import UNMOVED
 from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.panel import Panel
+from midwatch_monitor.rules.repeats import Repeats
+from midwatch_monitor.rules.tuning import for_worker
 from midwatch_monitor.rules.windows import Windows
 from midwatch_monitor.words import (
     Alert,
@@ -20,41 +24,47 @@ from midwatch_monitor.words import (
     Judgement,
     Lifecycle,
     Resolution,
-    Severity,
 )
 
-_RESTING = 256
-"""Resolved alerts kept for their cooldown, the oldest goes first; more than are open at once."""
-
-
-def for_worker(rules: Rules, worker: str) -> Rules:
-    """The rules as they hold for one worker; raises pydantic's ValidationError for a wrong key."""
-    changed: dict[str, RuleSettings] = {}
-    for name, settings in rule_settings(rules).items():
-        if worker in settings.workers:
-            merged = {**settings.model_dump(), **settings.workers[worker]}
-            changed[name] = type(settings).model_validate(merged)
-    return rules.model_copy(update=changed) if changed else rules
+_NOTHING = Judgement()
+_NO_ACT = Act(number=0, work=False)
 
 
 class Judge:
     """Judges one attempt. Constant work and bounded memory for each event, and no clock."""
 
+    __slots__ = (
+        "_at",
+        "_before",
+        "_holding",
+        "_movement",
+        "_normaliser",
+        "_open",
+        "_panel",
+        "_parked",
+        "_raised",
+        "_repeats",
+        "_resting",
+        "_rules",
+        "_step",
+        "_windows",
+    )
+
     def __init__(self, rules: Rules, *, worker: str = "") -> None:
-        rules = for_worker(rules, worker)
-        self._settings = rule_settings(rules)
-        self._agreement = rules.agreement
-        self._detectors: dict[str, Detector] = {
-            name: make(rules) for name, make in DETECTORS.items() if self._settings[name].enabled
-        }
+        self._rules = for_worker(rules, worker)
+        self._panel = Panel(self._rules)
+        self._normaliser = Normaliser()
+        self._repeats = Repeats()
         self._movement = Movements()
         self._windows = Windows()
-        self._now = Moment(step=0)
+        self._step = 0
+        self._at: datetime | None = None
         self._parked = False
         self._holding: dict[AlertKey, Holding] = {}
         self._open: dict[AlertKey, Alert] = {}
         self._resting: dict[AlertKey, Alert] = {}
-        self._raised: set[AlertKey] = set()
+        self._raised: tuple[AlertKey, ...] = ()
+        self._before: dict[AlertKey, Alert | None] = {}
 
     @property
     def firing(self) -> tuple[Alert, ...]:
@@ -64,56 +74,67 @@ class Judge:
     @property
     def health(self) -> Health:
         """What the firing alerts say of the attempt. A parked one is well, whatever fires."""
-        severities = {alert.severity for alert in self.firing}
-        if self._parked or not severities - {Severity.NOTICE}:
-            return Health.OK
-        return Health.STUCK if Severity.CRITICAL in severities else Health.SUSPECT
-
-    @property
-    def size(self) -> int:
-        """How many alerts and movements are remembered; bounded."""
-        kept = len(self._holding) + len(self._open) + len(self._resting) + len(self._raised)
-        return kept + self._movement.size
+        return health(self.firing, parked=self._parked)
 
     def observe(self, event: Event) -> Judgement:
         """What this event changes: alerts, movements, and rules that broke over it."""
-        self._look(event)
-        before = dict(self._open)
-        moved = self._movement.observe(event)
-        restart = self._windows.restart(event)
-        faults: list[Fault] = []
-        fresh: set[AlertKey] = set()
-        for rule, detector in tuple(self._detectors.items()):
-            try:
-                if restart and detector.windowed:
-                    detector.restart()
+        act = _NO_ACT if isinstance(event, Change) else self._normaliser.act(event)
+        return self.judge(event, act)
+
+    def judge(self, event: Event, act: Act) -> Judgement:
+        """What an event changes that was normalised already."""
+        self._at = event.at
+        if act.work and not isinstance(event, Change):
+            self._step = act.number
+            repeats = self._repeats
+            echo = repeats.observe(act)
+            may_move = event.edits or act.failed or act.failed_before
+            moved = self._movement.observe(event, act) if may_move else UNMOVED
+            seen = Seen(act, moved, echo, repeats.place)
+            facets = act.facets | Facet.REPEAT if echo.distance else act.facets
+        else:
+            seen = self._idle(event, act)
+            moved, facets = seen.moved, seen.act.facets
+            if self._windows.restart(event):
+                for rule in self._panel.restart():
                     self._close(rule, Resolution.RESTARTED)
-                answers = detector.observe(event, moved)
-            except Exception as error:
-                # A broken rule is switched off and shown; the work and the other rules go on.
-                del self._detectors[rule]
-                self._close(rule, Resolution.ENDED)
-                faults.append(Fault(part=rule, error=f"{type(error).__name__}: {error}"))
-            else:
-                fresh |= self._take(answers)
-        self._advance(fresh)
-        return self._judgement(before, moved, faults)
+        if moved.kinds:
+            facets |= Facet.MOVED
+        answers = self._panel.ask(facets, event, seen)
+        faults = self._faults() if self._panel.broken else ()
+        if answers or self._holding:
+            self._advance(self._take(answers))
+        if not (self._before or moved.kinds or faults):
+            return _NOTHING
+        return self._judgement(moved, faults)
+
+    def _idle(self, event: Event, act: Act) -> Seen:
+        """What is seen of an event that is no work."""
+        if isinstance(event, Change):
+            if event.lifecycle is not None:
+                self._parked = event.lifecycle is Lifecycle.INPUT_REQUIRED
+            here = act._replace(number=self._step, facets=Facet.CHANGE)
+            return Seen(here, self._movement.plan(event), place=self._repeats.place)
+        self._step = event.number
+        moved = self._movement.observe(event, act) if event.edits else UNMOVED
+        return Seen(act, moved, place=self._repeats.place)
+
+    def _faults(self) -> tuple[Fault, ...]:
+        broken, self._panel.broken = self._panel.broken, ()
+        for rule, _ in broken:
+            self._close(rule, Resolution.ENDED)
+        return tuple(fault for _, fault in broken)
+
+    @property
+    def _now(self) -> Moment:
+        return Moment(step=self._step, at=self._at)
 
     def end(self, at: datetime | None) -> Judgement:
         """The attempt is over: what fires or pends is resolved as ended."""
-        self._now = Moment(step=self._now.step, at=at)
-        before = dict(self._open)
-        for rule in self._settings:
-            self._close(rule, Resolution.ENDED)
-        return self._judgement(before, Moved(), ())
-
-    def _look(self, event: Event) -> None:
-        if isinstance(event, Change):
-            self._now = Moment(step=self._now.step, at=event.at)
-            if event.lifecycle is not None:
-                self._parked = event.lifecycle is Lifecycle.INPUT_REQUIRED
-        else:
-            self._now = Moment(step=event.number, at=event.at)
+        self._at = at
+        for key in tuple(self._holding):
+            self._resolve(key, Resolution.ENDED)
+        return self._judgement(UNMOVED, ())
 
     def _take(self, answers: Iterable[Answer]) -> set[AlertKey]:
         """Keep what now holds; answers what was found to hold at this event."""
@@ -134,11 +155,28 @@ class Judge:
 
     def _resolve(self, key: AlertKey, resolution: Resolution) -> None:
         self._holding.pop(key, None)
-        self._raised.discard(key)
+        self._raised = tuple(each for each in self._raised if each != key)
         before = self._open.pop(key, None)
-        after = resolve(before, resolution, self._now) if before else None
+        if before is None:
+            return
+        self._before.setdefault(key, before)
+        after = resolve(before, resolution, self._now)
         if after is not None:
-            remember(self._resting, key, after, _RESTING)
+            self._rest(key, after)
+
+    def _rest(self, key: AlertKey, after: Alert) -> None:
+        """Keep a resolved alert for as long as its cooldown lasts."""
+        for old in [k for k, v in self._resting.items() if self._rested(v)]:
+            del self._resting[old]
+        self._resting[key] = after
+
+    def _settings(self, rule: str) -> RuleSettings:
+        settings = getattr(self._rules, rule)
+        assert isinstance(settings, RuleSettings)
+        return settings
+
+    def _rested(self, alert: Alert) -> bool:
+        return rested(self._settings(alert.key.rule), alert, self._now)
 
     def _advance(self, fresh: Collection[AlertKey]) -> None:
         """Let hold and cooldown run, also for what was not looked at in this event."""
@@ -146,32 +184,36 @@ class Judge:
             before = self._open.get(key) or self._resting.get(key)
             if before is not None and before.firing and key not in fresh:
                 continue
-            alert = advance(self._settings[key.rule], before, holding, self._now)
+            alert = advance(self._settings(key.rule), before, holding, self._now)
             if alert.state is not AlertState.RESOLVED:
-                self._open[key] = alert
+                self._set(key, alert)
                 self._resting.pop(key, None)
-        if not self._agreement:
+        if not self._rules.agreement or len(self._open) < 2:
             return
-        for alert in agree(self.firing, self._raised, self._now):
-            self._open[alert.key] = alert
-            self._raised.add(alert.key)
+        for alert in agree(self.firing, self._raised, EVIDENCE, self._now):
+            self._set(alert.key, alert)
+            self._raised = (*self._raised, alert.key)
 
-    def _judgement(
-        self, before: dict[AlertKey, Alert], moved: Moved, faults: Iterable[Fault]
-    ) -> Judgement:
-        changed = [
-            alert
-            for key, alert in self._open.items()
-            if key not in before or _differ(before[key], alert)
-        ]
-        gone = [
-            self._resting[key] for key in before if key not in self._open and key in self._resting
-        ]
+    def _set(self, key: AlertKey, alert: Alert) -> None:
+        self._before.setdefault(key, self._open.get(key))
+        self._open[key] = alert
+
+    def _judgement(self, moved: Moved, faults: tuple[Fault, ...]) -> Judgement:
+        gone: list[Alert] = []
+        changed: list[Alert] = []
+        for key, before in self._before.items():
+            after = self._open.get(key)
+            if after is None:
+                if before is not None and key in self._resting:
+                    gone.append(self._resting[key])
+            elif before is None or _differ(before, after):
+                changed.append(after)
+        self._before.clear()
         return Judgement(
             alerts=(*gone, *changed),
             movements=moved.kinds,
             moved_paths=moved.paths,
-            faults=tuple(faults),
+            faults=faults,
         )
 
 

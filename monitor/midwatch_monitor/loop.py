@@ -11,15 +11,23 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.escalation import joining, question
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.neighbours import Neighbours, project_of
+from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.rules.tuning import for_worker
 from midwatch_monitor.view import View
+from midwatch_monitor.vigil import Vigil
 from midwatch_monitor.words import (
+    Alert,
     AlertKey,
+    AlertState,
+    AttemptState,
     Commit,
     Delivery,
     DeliveryState,
@@ -32,6 +40,8 @@ from midwatch_monitor.words import (
     Lifecycle,
     OutcomeReport,
     Record,
+    Resolution,
+    Step,
 )
 
 log = logging.getLogger(__name__)
@@ -57,7 +67,9 @@ class Monitor:
         self._after = 0
         self._views: dict[int, View] = {}
         self._touched: set[int] = set()
+        self._neighbours = Neighbours(settings.rules.workspace_conflict)
         self._looking = asyncio.Lock()
+        self._began: datetime | None = None
         self.fault: Fault | None = None
         """The last failure of the monitor itself; the work goes on without it."""
 
@@ -76,6 +88,10 @@ class Monitor:
                 await _whole(self.try_to_look(everything=full))
                 await hints.wait(self._settings.monitor.poll_seconds)
 
+    def _touch_silent(self) -> None:
+        now = self._clock()
+        self._touched |= {id for id, view in self._views.items() if view.vigil.due(now)}
+
     async def try_to_look(self, *, everything: bool = False) -> None:
         """Look; where that fails, the next look tries again."""
         try:
@@ -89,6 +105,8 @@ class Monitor:
     async def look(self, *, everything: bool = False) -> None:
         """Read what is new and act on it, until nothing new is left."""
         async with self._looking:
+            self._began = self._began or self._clock()
+            self._touch_silent()
             if everything:
                 self._touched |= self._views.keys()
             while True:
@@ -103,17 +121,26 @@ class Monitor:
         while page := await self._journal.entries(self._after, run=self._run):
             for entry in page:
                 if entry.attempt is not None:
-                    self._fold(entry, entry.attempt)
+                    await self._fold(entry, entry.attempt)
                     self._touched.add(entry.attempt)
             self._after = page[-1].id
 
-    def _fold(self, entry: Entry, attempt: int) -> None:
+    async def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
         if view is None:
-            view = View(attempt=attempt, task=entry.task)
-            self._views[attempt] = view
+            view = self._views[attempt] = await self._meet(attempt, entry.task)
             self._hand_over(view)
         view.fold(entry)
+        if isinstance(entry.record, Step):
+            self._touched.update(self._neighbours.observe(attempt, entry.record))
+        elif isinstance(entry.record, AttemptState) and view.over:
+            self._touched.update(self._neighbours.end(attempt))
+
+    async def _meet(self, attempt: int, task: int) -> View:
+        worker = (await self._journal.attempt(attempt)).worker
+        self._neighbours.join(attempt, project_of(await self._journal.task(task)))
+        vigil = Vigil(for_worker(self._settings.rules, worker), began=self._began)
+        return View(attempt=attempt, task=task, vigil=vigil)
 
     def _hand_over(self, successor: View) -> None:
         """A restart is judged on the attempt that it made."""
@@ -127,6 +154,9 @@ class Monitor:
                 del view.done[id]
 
     async def _review(self, view: View) -> None:
+        if timely := self._timely(view):
+            await self._write(view, *timely)
+            await self._read()
         reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
         if view.about_alerts:
             await self._write(view, *(_taken(view, id) for id in view.about_alerts))
@@ -138,6 +168,14 @@ class Monitor:
             await self._write(view, _closed(view.stranded, "its intervention was refused"))
         else:
             await self._escalate(view)
+
+    def _timely(self, view: View) -> tuple[Alert, ...]:
+        """What time and other attempts show of one that is at work."""
+        if self._settings.mode is Mode.OFF or view.over:
+            return ()
+        now = Moment(step=view.last_step, at=self._clock())
+        neighbours = self._neighbours.look(view.attempt, view.alerts, now)
+        return (*view.vigil.look(now, view.alerts), *neighbours)
 
     def _closing(self, view: View, reports: tuple[OutcomeReport, ...]) -> tuple[Escalation, ...]:
         """The escalation ends with the outcome of the intervention that answered it."""
@@ -156,8 +194,9 @@ class Monitor:
         ]
         open_one = view.escalation
         closing = [] if open_one is None else [_closed(open_one, "the attempt is over")]
-        if late or closing:
-            await self._write(view, *late, *closing)
+        ended = _ended(view, self._clock())
+        if late or closing or ended:
+            await self._write(view, *late, *closing, *ended)
 
     async def _escalate(self, view: View) -> None:
         if self._settings.mode is Mode.OFF or view.lifecycle is not Lifecycle.WORKING:
@@ -226,6 +265,18 @@ def _closed(escalation: Escalation, reason: str) -> Escalation:
 
 def _joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
     return replace(escalation, alerts=(*escalation.alerts, *more))
+
+
+def _ended(view: View, at: datetime) -> tuple[Alert, ...]:
+    """What is still open of the alerts that the recorder knows nothing of."""
+    now = Moment(step=view.last_step, at=at)
+    open_ones = [
+        alert
+        for key, alert in view.alerts.items()
+        if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
+    ]
+    ended = [resolve(alert, Resolution.ENDED, now) for alert in open_ones]
+    return tuple(alert for alert in ended if alert is not None)
 
 
 def _taken(view: View, intervention: int) -> Delivery:

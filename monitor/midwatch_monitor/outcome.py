@@ -12,7 +12,14 @@ from midwatch_monitor.words import (
     Severity,
 )
 
-FORWARD = frozenset({Movement.CHECK_PASSED, Movement.NEW_FAILURE, Movement.NEW_CONTENT})
+FORWARD = frozenset(
+    {
+        Movement.CHECK_PASSED,
+        Movement.FEWER_FAILURES,
+        Movement.NEW_FAILURE,
+        Movement.NEW_CONTENT,
+    }
+)
 """Movements that count as evidence for a recovery. A finished plan step is the worker's word."""
 
 PROOF = FORWARD - {Movement.NEW_CONTENT}

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
 from midwatch_monitor.outcome import Trial
+from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.vigil import Vigil
 from midwatch_monitor.words import (
     Acceptance,
     Action,
@@ -33,6 +36,7 @@ class View:
 
     attempt: int
     task: int
+    vigil: Vigil = field(default_factory=lambda: Vigil(Rules()), compare=False)
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
     last_step: int = 0
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
@@ -48,7 +52,8 @@ class View:
     )
     """Delivered ones, in order, with their outcome once it is known."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
-    movements: Movements = field(default_factory=Movements)
+    movements: Movements = field(default_factory=Movements, compare=False)
+    normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
 
     @property
     def over(self) -> bool:
@@ -105,7 +110,11 @@ class View:
             self.last_step = event.number
         elif event.lifecycle is not None:
             self.lifecycle = event.lifecycle
-        moved = self.movements.observe(event)
+        if isinstance(event, Change):
+            moved = self.movements.plan(event)
+        else:
+            moved = self.movements.observe(event, self.normaliser.act(event))
+        self.vigil.observe(event, moved)
         for trial in self.trials.values():
             trial.see_movement(moved.kinds, moved.paths)
 

@@ -1,8 +1,8 @@
 """Where a task and its attempts stand, folded from the journal for a person to read. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from midwatch_monitor.alerts import health
 from midwatch_monitor.words import (
     Acceptance,
     Action,
@@ -25,7 +25,6 @@ from midwatch_monitor.words import (
     OutcomeReport,
     Plan,
     Record,
-    Severity,
     Step,
     Task,
     TaskState,
@@ -67,7 +66,7 @@ class AttemptAccount:
     @property
     def health(self) -> Health:
         """How it fares; a parked attempt is not blamed for standing still."""
-        return Health.OK if self.parked else health(self.firing)
+        return health(self.firing, parked=self.parked)
 
     @property
     def waits_for(self) -> str:
@@ -179,11 +178,3 @@ class TaskAccount:
                 self.attempts[entry.attempt].fold(entry.id, record)
             case _:
                 pass
-
-
-def health(firing: Iterable[Alert]) -> Health:
-    """How an attempt with these firing alerts fares."""
-    severities = {alert.severity for alert in firing}
-    if Severity.CRITICAL in severities:
-        return Health.STUCK
-    return Health.SUSPECT if Severity.WARNING in severities else Health.OK

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from midwatch_agents.prompt import Past
+from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.view import View
@@ -100,7 +101,7 @@ class Dossier:
             last_notes=notes[-1] if notes else "",
         )
 
-    async def case(self, task: TaskSpec) -> Case:
+    async def case(self, task: TaskSpec, calibration: Calibration | None = None) -> Case:
         """The attempt as the supervisor is shown it at first."""
         return Case(
             title=task.label,
@@ -114,6 +115,7 @@ class Dossier:
             checkpoints=await self.checkpoints(),
             interventions=self.tried,
             diff=await self.diff(),
+            calibration=calibration,
         )
 
     async def timeline(self, first: int, last: int) -> tuple[Step, ...]:

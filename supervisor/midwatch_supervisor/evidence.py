@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.words import Alert, Plan, Step
 from midwatch_supervisor.policy import Tried
 
@@ -38,6 +39,8 @@ class Case:
     interventions: tuple[Tried, ...] = ()
     """The delivered ones, oldest first."""
     diff: str = ""
+    calibration: Calibration | None = None
+    """Of the attempt's model."""
 
     @property
     def last_step(self) -> int:
@@ -55,6 +58,7 @@ def render(case: Case, max_chars: int) -> str:
     head = (
         f"Attempt {case.attempt}, last step {case.last_step}.\n"
         f"interventions so far: {len(case.interventions)}\n"
+        f"{_calibrated(case)}"
     )
     parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
     frame = sum(len(_framed(name, "")) + 1 for name in parts)
@@ -104,6 +108,18 @@ def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
         ("checkpoints", described(case.checkpoints, each)),
         ("diff", case.diff),
         ("steps", described(case.steps, each)),
+    )
+
+
+def _calibrated(case: Case) -> str:
+    """What the confidence stated last is worth. Numbers only, so it may stand outside the data."""
+    stated = [step.checkpoint.confidence for step in case.checkpoints if step.checkpoint]
+    if case.calibration is None or not stated:
+        return ""
+    return (
+        f"stated confidence {stated[-1]} %; attempts of this model that said so succeeded about "
+        f"{case.calibration.percent(stated[-1])} % of the time "
+        f"({case.calibration.attempts} finished attempts)\n"
     )
 
 

@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     Intervention,
     Record,
 )
+from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.policy import Standing, approval_needed
@@ -55,6 +56,7 @@ class Supervision:
         self._tasks = tasks
         self._supervisors = supervisors
         self._clock = clock
+        self._calibrator = Calibrator(journal)
         self._after = 0
         self._open: dict[int, Entry] = {}
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -109,7 +111,8 @@ class Supervision:
         dossier = await Dossier.read(self._journal, attempt)
         spec = self._tasks[task]
         standing = self._standing(escalation, dossier, spec)
-        decision = await self._supervisors[task].decide(await dossier.case(spec), dossier, standing)
+        case = await dossier.case(spec, await self._calibrator.calibration(attempt.model))
+        decision = await self._supervisors[task].decide(case, dossier, standing)
         await self._write(task, attempt.id, self._answered(escalation, decision))
 
     def _standing(self, escalation: Escalation, dossier: Dossier, spec: TaskSpec) -> Standing:

@@ -146,3 +146,47 @@ def test_a_named_file_in_no_known_format_leaves_stdout_empty(
     assert main(["replay", str(good), str(bad), "--config", SEED]) == 2
     out, err = capsys.readouterr()
     assert (out, err.startswith(f"{bad}: ")) == ("", True)
+
+
+def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text("rules: {low_confidence: {workers: {timid: {below: 10}}}}\n")
+    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
+    for worker, fired in (("", [(1, LOW, "warning")]), ("timid", [])):
+        argv = ["replay", trace, "--worker", worker, "--config", str(config), "--json"]
+        assert main(argv) == 0
+        assert alerts(capsys.readouterr().out) == fired
+
+
+def test_thresholds_of_a_worker_that_are_wrong_are_a_wrong_configuration(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text("rules: {low_confidence: {workers: {timid: {blow: 10}}}}\n")
+    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
+    assert main(["replay", trace, "--worker", "timid", "--config", str(config)]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_traces_of_one_project_are_replayed_together(tmp_path: Path, capsys: Capture) -> None:
+    for name, minute in (("a", 0), ("b", 1)):
+        times = (f"2026-01-01T00:0{minute}:00Z", f"2026-01-01T00:0{minute + 2}:00Z")
+        lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
+        write(tmp_path / f"{name}.jsonl", lines)
+    conflict = (1, "workspace_conflict", "notice")
+    for more, fired in (([], []), (["--together"], [conflict, conflict])):
+        assert main(["replay", str(tmp_path), *more, "--json"]) == 0
+        assert alerts(capsys.readouterr().out) == fired
+
+
+def test_what_only_time_shows_is_shown_by_the_times_of_a_trace(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    times = ("2026-01-01T00:00:00Z", "2026-01-01T00:31:00Z")
+    lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
+    trace = str(write(tmp_path / "a.jsonl", lines))
+    assert main(["replay", trace]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        f"{trace}: step 1: warning silence: nothing was heard for 31 min; "
+        "nothing is known to run (steps 1)"
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +25,14 @@ from midwatch_monitor.config.settings import (
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
+    Activity,
     Actor,
     Attempt,
     AttemptState,
     Budget,
+    Change,
     Ending,
+    Entry,
     Lifecycle,
     Step,
     StepKind,
@@ -152,12 +155,19 @@ class Finished:
     state: AttemptState
     steps: tuple[Step, ...]
     budget: Budget
+    activities: tuple[Activity, ...]
+    """What the attempt did, one after another."""
 
 
 def told(things: list[T]) -> T:
     """The only one."""
     (only,) = things
     return only
+
+
+def activities(entries: Sequence[Entry]) -> tuple[Activity, ...]:
+    changes = [entry.record for entry in entries if isinstance(entry.record, Change)]
+    return tuple(change.activity for change in changes if change.activity is not None)
 
 
 def used(run: Finished) -> tuple[float, float]:
@@ -191,6 +201,7 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
             state=dossier.state,
             steps=tuple(dossier.steps),
             budget=dossier.budget,
+            activities=activities(await journal.entries(attempt=attempt.id)),
         )
 
     return work
@@ -232,6 +243,19 @@ async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
     assert server.asked[1] == server.asked[2]
     assert used(run) == (2, 2200)
     assert [step.number for step in run.steps] == [1, 2]
+
+
+async def test_an_attempt_that_a_provider_lets_wait_is_rate_limited_until_it_answers(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(WRITING, refusal(429, "retry-after: 0\r\n"), DONE)
+    run = await perform(server.spec(tries=2))
+    waited = run.activities.index(Activity.RATE_LIMITED)
+    assert run.activities[waited - 1 : waited + 2] == (
+        Activity.MODEL,
+        Activity.RATE_LIMITED,
+        Activity.IDLE,
+    )
 
 
 async def test_a_request_that_hangs_is_given_up_and_tried_again(

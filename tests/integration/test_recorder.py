@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def act(request: int = 1, call: str = "") -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="t", request=request, call=call)
+    return Step(number=0, kind=StepKind.TOOL, tool="t", args=call, request=request, call=call)
 
 
 def report(progress: int, confidence: int) -> Step:

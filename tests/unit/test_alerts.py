@@ -5,10 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.alerts import Holding, Moment, advance, agree, resolve
+from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.span import parse_length
-from midwatch_monitor.words import Alert, AlertKey, AlertState, Finding, Resolution, Severity
+from midwatch_monitor.words import (
+    Alert,
+    AlertKey,
+    AlertState,
+    Finding,
+    Health,
+    Resolution,
+    Severity,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = RuleSettings(hold=parse_length(0), cooldown=parse_length(0))
@@ -136,18 +144,31 @@ def test_while_it_fires_the_severity_never_falls() -> None:
     assert advance(AT_ONCE, alert, lower, moment(5)).severity is Severity.CRITICAL
 
 
+@pytest.mark.parametrize(("step", "over"), [(8, False), (9, True)])
+def test_a_resolved_alert_has_rested_once_its_cooldown_is_over(step: int, *, over: bool) -> None:
+    alert = resolve(fired(), Resolution.CLEARED, moment(4))
+    assert alert is not None
+    assert rested(RuleSettings(cooldown=parse_length(5)), alert, moment(step)) is over
+
+
+EVIDENCE = {"a": "repetition", "b": "edits", "c": "edits", "r": "reports", "silence": "time"}
+NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
+
+
 def severities(*alerts: Alert) -> list[Severity]:
-    raised = {alert.key: alert for alert in agree(alerts, (), moment(7))}
+    """Of each alert, after all have agreed."""
+    raised = {alert.key: alert for alert in agree(alerts, (), EVIDENCE, moment(7))}
     return [raised.get(alert.key, alert).severity for alert in alerts]
 
 
 @pytest.mark.parametrize(
     ("one", "other", "after"),
     [
-        (Severity.NOTICE, Severity.CRITICAL, Severity.WARNING),
-        (Severity.WARNING, Severity.CRITICAL, Severity.CRITICAL),
-        (Severity.WARNING, Severity.WARNING, Severity.WARNING),
-        (Severity.CRITICAL, Severity.WARNING, Severity.CRITICAL),
+        (NOTICE, CRITICAL, WARNING),
+        (NOTICE, WARNING, WARNING),
+        (WARNING, CRITICAL, CRITICAL),
+        (WARNING, WARNING, WARNING),
+        (CRITICAL, WARNING, CRITICAL),
     ],
 )
 def test_two_rules_that_agree_raise_the_lower_one(
@@ -157,12 +178,57 @@ def test_two_rules_that_agree_raise_the_lower_one(
 
 
 def test_one_rule_does_not_agree_with_itself() -> None:
-    one, other = fired(severity=Severity.NOTICE), fired(severity=Severity.CRITICAL)
+    one, other = fired(severity=NOTICE), fired(severity=CRITICAL)
     other = replace(other, key=AlertKey(rule="r", subject="b.py"))
-    assert severities(one, other) == [Severity.NOTICE, Severity.CRITICAL]
+    assert severities(one, other) == [NOTICE, CRITICAL]
+
+
+def test_the_newest_of_two_notices_of_different_evidence_becomes_a_warning() -> None:
+    old, new = fired(3, NOTICE, "a"), fired(5, NOTICE, "b")
+    assert severities(old, new) == [NOTICE, WARNING]
+    assert severities(new, old) == [WARNING, NOTICE]
+
+
+def test_two_notices_of_the_same_evidence_confirm_nothing() -> None:
+    assert severities(fired(3, NOTICE, "b"), fired(5, NOTICE, "c")) == [NOTICE, NOTICE]
+
+
+def test_two_notices_of_one_rule_confirm_nothing() -> None:
+    one = fired(3, NOTICE)
+    other = replace(one, key=AlertKey(rule="r", subject="b.py"))
+    assert severities(one, other) == [NOTICE, NOTICE]
+
+
+def test_a_lone_notice_stays_one() -> None:
+    assert severities(fired(3, NOTICE)) == [NOTICE]
+    assert severities() == []
 
 
 def test_an_alert_is_raised_once() -> None:
-    one, other = fired(severity=Severity.NOTICE, rule="a"), fired(rule="b")
-    assert agree((one, other), {one.key}, moment(7)) == []
-    assert agree((one, other), (), moment(7)) == [replace(one, severity=Severity.WARNING, step=7)]
+    one, other = fired(severity=NOTICE, rule="a"), fired(rule="b")
+    assert agree((one, other), {one.key}, EVIDENCE, moment(7)) == []
+    assert agree((one, other), (), EVIDENCE, moment(7)) == [replace(one, severity=WARNING, step=7)]
+
+
+def test_what_was_only_raised_raises_no_other() -> None:
+    old, new = fired(3, NOTICE, "a"), replace(fired(5, NOTICE, "b"), severity=WARNING)
+    assert agree((old, new), {new.key}, EVIDENCE, moment(7)) == []
+
+
+@pytest.mark.parametrize(
+    ("alerts", "expected"),
+    [
+        ((), Health.OK),
+        ((fired(1, NOTICE),), Health.OK),
+        ((fired(1, WARNING),), Health.SUSPECT),
+        ((fired(1, WARNING), fired(1, CRITICAL, "a")), Health.STUCK),
+        ((fired(1, WARNING, "silence"),), Health.UNKNOWN),
+        ((fired(1, WARNING, "silence"), fired(1, NOTICE)), Health.UNKNOWN),
+        ((fired(1, WARNING, "silence"), fired(1, WARNING)), Health.SUSPECT),
+    ],
+)
+def test_health_is_what_fires_and_silence_alone_leaves_it_unknown(
+    alerts: tuple[Alert, ...], expected: Health
+) -> None:
+    assert health(alerts) is expected
+    assert health(alerts, parked=True) is Health.OK

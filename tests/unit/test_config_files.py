@@ -10,7 +10,6 @@ from midwatch_monitor.config.rules import (
     DecliningConfidence,
     ExplicitEscalation,
     LowConfidence,
-    MissedCheckpoint,
     MultipleBlockers,
     RepeatedEdits,
     Rules,
@@ -19,11 +18,25 @@ from midwatch_monitor.config.rules import (
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings, load_tasks
 from midwatch_monitor.config.span import Length
+from midwatch_monitor.rules import rule_settings
 from midwatch_monitor.words import Severity
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SEED = CONFIGS / "seed.yaml"
 NOW = Length()
+SEED_RULES = (
+    "explicit_escalation",
+    "low_confidence",
+    "declining_confidence",
+    "multiple_blockers",
+    "stalled_progress",
+    "repeated_edits",
+)
+LATER = {
+    name: type(settings)
+    for name, settings in rule_settings(Rules()).items()
+    if name not in SEED_RULES
+}
 
 
 def keys(value: object) -> object:
@@ -45,7 +58,8 @@ def test_the_commented_file_names_every_key_in_order() -> None:
 
 def test_every_key_of_the_commented_file_has_its_comment_or_its_rules() -> None:
     lines = (CONFIGS / "midwatch.yaml").read_text("utf-8").splitlines()
-    shared = {"enabled", "hold", "cooldown", "workers", "severity", "critical_after", "warn_after"}
+    shared = {"enabled", "hold", "cooldown", "workers", "tools", "severity"}
+    shared |= {"critical_after", "warn_after"}
     shared |= set(Settings().policy.rules)
     bare = [
         line.strip()
@@ -80,7 +94,7 @@ def test_the_seed_is_the_originals_numbers() -> None:
             hold=NOW,
             cooldown=NOW,
         ),
-        missed_checkpoint=MissedCheckpoint(enabled=False, hold=NOW, cooldown=NOW),
+        **{name: rule(enabled=False, hold=NOW, cooldown=NOW) for name, rule in LATER.items()},
     )
 
 

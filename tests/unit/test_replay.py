@@ -24,7 +24,8 @@ SETTINGS = Settings.model_validate(
 
 
 def edit(step: int) -> dict[str, object]:
-    return {"step": step, "kind": "tool", "path": "a.py", "edit": True, "ok": True}
+    call = {"args": {"path": "a.py", "line": step}, "path": "a.py", "edit": True, "ok": True}
+    return {"step": step, "kind": "tool", "tool": "edit_file", **call}
 
 
 def report(step: int, confidence: int) -> dict[str, object]:
@@ -106,8 +107,8 @@ def test_damage_is_told_where_it_stands(tmp_path: Path) -> None:
 
 def test_the_interval_of_the_configuration_is_in_force(tmp_path: Path) -> None:
     settings = Settings.model_validate({"reflect": {"remind_every": 1}})
-    messages = [{"step": number, "kind": "message"} for number in (1, 2, 3)]
-    path = trace(tmp_path / "a.jsonl", {"kind": "state", "reflect": True}, *messages)
+    offered = {"kind": "state", "reflect": True}
+    path = trace(tmp_path / "a.jsonl", offered, *(edit(number) for number in (1, 2, 3)))
     first, _ = replay(path, settings)
     assert isinstance(first, AlertLine)
     assert (first.rule, first.step) == ("missed_checkpoint", 3)
@@ -132,6 +133,61 @@ def test_a_named_file_in_no_known_format_is_refused_at_once(tmp_path: Path) -> N
     path.write_text("hello\n", encoding="utf-8")
     with pytest.raises(TraceError):
         replay(path, SETTINGS)
+
+
+def act(step: int, minutes: int) -> dict[str, object]:
+    return {"step": step, "kind": "tool", "tool": "t", "args": f"{step}", "at": at(minutes)}
+
+
+def at(minutes: int) -> str:
+    return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
+
+
+def silences(path: Path, **silence: object) -> list[tuple[str, int, float]]:
+    """What the rule says, by the step after which nothing was heard and for how many seconds."""
+    rules = {"silence": {"unmoved": 0, "cooldown": 0, **silence}, "agreement": False}
+    lines = replay(path, Settings.model_validate({"rules": rules}))
+    alerts = [line for line in lines if isinstance(line, AlertLine) and line.rule == "silence"]
+    return [(line.subject, line.step, line.value) for line in alerts]
+
+
+def test_silence_fires_after_the_last_step_before_it_and_again_after_each(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.jsonl", act(1, 0), act(2, 29), act(3, 60), act(4, 95), act(5, 96))
+    assert silences(path) == [("", 2, 1860), ("", 3, 2100)]
+
+
+def test_a_cooldown_counts_from_the_step_that_ended_a_silence(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.jsonl", *(act(number, 31 * number) for number in range(1, 9)))
+    assert [step for _, step, _ in silences(path, cooldown=3)] == [1, 5]
+
+
+def test_what_never_moved_is_said_once_between_the_steps(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.jsonl", *(act(number, 20 * number) for number in range(1, 9)))
+    assert silences(path, unmoved="1h") == [("no movement", 3, 3600)]
+
+
+def test_an_attempt_that_is_ended_in_silence_was_silent(tmp_path: Path) -> None:
+    end = {"kind": "state", "lifecycle": "failed", "at": at(60)}
+    path = trace(tmp_path / "a.jsonl", act(1, 0), end)
+    assert silences(path) == [("", 1, 3600)]
+
+
+def test_an_end_lets_no_hold_of_another_rule_run_out(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"rules": {"low_confidence": {"hold": "5m"}}})
+    end = {"kind": "state", "lifecycle": "failed", "at": at(20)}
+    path = trace(tmp_path / "a.jsonl", {**report(1, 10), "at": at(0)}, end)
+    assert not any(isinstance(line, AlertLine) for line in replay(path, settings))
+
+
+def test_the_time_before_an_attempt_goes_on_is_not_judged(tmp_path: Path) -> None:
+    again = {"kind": "state", "lifecycle": "working", "at": at(600)}
+    path = trace(tmp_path / "a.jsonl", act(1, 0), again, act(2, 629), act(3, 660))
+    assert silences(path, unmoved="1h") == [("", 2, 1860), ("no movement", 2, 3600)]
+
+
+def test_without_times_no_time_passes(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a.jsonl", *({**act(number, 0), "at": None} for number in range(1, 9)))
+    assert silences(path, command="1ms", unmoved="1ms") == []
 
 
 def test_no_recorded_trace_breaks_a_rule(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch_monitor.config.rules import RepeatedEdits
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.contents import Contents
+from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
 from midwatch_monitor.words import (
     AlertKey,
@@ -33,14 +35,17 @@ class Run:
 
     def __init__(self, settings: RepeatedEdits) -> None:
         self.detector = RepeatedEditsDetector(settings)
+        self.contents = Contents()
         self.step = 0
 
-    def edit(self, *edits: Edit, moved: Moved | None = None) -> Sequence[Answer]:
+    def edit(self, *edits: Edit, moved: Movement | None = None) -> Sequence[Answer]:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="edit_file", edits=edits)
-        return self.detector.observe(step, moved or Moved())
+        kinds = frozenset({moved}) if moved else frozenset[Movement]()
+        seen = Moved(kinds, touches=self.contents.observe(edits))
+        return self.detector.observe(step, Seen(Act(self.step, work=True), seen))
 
-    def count(self, *edits: Edit, moved: Moved | None = None) -> float | None:
+    def count(self, *edits: Edit, moved: Movement | None = None) -> float | None:
         """The count of the last finding of this step."""
         found = [each for each in self.edit(*edits, moved=moved) if isinstance(each, Finding)]
         return found[-1].value if found else None
@@ -52,13 +57,17 @@ def write(
     return Edit(path=path, digest=digest, writer=by, deleted=deleted)
 
 
-def moves(*kinds: Movement) -> Moved:
-    return Moved(kinds=frozenset(kinds))
-
-
 def test_the_fifth_edit_alarms_and_the_fourth_does_not() -> None:
     run = Run(SEED)
     assert [run.count(write(f"d{n}")) for n in range(5)] == [None, None, None, None, 5]
+
+
+def test_by_default_the_eighth_edit_is_noticed_and_no_count_alone_warns() -> None:
+    run = Run(RepeatedEdits())
+    answers = [run.edit(write(f"d{n}")) for n in range(100)]
+    found = [each for step in answers for each in step if isinstance(each, Finding)]
+    assert [each.value for each in found] == list(range(8, 101))
+    assert {each.severity for each in found} == {Severity.NOTICE}
 
 
 def test_a_finding_names_the_file_and_its_steps() -> None:
@@ -80,7 +89,7 @@ def test_a_growing_list_of_files_done_is_no_edit() -> None:
     for number in range(10):
         done = Checkpoint(progress_percent=10, confidence=50, files_done=("a.py",) * number)
         step = Step(number=number + 1, kind=StepKind.CHECKPOINT, checkpoint=done)
-        assert run.detector.observe(step, Moved()) == []
+        assert not run.detector.observe(step, Seen(Act(step.number, work=False)))
 
 
 def test_edits_of_different_files_are_counted_apart() -> None:
@@ -124,30 +133,33 @@ def test_a_step_counts_once_for_a_file_however_often_it_writes() -> None:
     assert run.count(write("1"), write("2"), write("3")) == 1
 
 
-@pytest.mark.parametrize("kind", [Movement.CHECK_PASSED, Movement.NEW_FAILURE])
+@pytest.mark.parametrize("kind", [Movement.CHECK_PASSED, Movement.FEWER_FAILURES])
 def test_movement_starts_the_count_anew_and_the_steps_own_edit_comes_after(kind: Movement) -> None:
     run = Run(EACH)
     run.edit(write("1"))
     run.edit(write("2"))
-    answers = run.edit(write("3"), moved=moves(kind))
+    answers = run.edit(write("3"), moved=kind)
     assert answers[0] == Clear(key=KEY)
     assert isinstance(answers[1], Finding)
     assert answers[1].value == 1
 
 
-@pytest.mark.parametrize("kind", [Movement.NEW_CONTENT, Movement.CHECK_BROKEN, Movement.PLAN_STEP])
+@pytest.mark.parametrize(
+    "kind",
+    [Movement.NEW_CONTENT, Movement.NEW_FAILURE, Movement.CHECK_BROKEN, Movement.PLAN_STEP],
+)
 def test_other_movement_leaves_the_count(kind: Movement) -> None:
     run = Run(EACH)
     run.edit(write("1"))
-    assert run.count(write("2"), moved=moves(kind)) == 2
+    assert run.count(write("2"), moved=kind) == 2
 
 
 def test_where_movement_does_not_reset_a_passing_check_only_clears() -> None:
     run = Run(SEED.model_copy(update={"critical_after": 2}))
     run.edit(write("1"))
     run.edit(write("2"))
-    assert run.edit(moved=moves(Movement.NEW_FAILURE)) == []
-    assert run.edit(moved=moves(Movement.CHECK_PASSED)) == [Clear(key=KEY)]
+    assert run.edit(moved=Movement.FEWER_FAILURES) == []
+    assert run.edit(moved=Movement.CHECK_PASSED) == [Clear(key=KEY)]
     assert run.count(write("3")) == 3
 
 
@@ -159,13 +171,13 @@ def test_a_restart_empties_the_counts_but_not_what_files_contain() -> None:
     assert run.count(write("2")) == 1
 
 
-def test_evidence_is_the_newest_twenty_steps() -> None:
+def test_evidence_is_the_newest_twelve_steps() -> None:
     run = Run(EACH)
     for number in range(29):
         run.edit(write(f"{number}"))
     [answer] = run.edit(write("last"))
     assert isinstance(answer, Finding)
-    assert answer.evidence == tuple(range(11, 31))
+    assert answer.evidence == tuple(range(19, 31))
 
 
 def test_the_file_least_recently_edited_is_dropped_and_that_is_no_recovery() -> None:

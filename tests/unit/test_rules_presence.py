@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import MissedCheckpoint
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.detector import Answer, Clear, Seen
 from midwatch_monitor.rules.presence import MissedCheckpointDetector
 from midwatch_monitor.words import (
     AlertKey,
@@ -30,7 +31,7 @@ class Run:
             self.feed(change)
 
     def feed(self, event: Event) -> Sequence[Answer]:
-        return self.detector.observe(event, Moved())
+        return self.detector.observe(event, Seen(Act(self.step, work=False)))
 
     def work(self, steps: int, *, request: int = 0) -> Sequence[Answer]:
         answers: Sequence[Answer] = ()

@@ -11,7 +11,8 @@ from midwatch_monitor.config.rules import (
     MultipleBlockers,
     StalledProgress,
 )
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Moved
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.rules.reports import (
     declining_confidence,
     explicit_escalation,
@@ -41,7 +42,10 @@ def progressing(*values: int) -> list[Checkpoint]:
 
 def feed(detector: Detector, checkpoints: Iterable[Checkpoint]) -> list[Sequence[Answer]]:
     return [
-        detector.observe(Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=each), Moved())
+        detector.observe(
+            Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=each),
+            Seen(Act(number, work=False)),
+        )
         for number, each in enumerate(checkpoints, start=1)
     ]
 
@@ -168,4 +172,4 @@ def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step
         low_confidence(LowConfidence()),
         stalled_progress(StalledProgress()),
     ):
-        assert detector.observe(event, Moved()) == ()
+        assert detector.observe(event, Seen(Act(1, work=False))) == ()

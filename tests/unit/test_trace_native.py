@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
-from midwatch_monitor.traces.native import parse
+from midwatch_monitor.traces import Damage, find_traces, native, open_trace
+from midwatch_monitor.traces.native import Reader
 from midwatch_monitor.words import (
     Activity,
     Budget,
@@ -17,6 +17,7 @@ from midwatch_monitor.words import (
     Checkpoint,
     Course,
     Edit,
+    Event,
     Lifecycle,
     Meter,
     Step,
@@ -25,6 +26,19 @@ from midwatch_monitor.words import (
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def parse(*lines: Mapping[str, object]) -> Event | str:
+    """The last of some lines as the reader of their trace takes it."""
+    reader = Reader()
+    return [reader.read(line) for line in lines][-1]
+
+
+def edited(*lines: Mapping[str, object]) -> list[str]:
+    """The files that the last of some lines edits."""
+    step = parse(*lines)
+    assert isinstance(step, Step)
+    return [edit.path for edit in step.edits]
 
 
 def write(path: Path, *lines: Mapping[str, object] | str) -> Path:
@@ -58,7 +72,7 @@ def test_a_tool_line_becomes_a_step() -> None:
         at=NOON,
         request=4,
         tool="edit_file",
-        args='{"b":[1],"path":"a.py"}',
+        args='{"b": [1], "path": "a.py"}',
         path="a.py",
         edits=(Edit(path="a.py", digest="d"),),
         ok=True,
@@ -83,7 +97,7 @@ def test_a_checkpoint_line_carries_its_checkpoint() -> None:
         "notes": "n",
         "estimated_steps_left": 2,
     }
-    assert parse(line, plan_step=2) == Step(
+    assert parse({"kind": "state", "plan_step": 2}, line) == Step(
         number=3,
         kind=StepKind.CHECKPOINT,
         checkpoint=Checkpoint(
@@ -118,11 +132,14 @@ def test_a_state_line_names_only_what_changed() -> None:
 
 
 def test_a_line_may_list_every_observed_edit() -> None:
-    edits = [{"path": "a.py", "digest": "1"}, {"path": "b", "writer": "person", "deleted": True}]
+    edits = [
+        {"path": "a.py", "digest": "1", "before": "0"},
+        {"path": "b", "writer": "person", "deleted": True},
+    ]
     step = parse({"step": 1, "kind": "tool", "ok": False, "edits": edits})
     assert isinstance(step, Step)
     assert step.edits == (
-        Edit(path="a.py", digest="1"),
+        Edit(path="a.py", digest="1", before="0"),
         Edit(path="b", writer=Writer.PERSON, deleted=True),
     )
 
@@ -132,6 +149,86 @@ def test_an_edit_that_failed_or_names_no_file_is_none(result: dict[str, object])
     step = parse({"step": 1, "kind": "tool", "path": "a.py", "edit": True, **result})
     assert isinstance(step, Step)
     assert step.edits == ()
+
+
+@pytest.mark.parametrize("more", [{"edits": []}, {"edit": False}])
+def test_a_line_may_say_that_nothing_was_edited(more: dict[str, object]) -> None:
+    line = {"step": 1, "kind": "tool", "tool": "bash", "args": "echo 1 > a.py", **more}
+    assert edited(line) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("bash", "echo 1 > a.py"),
+        ("", "echo 1 > a.py"),
+        ("Bash", {"command": "echo 1 > a.py"}),
+        ("terminal", {"cmd": "echo 1 > a.py"}),
+        ("execute_bash", '{"command": "echo 1 > a.py"}'),
+        ("shell", {"command": ["bash", "-lc", "echo 1 > a.py"]}),
+    ],
+)
+def test_what_a_shell_writes_is_inferred_where_a_line_says_nothing_of_edits(
+    tool: str, args: object
+) -> None:
+    assert edited({"step": 1, "kind": "tool", "tool": tool, "args": args}) == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("search", "1 > a.py"),
+        ("search", {"command": "echo 1 > a.py"}),
+        ("", {"path": "a.py"}),
+        ("", '{"path": "echo 1 > a.py"}'),
+        ("", '{"path": "echo 1 > a.py'),
+        ("bash", ["echo 1 > a.py"]),
+        ("bash", {"command": 1}),
+    ],
+)
+def test_nothing_is_inferred_from_what_is_no_command(tool: str, args: object) -> None:
+    assert edited({"step": 1, "kind": "tool", "tool": tool, "args": args}) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "paths"),
+    [
+        ({"ok": False, "exit_code": 1}, ["a.py"]),
+        ({"ok": False}, []),
+        ({"exit_code": 126}, []),
+        ({"exit_code": 127}, []),
+    ],
+)
+def test_a_command_that_failed_may_have_written_if_it_ran(
+    result: dict[str, object], paths: list[str]
+) -> None:
+    line = {"step": 1, "kind": "tool", "tool": "bash", "args": "echo 1 > a.py", **result}
+    assert edited(line) == paths
+
+
+def test_running_a_script_of_an_earlier_line_is_an_edit_of_what_it_writes() -> None:
+    written = {
+        "step": 1,
+        "kind": "tool",
+        "tool": "create",
+        "edit": True,
+        "path": "fix.py",
+        "args": {"path": "fix.py", "content": "open('a.py', 'w').write('1')"},
+    }
+    run = {"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"}
+    assert (edited(written), edited(written, run)) == (["fix.py"], ["a.py"])
+
+
+def test_arguments_nested_without_end_are_told() -> None:
+    args: list[object] = []
+    for _ in range(100_000):
+        args = [args]
+    assert parse({"step": 1, "kind": "tool", "args": args}) == "nested too deeply"
+
+
+def test_half_a_surrogate_pair_is_text() -> None:
+    line = {"step": 1, "kind": "message", "text": "\ud800", "path": "\udc80"}
+    assert parse(line) == Step(number=1, kind=StepKind.MESSAGE, text="\ud800", path="\udc80")
 
 
 def test_arguments_as_text_stay_as_they_are() -> None:
@@ -199,19 +296,21 @@ def test_a_checkpoint_without_a_plan_step_is_about_the_one_in_force(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("text", "known"),
     [
-        ('\n\n{"kind":"state"}\n', "midwatch"),
-        ('\ufeff{"step":1,"kind":"tool"}', "midwatch"),
-        ('{"type":"user"}\n', None),
-        ("hello\n", None),
-        ("", None),
+        ('\n\n{"kind":"state"}\n', True),
+        ('\ufeff{"step":1,"kind":"tool"}', True),
+        ('{"type":"user"}\n', False),
+        ('{"kind":"MessageEvent"}\n', False),
+        ('{"kind":["tool"]}\n', False),
+        ("hello\n", False),
+        ("", False),
     ],
 )
-def test_a_trace_is_known_by_its_first_line(tmp_path: Path, text: str, name: str | None) -> None:
+def test_a_trace_is_known_by_its_first_line(tmp_path: Path, text: str, known: bool) -> None:
     path = tmp_path / "some.file"
     path.write_text(text, encoding="utf-8")
-    assert recognise(path) == name
+    assert native.recognise(path) is known
 
 
 @pytest.mark.parametrize("format", ["auto", "midwatch"])
@@ -224,7 +323,7 @@ def test_a_file_in_no_known_format_is_refused_at_once(tmp_path: Path, format: st
 def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="No such file"):
         open_trace(tmp_path / "none.jsonl")
-    with pytest.raises(TraceError, match="known: midwatch"):
+    with pytest.raises(TraceError, match="no trace format is called 'papyrus'"):
         open_trace(tmp_path / "none.jsonl", "papyrus")
 
 

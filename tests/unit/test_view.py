@@ -17,6 +17,7 @@ from midwatch_monitor.words import (
     Change,
     Delivery,
     DeliveryState,
+    Edit,
     Entry,
     Escalation,
     EscalationState,
@@ -133,6 +134,37 @@ def test_a_passed_acceptance_check_is_a_movement() -> None:
         Acceptance(check="b", passed=True),
     )
     assert view.trials[1].movements == {Movement.CHECK_PASSED}
+
+
+def run(number: int, exit_code: int, *, path: str = "") -> Step:
+    edits = (Edit(path=path, digest=str(number)),) if path else ()
+    return Step(
+        number=number, kind=StepKind.TOOL, tool="t", args="a", exit_code=exit_code, edits=edits
+    )
+
+
+def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
+    view = folded(run(1, 1), NUDGE, stamped(2), run(2, 0, path="a.py"), Change(plan_step=2))
+    assert view.trials[2].movements == {
+        Movement.CHECK_PASSED,
+        Movement.NEW_CONTENT,
+        Movement.PLAN_STEP,
+    }
+    assert view.trials[2].moved_paths == {"a.py"}
+
+
+def test_what_moved_before_the_delivery_does_not_count() -> None:
+    view = folded(run(1, 1), run(2, 0, path="a.py"), NUDGE, stamped(3), run(3, 0))
+    assert view.trials[3].movements == set()
+
+
+def test_what_a_person_silenced_is_not_heard() -> None:
+    silence = Intervention(action=Action.SILENCE, by=Actor.OPERATOR, answers=(KEY,))
+    assert folded(ALERT).heard == (ALERT,)
+    view = folded(ALERT, silence)
+    assert (view.about_alerts, view.heard) == ((2,), (ALERT,))
+    taken = folded(ALERT, silence, stamped(2))
+    assert (taken.about_alerts, taken.heard, taken.done) == ((), (), {})
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:

@@ -113,6 +113,11 @@ class Session:
         if reminder_due(self.requests + 1, last, self.interval):
             ctx.enqueue(reminder(self.requests - last), priority="asap")
 
+    async def paused(self, seconds: float) -> None:
+        """The provider lets the attempt wait; what follows says when that is over."""
+        doing = f"asks again in {seconds:.0f} s"
+        await self.recorder.record(Change(activity=Activity.RATE_LIMITED, doing=doing))
+
     # -- after a model request -------------------------------------------------------------
 
     async def after_request(self, messages: Sequence[ModelMessage]) -> None:

@@ -36,6 +36,7 @@ from midwatch_tools.acts import Acts
 from midwatch_tools.guidance import protocol
 from midwatch_tools.home import journal_location
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.pauses import listen
 from midwatch_tools.reflect import OwnTools
 from midwatch_tools.remembered import Remembered
 from midwatch_tools.session import Session
@@ -236,7 +237,12 @@ class Watch(AbstractCapability[Any]):
         """Deliver what is due; a pause holds here."""
         if self._acts is not None:
             await self._tolerating(self._acts.before_request(ctx))
+            listen(self._pause)
         return request_context
+
+    async def _pause(self, seconds: float) -> None:
+        if self._acts is not None:
+            await self._tolerating(self._acts.session.paused(seconds))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""

@@ -1,6 +1,6 @@
 """The thresholds of the rules. Every number is range-checked, and none lives anywhere else."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -9,10 +9,11 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from midwatch_monitor.config.refusal import Refusal, nearest_to
-from midwatch_monitor.config.span import Length, Span
+from midwatch_monitor.config.span import Duration, Length, Span
 from midwatch_monitor.words import Severity
 
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -57,6 +58,23 @@ class RuleSettings(Section):
     """How long a resolved alert stays quiet before it may fire again: steps or time."""
     workers: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     """Other thresholds for some workers: `{worker name: {key: value}}`."""
+    tools: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    """Other thresholds for the steps of some tools: `{tool name: {key: value}}`."""
+
+    @model_validator(mode="after")
+    def _only_what_tools_may_change(self) -> Self:
+        """Refuse a key that has no meaning for the steps of one tool."""
+        for tool, changes in self.tools.items():
+            for key in changes:
+                if key not in self._of_tools():
+                    wanted = ", ".join(sorted(self._of_tools()))
+                    raise Refusal(f"tools.{tool}.{key}: for a tool one can set {wanted}")
+            type(self).model_validate(changes)
+        return self
+
+    @classmethod
+    def _of_tools(cls) -> frozenset[str]:
+        return frozenset({"enabled"})
 
 
 class Graded(RuleSettings):
@@ -68,6 +86,16 @@ class Graded(RuleSettings):
     """Warning from this count on; 0 is off."""
     critical_after: Count = 0
     """Critical from this count on; 0 is off."""
+
+    @classmethod
+    def _of_tools(cls) -> frozenset[str]:
+        return frozenset({"enabled", "notice_after", "warn_after", "critical_after"})
+
+    @property
+    def lowest(self) -> int:
+        """The lowest threshold that is on; out of reach where none is."""
+        thresholds = (self.notice_after, self.warn_after, self.critical_after)
+        return min((each for each in thresholds if each), default=1 << 62)
 
     def grade(self, count: float) -> Severity | None:
         """The severity that a count has reached, or `None` below every threshold."""
@@ -131,14 +159,127 @@ class StalledProgress(RuleSettings):
 class RepeatedEdits(Graded):
     """The same file changes again and again, as observed by the hash of its content."""
 
-    notice_after: Count = 5
+    notice_after: Count = 8
     """Notice from this many edits of one file on; 0 is off."""
-    warn_after: Count = 8
+    warn_after: Count = 0
     """Warning from this many edits of one file on; 0 is off."""
     return_weight: Annotated[int, Field(ge=1, le=10)] = 2
     """What an edit back to an earlier content counts; 1 counts it like any other."""
     movement_resets: bool = True
-    """Whether a check that passes, or a failure not seen before, starts the count anew."""
+    """Whether a check that passes, or one that fails in fewer places, starts the count anew."""
+
+
+class RedundantSteps(Graded):
+    """Steps that give again what they gave before, among the last steps of work."""
+
+    window: Annotated[int, Field(ge=2, le=64)] = 10
+    """How many steps of work are looked at."""
+    notice_after: Count = 2
+    """Notice from this many on; a check that passes again after a change counts half."""
+    warn_after: Count = 4
+    """Warning from this many on; 0 is off."""
+    critical_after: Count = 7
+    """Critical from this many on; 0 is off."""
+
+
+class RepeatedCall(Graded):
+    """One call gives the same result again and again, one after another."""
+
+    notice_after: Count = 3
+    """Notice at this many in a row; 0 is off."""
+    warn_after: Count = 4
+    """Warning at this many in a row; 0 is off."""
+    critical_after: Count = 6
+    """Critical at this many in a row; 0 is off."""
+
+
+class Cycle(Graded):
+    """A series of steps comes again and again with the same results."""
+
+    max_period: Annotated[int, Field(ge=2, le=64)] = 12
+    """The longest series that is looked for, in steps of work."""
+    notice_after: Count = 2
+    """Notice from this many times round on; 0 is off."""
+    warn_after: Count = 3
+    """Warning from this many times round on; 0 is off."""
+    critical_after: Count = 5
+    """Critical from this many times round on; 0 is off."""
+
+
+class ErrorStreak(Graded):
+    """Most of the last steps of work failed."""
+
+    window: Annotated[int, Field(ge=2, le=64)] = 8
+    """How many steps of work are looked at."""
+    notice_after: Count = 6
+    """Notice from this many failed ones on; 0 is off."""
+    warn_after: Count = 7
+    """Warning from this many failed ones on; 0 is off."""
+
+
+class SameFailure(Graded):
+    """The same failure outlives one change after another."""
+
+    notice_after: Count = 3
+    """Notice once it outlived this many; 0 is off."""
+    warn_after: Count = 4
+    """Warning once it outlived this many; 0 is off."""
+
+
+class RevertChurn(Graded):
+    """Work is undone and done again."""
+
+    window: Annotated[int, Field(ge=2, le=1000)] = 30
+    """How many steps are looked at."""
+    notice_after: Count = 3
+    """Notice from this many times on; 0 is off."""
+    warn_after: Count = 5
+    """Warning from this many times on; 0 is off."""
+
+
+class BlockedEnvironment(Graded):
+    """What the worker cannot mend stands in its way: a program, a permission, the network."""
+
+    notice_after: Count = 3
+    """Notice once the same obstacle was met this often; 0 is off."""
+    warn_after: Count = 4
+    """Warning once the same obstacle was met this often; 0 is off."""
+
+
+class Monologue(Graded):
+    """Turn after turn without any act."""
+
+    notice_after: Count = 3
+    """Notice after this many turns; 0 is off."""
+    warn_after: Count = 5
+    """Warning after this many turns; 0 is off."""
+
+
+class BudgetBurn(Graded):
+    """The budget runs out before the work is done. Counted in percent of the tightest limit."""
+
+    notice_after: Count = 75
+    """Notice from this share on; 0 is off."""
+    warn_after: Count = 90
+    """Warning from this share on; 0 is off."""
+    slack: Percent = 10
+    """How many points the progress may lag behind what is used."""
+
+
+class StepsOnPlanStep(Graded):
+    """Many steps of work on one plan step."""
+
+    notice_after: Count = 30
+    """Notice from this many on; 0 is off."""
+    warn_after: Count = 60
+    """Warning from this many on; 0 is off."""
+
+
+class UnsupportedClaim(RuleSettings):
+    """The worker says that the tests pass, and the last run of the tests failed."""
+
+    severity: Severity = Severity.WARNING
+    """The severity of its alert."""
 
 
 class MissedCheckpoint(Graded):
@@ -148,6 +289,30 @@ class MissedCheckpoint(Graded):
     """Warning after this many intervals without a checkpoint; 0 is off."""
     critical_after: Count = 6
     """Critical after this many intervals without a checkpoint; 0 is off."""
+
+
+class Silence(RuleSettings):
+    """Nothing is heard of an attempt that is at work. Judged by the time, and by what goes on."""
+
+    model: Duration = Length(seconds=600.0, text="10m")
+    """How long a request to the model may take; 0 never fires."""
+    command: Duration = Length(seconds=1800.0, text="30m")
+    """How long a command may run, or an attempt be silent that does not say what it does."""
+    rate_limited: Duration = Length(seconds=3600.0, text="1h")
+    """How long a provider may let an attempt wait."""
+    idle: Duration = Length(seconds=600.0, text="10m")
+    """How long an attempt may be silent of which nothing is known to run."""
+    unmoved: Duration = Length(seconds=3600.0, text="1h")
+    """How long an attempt may work without anything that moves; a notice."""
+    severity: Severity = Severity.WARNING
+    """The severity of its alert."""
+
+
+class WorkspaceConflict(RuleSettings):
+    """Two attempts at work changed the same file, each in a workspace of its own."""
+
+    severity: Severity = Severity.NOTICE
+    """The severity of its alerts; each of the attempts has one."""
 
 
 class Rules(Section):
@@ -160,6 +325,19 @@ class Rules(Section):
     stalled_progress: StalledProgress = StalledProgress()
     repeated_edits: RepeatedEdits = RepeatedEdits()
     missed_checkpoint: MissedCheckpoint = MissedCheckpoint()
+    redundant_steps: RedundantSteps = RedundantSteps()
+    repeated_call: RepeatedCall = RepeatedCall()
+    cycle: Cycle = Cycle()
+    error_streak: ErrorStreak = ErrorStreak()
+    same_failure: SameFailure = SameFailure()
+    revert_churn: RevertChurn = RevertChurn()
+    blocked_environment: BlockedEnvironment = BlockedEnvironment()
+    monologue: Monologue = Monologue()
+    budget_burn: BudgetBurn = BudgetBurn()
+    steps_on_plan_step: StepsOnPlanStep = StepsOnPlanStep()
+    unsupported_claim: UnsupportedClaim = UnsupportedClaim()
+    silence: Silence = Silence()
+    workspace_conflict: WorkspaceConflict = WorkspaceConflict()
     agreement: bool = True
     """Whether two different rules that fire together raise the lower one by a level."""
 

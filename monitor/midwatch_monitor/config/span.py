@@ -43,9 +43,25 @@ def parse_length(value: object) -> Length:
     return Length(seconds=float(match[1]) * _SECONDS[match[2]], text=text)
 
 
+def parse_duration(value: object) -> Length:
+    """Read `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
+    if isinstance(value, Length):
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        text = str(value).strip()
+        if text == "0":
+            return Length()
+        if match := _DURATION.fullmatch(text):
+            return Length(seconds=float(match[1]) * _SECONDS[match[2]], text=text)
+    raise ValueError("write a duration (30s, 5m, 1h), or 0 for never")
+
+
 def _write(value: Length) -> int | str:
     return value.steps if value.seconds is None else value.text
 
 
 Span = Annotated[Length, BeforeValidator(parse_length), PlainSerializer(_write)]
 """A `Length` as it stands in YAML."""
+
+Duration = Annotated[Length, BeforeValidator(parse_duration), PlainSerializer(_write)]
+"""A length of time as it stands in YAML; 0 means never."""

@@ -1,13 +1,13 @@
 """What every detector is: events in, answers out, with state of its own and no clock."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.contents import Touch
+from midwatch_monitor.rules.repeats import NO_ECHO, Echo
 from midwatch_monitor.words import AlertKey, Event, Finding, Movement, Resolution
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,31 +28,45 @@ class Moved(NamedTuple):
 
     kinds: frozenset[Movement] = frozenset()
     paths: tuple[str, ...] = ()
+    touches: tuple[Touch, ...] = ()
+    """What the worker's edits did to each file."""
+
+
+UNMOVED = Moved()
+
+
+class Seen(NamedTuple):
+    """What all detectors are told of an event beside the event itself, found out once."""
+
+    act: Act
+    moved: Moved = UNMOVED
+    echo: Echo = NO_ECHO
+    place: int = 0
+    """Which step of work it is, or the last one was: from 1, without gaps."""
 
 
 class Detector(Protocol):
     """One rule over one attempt: constant work and bounded memory for each event."""
 
     @property
+    def hears(self) -> int:
+        """The facets of events that it is fed."""
+        ...
+
+    @property
+    def awake(self) -> bool:
+        """Whether it must be fed the next event, whatever that is."""
+        ...
+
+    @property
     def windowed(self) -> bool:
         """Whether a new plan step, a pivot or a revision empties what it counts."""
         ...
 
-    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """The answers that this event gives; a subject without an answer stays as it was."""
         ...
 
     def restart(self) -> None:
         """Empty the window; the alerts are resolved by the caller."""
         ...
-
-
-def remember(memory: dict[K, V], key: K, value: V, limit: int) -> K | None:
-    """Put a key at the young end of a dict; answers the oldest key if it had to go."""
-    memory.pop(key, None)
-    memory[key] = value
-    if len(memory) <= limit:
-        return None
-    oldest = next(iter(memory))
-    del memory[oldest]
-    return oldest

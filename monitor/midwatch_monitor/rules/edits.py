@@ -1,91 +1,66 @@
 """The rules over files that change, as observed by the digest of their content."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 
-from midwatch_monitor.config.rules import RepeatedEdits
-from midwatch_monitor.rules.detector import Answer, Clear, Moved, remember
+from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.contents import Touch
+from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.gauge import Gauge
+from midwatch_monitor.rules.memory import remember
 from midwatch_monitor.words import (
     AlertKey,
-    Change,
-    Edit,
     Event,
     Finding,
     Movement,
     Resolution,
-    Step,
-    Writer,
 )
 
-MAX_FILES = 64
+MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""
-_MAX_CONTENTS = 64
-_MAX_STEPS = 20
+_MAX_STEPS = 12
 
-_GONE = "(deleted)"
-_RESETS = frozenset({Movement.CHECK_PASSED, Movement.NEW_FAILURE})
+_RESETS = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
 
 
 class _File:
-    """What is known of one file: its content, those before, and the edits in this window."""
+    """The edits of one file in this window."""
 
-    __slots__ = ("_contents", "_known", "count", "steps")
+    __slots__ = ("count", "steps")
 
     def __init__(self) -> None:
-        self._known = ""
-        self._contents: dict[str, None] = {}
         self.count = 0
-        self.steps = deque[int](maxlen=_MAX_STEPS)
-
-    def take(self, edit: Edit, step: int, return_weight: int) -> bool:
-        """Count a worker's edit; answers whether it was one at all."""
-        content = _content(edit)
-        if content and content == self._known:
-            return False
-        self.count += return_weight if content and content in self._contents else 1
-        self.steps.append(step)
-        self.know(content)
-        return True
-
-    def know(self, content: str) -> None:
-        """The file has this content now; empty where it is not known."""
-        self._known = content
-        if content:
-            remember(self._contents, content, None, _MAX_CONTENTS)
-
-    def forget_edits(self) -> None:
-        self.count = 0
-        self.steps.clear()
+        self.steps: tuple[int, ...] = ()
 
 
 class RepeatedEditsDetector:
     """Counts the worker's own edits of each file. What a worker says it did counts for nothing."""
 
+    __slots__ = ("_files", "_lowest", "_settings")
+    hears = Facet.EDIT | Facet.MOVED
+    awake = False
     windowed = True
 
     def __init__(self, settings: RepeatedEdits) -> None:
         self._settings = settings
+        self._lowest = settings.lowest
         self._files: dict[str, _File] = {}
 
-    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding for each file whose count stands at a threshold after this step's edits.
 
         The edits of a step come after its movement: they are the first of the new count.
         """
-        if isinstance(event, Change):
-            return ()
-        answers = list(self._move(moved))
-        for edit in event.edits:
-            if edit.writer is not Writer.WORKER:
-                self._learn(edit)
-        for edit in _own(event).values():
-            answers.extend(self._take(edit, event.number))
+        moved = seen.moved
+        answers = list(self._move(moved)) if moved.kinds and self._files else []
+        for touch in moved.touches:
+            if not touch.same:
+                answers += self._take(touch, seen.act.number)
         return answers
 
     def restart(self) -> None:
-        """Empty the counts. What the files contain stays known."""
-        for file in self._files.values():
-            file.forget_edits()
+        """Empty the counts."""
+        self._files.clear()
 
     def _move(self, moved: Moved) -> Iterator[Answer]:
         resets = self._settings.movement_resets and bool(moved.kinds & _RESETS)
@@ -94,41 +69,89 @@ class RepeatedEditsDetector:
         for path, file in self._files.items():
             if self._settings.grade(file.count) is not None:
                 yield Clear(key=_key(path))
-            if resets:
-                file.forget_edits()
+        if resets:
+            self._files.clear()
 
-    def _learn(self, edit: Edit) -> None:
-        """Another's edit counts for nothing, and pushes no file of the worker's out."""
-        file = self._files.get(edit.path)
-        if file is None and len(self._files) < MAX_FILES:
-            file = self._files[edit.path] = _File()
-        if file is not None:
-            file.know(_content(edit))
-
-    def _take(self, edit: Edit, step: int) -> Iterator[Answer]:
-        file = self._files.get(edit.path) or _File()
-        counted = file.take(edit, step, self._settings.return_weight)
-        dropped = remember(self._files, edit.path, file, MAX_FILES)
-        if dropped is not None:
-            yield Clear(key=_key(dropped), resolution=Resolution.RESTARTED)
-        severity = self._settings.grade(file.count)
-        if counted and severity is not None:
-            yield Finding(
-                key=_key(edit.path),
-                severity=severity,
-                value=file.count,
-                summary=f"{edit.path} changes again and again: {file.count} edits counted",
-                evidence=tuple(file.steps),
-            )
+    def _take(self, touch: Touch, step: int) -> Sequence[Answer]:
+        path = touch.path
+        file = self._files.get(path) or _File()
+        file.count += self._settings.return_weight if touch.back else 1
+        file.steps = (*file.steps, step)[-_MAX_STEPS:]
+        dropped = remember(self._files, path, file, MAX_FILES)
+        gone = () if dropped is None else (_forgotten(dropped),)
+        severity = self._settings.grade(file.count) if file.count >= self._lowest else None
+        if severity is None:
+            return gone
+        finding = Finding(
+            key=_key(path),
+            severity=severity,
+            value=file.count,
+            summary=f"{path} changes again and again: {file.count} edits counted",
+            evidence=file.steps,
+        )
+        return (*gone, finding)
 
 
-def _own(step: Step) -> dict[str, Edit]:
-    """The worker's edits of a step, the last one of each file."""
-    return {edit.path: edit for edit in step.edits if edit.writer is Writer.WORKER}
+class RevertChurnDetector:
+    """One file goes back, again and again, to a content that it had before.
+
+    Once is how one cleans up; to go back, to try, and to go back again is to get nowhere.
+    """
+
+    __slots__ = ("_gauge", "_returns", "_window")
+    hears = Facet.EDIT
+    windowed = True
+
+    def __init__(self, settings: RevertChurn) -> None:
+        self._gauge = Gauge(settings)
+        self._window = settings.window
+        self._returns: dict[str, tuple[int, ...]] = {}
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while one file went back often enough in the last steps."""
+        touches, reverted = seen.moved.touches, seen.act.reverted
+        back = dict.fromkeys(reverted)
+        for touch in touches:
+            if touch.back:
+                back[touch.path] = None
+        if not back:
+            return self._look(seen.act.number) if self._gauge.stands else ()
+        answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
+        return answers or self._look(seen.act.number)
+
+    @property
+    def awake(self) -> bool:
+        """What stands is forgotten after a while."""
+        return self._gauge.stands
+
+    def _went_back(self, path: str, number: int) -> Sequence[Answer]:
+        steps = (*self._recent(path, number), number)
+        remember(self._returns, path, steps, MAX_FILES)
+        if self._gauge.rests(len(steps), about=path):
+            return ()
+        summary = f"{path} went back to what it was {len(steps)} times in {self._window} steps"
+        key = AlertKey(rule="revert_churn", subject=path)
+        return self._gauge.answer(key, len(steps), summary, steps)
+
+    def _look(self, number: int) -> Sequence[Answer]:
+        """Whether what stood is so old by now that it no longer does."""
+        path = self._gauge.subject
+        if path is None or self._recent(path, number):
+            return ()
+        return self._gauge.clear()
+
+    def _recent(self, path: str, number: int) -> tuple[int, ...]:
+        steps = self._returns.get(path, ())
+        return tuple(each for each in steps if number - each < self._window)
+
+    def restart(self) -> None:
+        """Empty the count."""
+        self._returns.clear()
+        self._gauge.restart()
 
 
-def _content(edit: Edit) -> str:
-    return _GONE if edit.deleted else edit.digest
+def _forgotten(path: str) -> Clear:
+    return Clear(key=_key(path), resolution=Resolution.RESTARTED)
 
 
 def _key(path: str) -> AlertKey:

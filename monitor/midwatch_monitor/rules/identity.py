@@ -1,67 +1,122 @@
 """When two acts are the same act, and two results the same result."""
 
-import hashlib
+import json
 import re
+from collections.abc import Collection
+from hashlib import blake2b
 
+from midwatch_monitor.rules.masks import mask
+from midwatch_monitor.shell import normal
 from midwatch_monitor.words import Step
 
-NO_WORK = frozenset({"reflect", "report_error", "set_plan", "finish_plan_step"})
+NO_WORK = frozenset(
+    {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "finish_plan_step"}
+)
 """Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing."""
 
-_LOOKED_AT = 20_000
-"""Characters of an output that are compared; of a longer one its head and its tail."""
-
-_MASKS = (
-    (
-        re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"),
-        "<time>",
-    ),
-    (re.compile(r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
-    (
-        re.compile(
-            r"\b(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?"
-            r"(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b"
-        ),
-        "<duration>",
-    ),
-    (re.compile(r"\b0x[0-9a-fA-F]{6,}\b"), "<address>"),
-    (re.compile(r"/pytest-of-[\w.-]+/pytest-\d+"), "/<temp>"),
-    (re.compile(r"/var/folders/[\w+]+/[\w+]+/T/[\w.+-]+"), "<temp>"),
-    (re.compile(r"(?<![\w.])(?:/private)?(?:/var)?/tmp/[\w.+-]+"), "<temp>"),
-    (re.compile(r"\btmp[a-z0-9_]{8}\b"), "<temp>"),
+_WAITING = re.compile(
+    r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
 )
-"""What differs between two runs of the same thing. Narrow on purpose: counts stay as they are."""
+_ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
+_COMMAND_KEYS = ("command", "cmd", "script")
+_TELLING_KEYS = frozenset(
+    {
+        "description",
+        "explanation",
+        "reason",
+        "reasoning",
+        "thought",
+        "thoughts",
+        "comment",
+        "intent",
+    }
+)
+"""Arguments that only say why: they differ from call to call, and do nothing."""
+SHELLS = frozenset(
+    {"bash", "shell", "run_command", "execute_bash", "terminal", "sh", "exec", "run_shell_command"}
+)
+"""Tools whose one argument is a command of a shell."""
+
+_SPACE = re.compile(r"\s+")
+LOOKED_AT = 20_000
+"""Characters of an output that are compared; of a longer one its head and its tail."""
+SHORT = 512
+"""Up to this many characters an output is masked at once: cheaper than to look whether it must."""
 
 
-def mask(text: str) -> str:
-    """An output without durations, times, addresses and temporary paths."""
-    if len(text) > _LOOKED_AT:
-        half = _LOOKED_AT // 2
-        text = text[:half] + text[-half:]
-    for pattern, instead in _MASKS:
-        text = pattern.sub(instead, text)
-    return text
-
-
-def act(step: Step) -> str:
-    """A digest of what was done: the tool with its arguments."""
-    return _digest(f"{step.tool}\0{step.args}")
-
-
-def result(step: Step) -> str:
-    """A digest of what came of it, masked; empty where the output says nothing."""
-    masked = mask(step.output).strip()
-    if masked:
-        return _digest(masked)
-    return f"whole:{step.output_digest}" if step.output_digest else ""
-
-
-def failed(step: Step) -> bool | None:
-    """Whether the act failed; `None` where the source does not say. The exit code counts most."""
-    if step.exit_code not in (0, None) or step.ok is False:
+def waits(step: Step) -> bool:
+    """Whether an act only lets time pass, or asks for what another does."""
+    if _WAITING.search(step.tool):
         return True
-    return False if step.exit_code == 0 or step.ok else None
+    return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+def command(step: Step) -> str:
+    """The shell command of a step; empty for a tool that has none."""
+    args = step.args
+    if not args.startswith("{"):
+        return args if step.tool.lower() in SHELLS else ""
+    if not any(f'"{key}"' in args for key in _COMMAND_KEYS):
+        return ""
+    raw = _arguments(args)
+    found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
+    return found if isinstance(found, str) else ""
+
+
+def identify(step: Step, line: str) -> int:
+    """What was done: the tool with its arguments, without comments and white space.
+
+    `line` is the step's command. White space in what is written to a file counts.
+    """
+    args = step.args
+    if line:
+        rest = _rest(args, (*_COMMAND_KEYS, *_TELLING_KEYS)) if args.startswith("{") else ""
+        return digest(f"{step.tool}\0{normal(line)}\0{step.path}\0{rest}")
+    if args.startswith("{") and any(f'"{key}"' in args for key in _TELLING_KEYS):
+        args = _rest(args, _TELLING_KEYS)
+    if not step.edits:
+        args = _SPACE.sub(" ", args).strip()
+    return digest(f"{step.tool}\0{args}\0{step.path}")
+
+
+def _rest(args: str, without: Collection[str]) -> str:
+    """The arguments but for some."""
+    raw = {key: value for key, value in _arguments(args).items() if key not in without}
+    return json.dumps(raw, sort_keys=True) if raw else ""
+
+
+def result(step: Step, *, precise: bool = True) -> int:
+    """What came of it; 0 where the output says nothing.
+
+    The precise one is masked. The other is cheap, and equal to it where nothing had to be masked.
+    """
+    output = looked_at(step.output).strip()
+    if not output:
+        return digest(step.output_digest) if step.output_digest else 0
+    return digest(mask(output) if precise or len(output) <= SHORT else output)
+
+
+def looked_at(text: str) -> str:
+    """The part of a text that is compared."""
+    if len(text) <= LOOKED_AT:
+        return text
+    half = LOOKED_AT // 2
+    return text[:half] + text[-half:]
+
+
+def digest(text: str) -> int:
+    """A text as a number of 64 bits, the same in every process.
+
+    Python's own `hash` is another one at each start: what a full memory forgets, and so the alerts,
+    would differ between the live run, its replay and its rebuilding.
+    """
+    raw = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(raw)
+
+
+def _arguments(args: str) -> dict[str, object]:
+    try:
+        raw: object = json.loads(args)
+    except ValueError:
+        return {}
+    return raw if isinstance(raw, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -1,77 +1,59 @@
 """What counts as movement: observed evidence, never a worker's word."""
 
-from midwatch_monitor.rules.detector import Moved, remember
-from midwatch_monitor.rules.identity import NO_WORK, act, failed, result
-from midwatch_monitor.words import Change, Event, Movement, Step, StepKind, Writer
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.contents import Contents
+from midwatch_monitor.rules.detector import UNMOVED, Moved
+from midwatch_monitor.rules.memory import Memory
+from midwatch_monitor.words import Change, Movement, Step
 
-_COMMANDS = 512
-_FAILURES = 512
-_CONTENTS = 4096
-"""How much is remembered of each; the oldest goes first."""
+_FAILURES = 16
+"""Failures that are remembered; the oldest goes first."""
+_NONE = frozenset[Movement]()
+_PASSED = frozenset({Movement.CHECK_PASSED})
+_BROKEN = frozenset({Movement.CHECK_BROKEN})
+_FEWER = frozenset({Movement.FEWER_FAILURES})
+_NEW_FAILURE = frozenset({Movement.NEW_FAILURE})
+_NEW_CONTENT = frozenset({Movement.NEW_CONTENT})
 
 
 class Movements:
     """Remembers what one attempt has seen, and answers what each event adds to it."""
 
+    __slots__ = ("_contents", "_failed_before", "_failures", "_plan_step")
+
     def __init__(self) -> None:
-        self._failing: dict[str, bool] = {}
-        self._failures: dict[str, None] = {}
-        self._contents: dict[tuple[str, str], None] = {}
+        self._failures = Memory(_FAILURES)
+        self._contents = Contents()
         self._failed_before = False
         self._plan_step = 1
 
-    @property
-    def size(self) -> int:
-        """How many things are remembered; bounded, whatever the length of the run."""
-        return len(self._failing) + len(self._failures) + len(self._contents)
-
-    def observe(self, event: Event) -> Moved:
-        """What moves at this event. Checkpoints and the plan tools move nothing."""
-        if isinstance(event, Change):
-            return self._plan(event)
-        if event.kind is StepKind.CHECKPOINT or event.tool in NO_WORK:
-            return Moved()
-        kinds = self._check(event) if event.kind is StepKind.TOOL else set[Movement]()
-        paths = self._new_contents(event)
-        if paths:
-            kinds.add(Movement.NEW_CONTENT)
-        return Moved(kinds=frozenset(kinds), paths=paths)
-
-    def _plan(self, change: Change) -> Moved:
+    def plan(self, change: Change) -> Moved:
+        """Whether a change finished a plan step."""
         if change.plan_step is None or change.plan_step <= self._plan_step:
-            return Moved()
+            return UNMOVED
         self._plan_step = change.plan_step
         return Moved(kinds=frozenset({Movement.PLAN_STEP}))
 
-    def _check(self, step: Step) -> set[Movement]:
-        fails = failed(step)
-        if fails is None:
-            return set()
-        command = act(step)
-        failed_last = self._failing.get(command)
-        remember(self._failing, command, fails, _COMMANDS)
-        kinds = self._failure(step) if fails else set[Movement]()
-        if failed_last is not None and failed_last != fails:
-            kinds.add(Movement.CHECK_BROKEN if fails else Movement.CHECK_PASSED)
-        return kinds
+    def observe(self, step: Step, act: Act) -> Moved:
+        """What moves at this step. Checkpoints and the plan tools move nothing."""
+        kinds = self._check(act) if act.failed is not None else _NONE
+        if not step.edits:
+            return Moved(kinds=kinds) if kinds else UNMOVED
+        touches = self._contents.observe(step.edits)
+        paths = tuple(touch.path for touch in touches if touch.new) if act.work else ()
+        return Moved(kinds=kinds | _NEW_CONTENT if paths else kinds, paths=paths, touches=touches)
 
-    def _failure(self, step: Step) -> set[Movement]:
+    def _check(self, act: Act) -> frozenset[Movement]:
+        if act.failed:
+            turned = _BROKEN if act.failed_before is False else _NONE
+            return turned | self._failure(act) | (_FEWER if act.better else _NONE)
+        return _PASSED if act.failed_before else _NONE
+
+    def _failure(self, act: Act) -> frozenset[Movement]:
         """The first failure of an attempt is where it starts from, not movement."""
         first, self._failed_before = not self._failed_before, True
-        digest = result(step)
-        if not digest:
-            return set()
-        new = digest not in self._failures
-        remember(self._failures, digest, None, _FAILURES)
-        return {Movement.NEW_FAILURE} if new and not first else set()
-
-    def _new_contents(self, step: Step) -> tuple[str, ...]:
-        paths: dict[str, None] = {}
-        for edit in step.edits:
-            if edit.deleted or not edit.digest:
-                continue
-            content = (edit.path, edit.digest)
-            if edit.writer is Writer.WORKER and content not in self._contents:
-                paths[edit.path] = None
-            remember(self._contents, content, None, _CONTENTS)
-        return tuple(paths)
+        failure = act.failure or act.result
+        if not failure:
+            return _NONE
+        new = self._failures.put(failure, 1) is None
+        return _NEW_FAILURE if new and not first else _NONE

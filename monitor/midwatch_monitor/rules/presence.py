@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import MissedCheckpoint
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import Answer, Clear, Seen
 from midwatch_monitor.words import AlertKey, Change, Event, Finding, Lifecycle, Step
 
 _KEY = AlertKey(rule="missed_checkpoint")
@@ -13,6 +14,16 @@ _KEY = AlertKey(rule="missed_checkpoint")
 class MissedCheckpointDetector:
     """Counts model requests since the last checkpoint, where the worker could have given one."""
 
+    __slots__ = (
+        "_interval",
+        "_offered",
+        "_parked",
+        "_request",
+        "_requests",
+        "_settings",
+        "_since",
+    )
+    hears = Facet.CHECKPOINT | Facet.CHANGE
     windowed = False
 
     def __init__(self, settings: MissedCheckpoint) -> None:
@@ -24,7 +35,7 @@ class MissedCheckpointDetector:
         self._request = 0
         self._since = 0
 
-    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while too many intervals have passed, a clear while they have not."""
         if isinstance(event, Change):
             return self._change(event)
@@ -34,6 +45,11 @@ class MissedCheckpointDetector:
             return (Clear(key=_KEY),)
         self._count(event)
         return self._answer(event.number) if self._offered and not self._parked else ()
+
+    @property
+    def awake(self) -> bool:
+        """Every request without a checkpoint counts, where one could have been given."""
+        return self._offered
 
     def restart(self) -> None:
         """There is no window: only a checkpoint, or taking `reflect` away, ends the count."""

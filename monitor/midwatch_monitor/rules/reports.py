@@ -1,6 +1,5 @@
 """The rules over what a worker reports of itself: single checkpoints, and windows of them."""
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,8 @@ from midwatch_monitor.config.rules import (
     MultipleBlockers,
     StalledProgress,
 )
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Moved
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.words import (
     AlertKey,
     Change,
@@ -34,13 +34,17 @@ class Verdict:
 _FINE = Verdict()
 
 PointLook = Callable[[Checkpoint], Verdict]
-WindowLook = Callable[[Sequence[Checkpoint]], Verdict | None]
+Read = Callable[[Checkpoint], int]
+WindowLook = Callable[[Sequence[int]], Verdict | None]
 """Answers `None` where there is too little to judge."""
 
 
 class PointDetector:
     """Judges each checkpoint for itself. A restart of windows does not concern it."""
 
+    __slots__ = ("_key", "_look", "_severity")
+    hears = Facet.CHECKPOINT
+    awake = False
     windowed = False
 
     def __init__(self, rule: str, severity: Severity, look: PointLook) -> None:
@@ -48,7 +52,7 @@ class PointDetector:
         self._severity = severity
         self._look = look
 
-    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding or a clear for each checkpoint, nothing for all else."""
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
@@ -60,24 +64,32 @@ class PointDetector:
 
 
 class WindowDetector:
-    """Judges the last checkpoints together, the first of them against the last."""
+    """Judges one number of the last checkpoints together, the first of them against the last."""
 
+    __slots__ = ("_key", "_look", "_read", "_seen", "_severity", "_window")
+    hears = Facet.CHECKPOINT
+    awake = False
     windowed = True
 
-    def __init__(self, rule: str, severity: Severity, window: int, look: WindowLook) -> None:
+    def __init__(
+        self, rule: str, severity: Severity, window: int, read: Read, look: WindowLook
+    ) -> None:
         self._key = AlertKey(rule=rule)
         self._severity = severity
+        self._window = window
+        self._read = read
         self._look = look
-        self._seen = deque[tuple[int, Checkpoint]](maxlen=window)
+        self._seen: tuple[tuple[int, int], ...] = ()
 
-    def observe(self, event: Event, moved: Moved) -> Sequence[Answer]:
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding or a clear once the window allows one. A pivot belongs to no window."""
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
         if event.checkpoint.decision is Course.PIVOT:
             return ()
-        self._seen.append((event.number, event.checkpoint))
-        verdict = self._look([checkpoint for _, checkpoint in self._seen])
+        newest = (event.number, self._read(event.checkpoint))
+        self._seen = (*self._seen, newest)[-self._window :]
+        verdict = self._look([value for _, value in self._seen])
         if verdict is None:
             return ()
         steps = tuple(number for number, _ in self._seen)
@@ -85,7 +97,7 @@ class WindowDetector:
 
     def restart(self) -> None:
         """Forget the checkpoints so far."""
-        self._seen.clear()
+        self._seen = ()
 
 
 def _answer(key: AlertKey, severity: Severity, verdict: Verdict, steps: tuple[int, ...]) -> Answer:
@@ -138,23 +150,27 @@ def multiple_blockers(settings: MultipleBlockers) -> Detector:
 def declining_confidence(settings: DecliningConfidence) -> Detector:
     """The stated confidence fell over a full window by the threshold, or more."""
 
-    def look(window: Sequence[Checkpoint]) -> Verdict | None:
+    def look(window: Sequence[int]) -> Verdict | None:
         if len(window) < settings.window:
             return None
-        first, last = window[0].confidence, window[-1].confidence
+        first, last = window[0], window[-1]
         if first - last < settings.drop:
             return _FINE
         summary = f"stated confidence fell from {first} % to {last} % in {len(window)} checkpoints"
         return Verdict(value=first - last, summary=summary)
 
-    return WindowDetector("declining_confidence", settings.severity, settings.window, look)
+    def read(checkpoint: Checkpoint) -> int:
+        return checkpoint.confidence
+
+    rule, severity = "declining_confidence", settings.severity
+    return WindowDetector(rule, severity, settings.window, read, look)
 
 
 def stalled_progress(settings: StalledProgress) -> Detector:
     """The stated progress gained too little over a full window. At 100 nothing is left to gain."""
 
-    def look(window: Sequence[Checkpoint]) -> Verdict | None:
-        first, last = window[0].progress_percent, window[-1].progress_percent
+    def look(window: Sequence[int]) -> Verdict | None:
+        first, last = window[0], window[-1]
         if last >= 100 or (len(window) > 1 and last - first >= settings.min_gain):
             return _FINE
         if len(window) < settings.window:
@@ -162,4 +178,8 @@ def stalled_progress(settings: StalledProgress) -> Detector:
         summary = f"stated progress went from {first} % to {last} % in {len(window)} checkpoints"
         return Verdict(value=last - first, summary=summary)
 
-    return WindowDetector("stalled_progress", settings.severity, settings.window, look)
+    def read(checkpoint: Checkpoint) -> int:
+        return checkpoint.progress_percent
+
+    rule, severity = "stalled_progress", settings.severity
+    return WindowDetector(rule, severity, settings.window, read, look)

@@ -6,6 +6,8 @@ from midwatch_monitor.words import Change, Course, Event
 class Windows:
     """Follows plan step and revision, and answers whether an event ends the windows."""
 
+    __slots__ = ("_plan_step", "_revision")
+
     def __init__(self) -> None:
         self._plan_step: int | None = None
         self._revision = 0

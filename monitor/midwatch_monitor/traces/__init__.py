@@ -1,12 +1,12 @@
 """Recorded runs of any known format, as the events that the rules are fed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.traces import native
+from midwatch_monitor.traces import claude_code, mini_swe_agent, native, openhands, swe_agent
 from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.words import Event
 
@@ -23,11 +23,23 @@ class Format:
     read: Callable[[Path], Iterator[Event | Damage]]
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {
-        "midwatch": Format(suffixes=(".jsonl",), recognise=native.recognise, read=native.read),
-    }
-)
+# The first that recognises a file has it. Midwatch's own comes last: any `kind` will do there.
+_KNOWN = {
+    "swe-agent": Format(
+        suffixes=(".traj", ".json"), recognise=swe_agent.recognise, read=swe_agent.read
+    ),
+    "mini-swe-agent": Format(
+        suffixes=(".json",), recognise=mini_swe_agent.recognise, read=mini_swe_agent.read
+    ),
+    "claude-code": Format(
+        suffixes=(".jsonl",), recognise=claude_code.recognise, read=claude_code.read
+    ),
+    "openhands": Format(
+        suffixes=(".json", ".jsonl"), recognise=openhands.recognise, read=openhands.read
+    ),
+    "midwatch": Format(suffixes=(".jsonl",), recognise=native.recognise, read=native.read),
+}
+FORMATS: Mapping[str, Format] = MappingProxyType(_KNOWN)
 
 
 def recognise(path: Path) -> str | None:
@@ -35,8 +47,8 @@ def recognise(path: Path) -> str | None:
     return next((name for name, each in FORMATS.items() if each.recognise(path)), None)
 
 
-def open_trace(path: Path, format: str = AUTO) -> Iterator[Event | Damage]:
-    """The events of a trace, read as they are asked for.
+def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None, None]:
+    """The events of a trace, read as they are asked for. Closing it closes the file.
 
     Raises TraceError at once for a file that cannot be read, or that is not in the format.
     """
@@ -49,7 +61,15 @@ def open_trace(path: Path, format: str = AUTO) -> Iterator[Event | Damage]:
     if found is None:
         wanted = "a known trace format" if format == AUTO else f"the {format} trace format"
         raise TraceError(f"{path}: not in {wanted}")
-    return FORMATS[found].read(path)
+    return _stream(path, FORMATS[found])
+
+
+def _stream(path: Path, format: Format) -> Generator[Event | Damage, None, None]:
+    """What the format reads; a file that fails underway is a trace error, as one at the start."""
+    try:
+        yield from format.read(path)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
 
 
 def find_traces(folder: Path, format: str = AUTO) -> Iterator[Path]:

@@ -1,13 +1,15 @@
 """Midwatch's own trace format: one JSON object a line, read as a stream."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
+from midwatch_monitor.shell import Shell
 from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.words import (
     Activity,
@@ -28,12 +30,31 @@ STATE = "state"
 """The kind of a line without a number: what changed around the attempt."""
 _FIRST_LINE = 16 * 1024 * 1024
 
+_SHELLS = frozenset(
+    {
+        "bash",
+        "execute_bash",
+        "execute_command",
+        "local_shell",
+        "run_command",
+        "run_shell_command",
+        "run_terminal_cmd",
+        "shell",
+        "terminal",
+    }
+)
+"""What tools that run a command are called, in small letters."""
+_NEVER_RAN = frozenset({126, 127})
+"""POSIX: the command could not be executed, or was not found."""
+
 
 def _aware(value: datetime) -> datetime:
     """Times without a zone are taken as UTC: domain values are always aware."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
+Text = InstanceOf[str]
+"""Any text: pydantic's own `str` refuses half a surrogate pair, which a command may print."""
 Time = Annotated[datetime, AfterValidator(_aware)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Natural = Annotated[int, Field(ge=0)]
@@ -51,8 +72,9 @@ class _Line(BaseModel):
 class _EditLine(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    path: str
-    digest: str = ""
+    path: Text
+    digest: Text = ""
+    before: Text = ""
     writer: Writer = Writer.WORKER
     deleted: bool = False
 
@@ -61,29 +83,31 @@ class _StepLine(_Line):
     step: Ordinal
     kind: StepKind
     request: Natural = 0
-    tool: str = ""
+    tool: Text = ""
     args: Any = ""
-    path: str = ""
-    edit: bool = False
-    edits: tuple[_EditLine, ...] = ()
-    content_digest: str = ""
+    path: Text = ""
+    edit: bool | None = None
+    """Whether the call claims to change the file that it names."""
+    edits: tuple[_EditLine, ...] | None = None
+    """What was seen to change; an empty list says that nothing did."""
+    content_digest: Text = ""
     ok: bool | None = None
     exit_code: int | None = None
-    output: str = ""
-    output_digest: str = ""
-    text: str = ""
+    output: Text = ""
+    output_digest: Text = ""
+    text: Text = ""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
-    call: str = ""
+    call: Text = ""
 
 
 class _CheckpointLine(_StepLine):
     progress_percent: Percent
     confidence: Percent
     decision: Course = Course.CONTINUE
-    blockers: tuple[str, ...] = ()
-    files_done: tuple[str, ...] = ()
-    notes: str = ""
+    blockers: tuple[Text, ...] = ()
+    files_done: tuple[Text, ...] = ()
+    notes: Text = ""
     estimated_steps_left: Natural | None = None
     plan_step: Ordinal
 
@@ -96,56 +120,90 @@ class _StateLine(_Line):
     revision: Natural | None = None
     lifecycle: Lifecycle | None = None
     activity: Activity | None = None
+    doing: Text = ""
     budget: dict[str, tuple[float, float | None]] | None = None
     """Used and limit of each resource."""
 
 
 def recognise(path: Path) -> bool:
-    """Whether the first line that is not empty is an object with a `kind`."""
+    """Whether the first line that is not empty is an object with one of our kinds."""
     with path.open("rb") as file:
         while line := file.readline(_FIRST_LINE):
             if line.strip():
                 raw = _object(line)
-                return isinstance(raw, dict) and "kind" in raw
+                return isinstance(raw, dict) and raw.get("kind") in (STATE, *StepKind)
     return False
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
     """The events of a trace in order. A line that cannot be read becomes damage, and is skipped."""
-    plan_step = 1
+    reader = Reader()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             raw = _object(line)
-            event = parse(raw, plan_step) if isinstance(raw, dict) else raw
-            if isinstance(event, str):
-                yield Damage(line=number, problem=event)
-                continue
-            if isinstance(event, Change) and event.plan_step is not None:
-                plan_step = event.plan_step
-            yield event
+            event = raw if isinstance(raw, str) else reader.read(raw)
+            yield Damage(line=number, problem=event) if isinstance(event, str) else event
 
 
-def parse(raw: Mapping[str, object], plan_step: int = 1) -> Event | str:
-    """One line as an event, or what is wrong with it.
+class Reader:
+    """Reads the lines of one trace in order: what a line leaves out follows from those before.
 
-    `plan_step` is the one in force, for checkpoints that do not name theirs.
+    A checkpoint that names no plan step is about the one in force. A shell command with neither
+    `edit` nor `edits` changes what it says, itself or through a script that was written before.
     """
-    known = {key: value for key, value in raw.items() if value is not None}
-    try:
+
+    def __init__(self) -> None:
+        self._plan_step = 1
+        self._shell = Shell()
+
+    def read(self, raw: Mapping[str, object]) -> Event | str:
+        """The next line as an event, or what is wrong with it."""
+        known = {key: value for key, value in raw.items() if value is not None}
+        try:
+            return self._event(known)
+        except RecursionError:
+            return "nested too deeply"
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            return f"{place}: {first['msg']}" if place else first["msg"]
+
+    def _event(self, known: Mapping[str, object]) -> Event:
         match known.get("kind"):
             case "state":
-                return _change(_StateLine.model_validate(known))
+                change = _change(_StateLine.model_validate(known))
+                self._plan_step = change.plan_step or self._plan_step
+                return change
             case "checkpoint":
-                line = _CheckpointLine.model_validate({"plan_step": plan_step, **known})
-                return _step(line, _checkpoint(line))
+                line = _CheckpointLine.model_validate({"plan_step": self._plan_step, **known})
+                return _step(line, self._edits(line), _checkpoint(line))
             case _:
-                return _step(_StepLine.model_validate(known), None)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return f"{place}: {first['msg']}" if place else first["msg"]
+                line = _StepLine.model_validate(known)
+                return _step(line, self._edits(line), None)
+
+    def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
+        """The observed edits if the line has them, else the one it claims, else the inferred."""
+        if line.edits is not None:
+            return tuple(Edit(**edit.model_dump()) for edit in line.edits)
+        if line.edit is None:
+            return self._inferred(line)
+        failed = line.ok is False or line.exit_code not in (0, None)
+        if not line.edit or not line.path or failed:
+            return ()
+        content = _named(line.args, "content")
+        if isinstance(content, str):
+            self._shell.note(line.path, content)
+        return (Edit(path=line.path, digest=line.content_digest),)
+
+    def _inferred(self, line: _StepLine) -> tuple[Edit, ...]:
+        """What a command writes. One that failed with an exit code may have written before that."""
+        refused = line.ok is False and line.exit_code is None
+        if refused or line.exit_code in _NEVER_RAN:
+            return ()
+        command = _command(line)
+        return self._shell.edits(command) if command else ()
 
 
 def _object(line: bytes) -> dict[str, object] | str:
@@ -161,16 +219,16 @@ def _object(line: bytes) -> dict[str, object] | str:
     return raw  # pyright: ignore[reportUnknownVariableType]
 
 
-def _step(line: _StepLine, checkpoint: Checkpoint | None) -> Step:
+def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:
     return Step(
         number=line.step,
         kind=line.kind,
         at=line.at,
         request=line.request,
         tool=line.tool,
-        args=line.args if isinstance(line.args, str) else _canonical(line.args),
+        args=line.args if isinstance(line.args, str) else canonical(line.args),
         path=line.path,
-        edits=_edits(line),
+        edits=edits,
         ok=line.ok,
         exit_code=line.exit_code,
         output=line.output,
@@ -183,14 +241,26 @@ def _step(line: _StepLine, checkpoint: Checkpoint | None) -> Step:
     )
 
 
-def _edits(line: _StepLine) -> tuple[Edit, ...]:
-    """The observed edits if the line has them, else the one it claims; a failed one is none."""
-    if line.edits:
-        return tuple(Edit(**edit.model_dump()) for edit in line.edits)
-    failed = line.ok is False or line.exit_code not in (0, None)
-    if not line.edit or not line.path or failed:
-        return ()
-    return (Edit(path=line.path, digest=line.content_digest),)
+def _command(line: _StepLine) -> str:
+    """The command line that a shell was given; empty for any other act."""
+    if line.kind is not StepKind.TOOL or line.tool.lower() not in {"", *_SHELLS}:
+        return ""
+    command = _named(line.args, "command") or _named(line.args, "cmd")
+    if isinstance(command, list):
+        return shlex.join(str(word) for word in cast("list[object]", command))
+    if isinstance(command, str):
+        return command
+    return line.args if isinstance(line.args, str) and not line.args.startswith("{") else ""
+
+
+def _named(args: object, key: str) -> object:
+    """One argument of a call, where the arguments are an object or the text of one."""
+    if isinstance(args, str) and args.startswith("{"):
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError):
+            return None
+    return cast("dict[str, object]", args).get(key) if isinstance(args, dict) else None
 
 
 def _checkpoint(line: _CheckpointLine) -> Checkpoint:
@@ -216,6 +286,7 @@ def _change(line: _StateLine) -> Change:
         revision=line.revision,
         lifecycle=line.lifecycle,
         activity=line.activity,
+        doing=line.doing,
         budget=None if line.budget is None else _budget(line.budget),
     )
 
@@ -233,5 +304,6 @@ def _budget(raw: Mapping[str, tuple[float, float | None]]) -> Budget:
     )
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def canonical(value: object) -> str:
+    """Arguments as JSON that is equal for equal arguments, written as they are live."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -108,6 +108,8 @@ class Movement(StrEnum):
     """A command that succeeded before fails. A movement, but for the worse."""
     NEW_FAILURE = "new-failure"
     """A command fails in a way not seen before."""
+    FEWER_FAILURES = "fewer-failures"
+    """A command fails in fewer places than it ever did."""
     NEW_CONTENT = "new-content"
     """A file has a content that it never had before."""
     PLAN_STEP = "plan-step"

@@ -15,6 +15,7 @@ from midwatch_monitor.replay import (
     TraceLine,
 )
 from midwatch_monitor.replay import replay as replay_trace
+from midwatch_monitor.together import replay_together
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
@@ -27,6 +28,13 @@ def replay(
     format: Annotated[str, Parameter(help=f"The traces' format: {AUTO}, {', '.join(FORMATS)}.")] = (
         AUTO
     ),
+    worker: Annotated[str, Parameter(help="Judge by the thresholds of this worker.")] = "",
+    together: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Judge the traces as attempts that ran side by side on one project."
+        ),
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -34,8 +42,11 @@ def replay(
     if format not in (AUTO, *FORMATS):
         raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
     settings = settings_in_force(config)
-    # All named files are opened before the first line: a wrong one leaves stdout empty.
-    runs = [replay_trace(path, settings, format=format) for path in paths]
+    if together:
+        runs = [replay_together(paths, settings, format=format, worker=worker)]
+    else:
+        # All named files are opened before the first line: a wrong one leaves stdout empty.
+        runs = [replay_trace(path, settings, format=format, worker=worker) for path in paths]
     for run in runs:
         for line in run:
             _print(line, json=json)

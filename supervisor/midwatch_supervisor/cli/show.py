@@ -6,9 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Acceptance, Alert, Attempt, Task
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
+from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
@@ -51,8 +53,21 @@ async def show(
         async for line in _lines(opened, found):
             if isinstance(line, StepLine | CheckpointLine) and line.attempt is not None:
                 steps[line.attempt].append(described(line))
-    for text in _account(account, steps, only=found.attempt):
+        calibrations = await _calibrations(opened, account, only=found.attempt)
+    for text in _account(account, steps, calibrations, only=found.attempt):
         write_line(text)
+
+
+async def _calibrations(
+    journal: Journal, account: TaskAccount, *, only: Attempt | None
+) -> dict[str, Calibration | None]:
+    """By model, where an attempt that is shown has stated its confidence."""
+    calibrator = Calibrator(journal)
+    return {
+        each.attempt.model: await calibrator.calibration(each.attempt.model)
+        for id, each in account.attempts.items()
+        if each.checkpoint is not None and (only is None or only.id == id)
+    }
 
 
 async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line]:
@@ -68,7 +83,11 @@ async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line]:
 
 
 def _account(
-    account: TaskAccount, steps: Mapping[int, Iterable[str]], *, only: Attempt | None
+    account: TaskAccount,
+    steps: Mapping[int, Iterable[str]],
+    calibrations: Mapping[str, Calibration | None],
+    *,
+    only: Attempt | None,
 ) -> Iterator[str]:
     task, state = account.task, account.state
     title = f": {task.title}" if task.title else ""
@@ -82,11 +101,11 @@ def _account(
     for id, attempt in account.attempts.items():
         if only is None or only.id == id:
             yield ""
-            yield from _attempt(task, attempt)
+            yield from _attempt(task, attempt, calibrations.get(attempt.attempt.model))
             yield from _section("last steps", steps.get(id, ()))
 
 
-def _attempt(task: Task, account: AttemptAccount) -> Iterator[str]:
+def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
     attempt = account.attempt
     by = f"{attempt.worker} with {attempt.model}" if attempt.model else attempt.worker
     ending = account.state.ending
@@ -95,6 +114,7 @@ def _attempt(task: Task, account: AttemptAccount) -> Iterator[str]:
         status, account.state.reason
     )
     yield f"  health {account.health}, last step {account.last_step}"
+    yield from _reported(account, calibration)
     yield f"  {by} on {attempt.node}, in {attempt.workspace}"
     yield f"  used: {spent_words(account.budget)}"
     yield from _section("plan", outline(account.plan).splitlines())
@@ -103,6 +123,16 @@ def _attempt(task: Task, account: AttemptAccount) -> Iterator[str]:
     yield from _section("decisions", _decisions(account))
     yield from _section("interventions", _interventions(account.fates))
     yield from _section("faults of the watch", (f"{f.part}: {f.error}" for f in account.faults))
+
+
+def _reported(account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
+    told = account.checkpoint
+    if told is not None:
+        text = f"progress {told.progress_percent} %, confidence {told.confidence} %"
+        if calibration is not None:
+            percent, attempts = calibration.percent(told.confidence), calibration.attempts
+            text += f" (calibrated {percent} %, by {attempts} finished attempts of the model)"
+        yield f"  last reported: {text}"
 
 
 def _section(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:

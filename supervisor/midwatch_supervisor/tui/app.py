@@ -15,6 +15,7 @@ from textual.theme import Theme
 
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError, MidwatchError
+from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.acting import Acting
 from midwatch_supervisor.tui.attempt import AttemptScreen
@@ -106,6 +107,7 @@ class Console(Acting):
         self.code: int | None = None
         """The exit code of the run of this process, once it is over."""
         self._feed = feed
+        self._calibrator = Calibrator(feed.journal)
         self._taken = asyncio.Event()
         self._painted = 0.0
         self._work = work
@@ -232,7 +234,10 @@ class Console(Acting):
             return
         self._visited = row.attempt
         attempt, task = self.board.attempts[row.attempt], self.board.tasks[row.task]
-        self.push_screen(AttemptScreen(row, task, attempt, self._feed.journal, now=self._now))
+        journal, calibrator = self._feed.journal, self._calibrator
+        self.push_screen(
+            AttemptScreen(row, task, attempt, journal, now=self._now, calibrator=calibrator)
+        )
 
     def action_pane(self, name: str) -> None:
         """See a pane, whatever is in front of it."""

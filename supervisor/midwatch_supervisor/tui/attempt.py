@@ -13,9 +13,11 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static, TabbedContent, TabPane, Tabs
 
+from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.errors import JournalError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Alert, Attempt, Entry, Step, Task
+from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.tui.chart import Chart
 from midwatch_supervisor.tui.detail import Detail
@@ -74,6 +76,12 @@ class AttemptScreen(Screen[None]):
         text: str
         reason: str = ""
 
+    @dataclass
+    class Calibrated(Message):
+        """What the stated confidence of the attempt's model was worth."""
+
+        calibration: Calibration | None
+
     def __init__(
         self,
         row: Row,
@@ -82,6 +90,7 @@ class AttemptScreen(Screen[None]):
         journal: Journal,
         *,
         now: Callable[[], datetime],
+        calibrator: Calibrator,
         side: str = "timeline",
     ) -> None:
         """Show an attempt of a task; `row` is its line of the fleet, which the acts are about.
@@ -95,6 +104,8 @@ class AttemptScreen(Screen[None]):
         self._row = row
         self._journal = journal
         self._now = now
+        self._calibrator = calibrator
+        self._calibration: Calibration | None = None
         self._first = side
         self._after = 0
         self._behind = False
@@ -151,6 +162,7 @@ class AttemptScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin to read."""
         self._look()
+        self._calibrate()
         self._focus()
         # What only time changes: how long it has been idle; and the diff, while it is seen.
         self.set_interval(1.0, self._show_header)
@@ -196,6 +208,16 @@ class AttemptScreen(Screen[None]):
             self._look()
         self._show_header()
 
+    @work(group="calibration")
+    async def _calibrate(self) -> None:
+        model = self.story.attempt.model
+        self.post_message(self.Calibrated(await self._calibrator.calibration(model)))
+
+    @on(Calibrated)
+    def _calibrated(self, message: Calibrated) -> None:
+        self._calibration = message.calibration
+        self._show_header()
+
     def _show(self) -> None:
         """Show the story on the side that is seen."""
         self._show_header()
@@ -219,7 +241,7 @@ class AttemptScreen(Screen[None]):
     def _show_header(self) -> None:
         app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
         colours = palette(app.get_css_variables())
-        standing, waiting = header(self.story, self._now(), colours)
+        standing, waiting = header(self.story, self._now(), colours, self._calibration)
         self.query_one("#standing", Static).update(standing)
         self.query_one("#waiting", Static).update(waiting)
 

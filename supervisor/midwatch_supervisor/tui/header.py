@@ -5,6 +5,7 @@ from datetime import datetime
 from rich.style import Style
 from rich.text import Text
 
+from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.words import Health, Lifecycle
 from midwatch_supervisor.account import AttemptAccount
 from midwatch_supervisor.dossier import spent_words
@@ -19,14 +20,16 @@ from midwatch_supervisor.tui.story import Story
 from midwatch_supervisor.tui.telling import brief
 
 
-def header(story: Story, now: datetime, colours: Palette) -> tuple[Text, Text]:
+def header(
+    story: Story, now: datetime, colours: Palette, calibration: Calibration | None = None
+) -> tuple[Text, Text]:
     """The two lines. What is most needed stands first, as a narrow terminal cuts the ends."""
     account, attempt = story.account, story.attempt
     title = brief(story.task.title)
     first = Text.assemble(
         (f"{brief(story.task.name)}#{attempt.number}  ", colours.strong),
         *_standing(account, colours),
-        (f"  {_progress(account)}", colours.text),
+        (f"  {_progress(account, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (f" with {brief(attempt.model)}" if attempt.model else "", colours.dim),
         (f" on {brief(attempt.node)}" if attempt.node else "", colours.dim),
@@ -54,7 +57,7 @@ def _standing(account: AttemptAccount, colours: Palette) -> list[tuple[str, Styl
     return parts
 
 
-def _progress(account: AttemptAccount) -> str:
+def _progress(account: AttemptAccount, calibration: Calibration | None) -> str:
     parts = [f"step {account.last_step}"]
     count = len(account.plan.steps)
     if count:
@@ -62,6 +65,8 @@ def _progress(account: AttemptAccount) -> str:
     told = account.checkpoint
     if told is not None:
         parts.append(f"  progress {told.progress_percent}%  confidence {told.confidence}%")
+        if calibration is not None:
+            parts.append(f" → {calibration.percent(told.confidence)}% cal.")
     return "".join(parts)
 
 

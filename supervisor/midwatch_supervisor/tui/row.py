@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 
+from midwatch_monitor.alerts import health
 from midwatch_monitor.words import (
     Activity,
     Alert,
@@ -20,7 +21,6 @@ from midwatch_monitor.words import (
     Lifecycle,
     Meter,
     Plan,
-    Severity,
     Step,
 )
 
@@ -150,13 +150,7 @@ class Row:
         """How it fares; a parked one is not blamed for standing still."""
         if self.lifecycle is not Lifecycle.WORKING:
             return Health.OK
-        worst = Health.OK
-        for alert in self.firing.values():
-            if alert.severity is Severity.CRITICAL:
-                return Health.STUCK
-            if alert.severity is Severity.WARNING:
-                worst = Health.SUSPECT
-        return worst
+        return health(self.firing.values())
 
     @property
     def need(self) -> Need:
@@ -167,10 +161,10 @@ class Row:
             return Need.ANSWER
         if self.held:
             return Need.APPROVAL
-        health = self.health
-        if health is Health.STUCK:
+        fares = self.health
+        if fares is Health.STUCK:
             return Need.STUCK
-        if health is Health.SUSPECT:
+        if fares in (Health.SUSPECT, Health.UNKNOWN):
             return Need.SUSPECT
         return Need.QUEUED if self.lifecycle is Lifecycle.SUBMITTED else Need.WORKING
 

@@ -1,0 +1,186 @@
+"""A step as the rules compare it: digests instead of texts."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from midwatch_monitor.rules.claims import claims
+from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
+from midwatch_monitor.rules.identity import NO_WORK, command, identify, result, waits
+from midwatch_monitor.rules.memory import Memory
+from midwatch_monitor.rules.programs import runs, tests
+from midwatch_monitor.shell import reverts
+from midwatch_monitor.words import Edit, Step, StepKind, Writer
+
+_ACTS = 64
+"""Acts that are remembered, so that a result is masked only for one that comes again."""
+
+
+class Facet:
+    """What an event can be. A detector is fed those that are what it hears; all while awake.
+
+    Plain numbers, because members of a flag are ten times as slow to join and to compare.
+    """
+
+    MESSAGE = 1
+    CHECKPOINT = 2
+    CHANGE = 4
+    EDIT = 8
+    """Files changed."""
+    FAILURE = 16
+    """An act failed."""
+    CHECK = 32
+    """The work was run, or tested."""
+    MOVED = 64
+    """Something moved: see `Movement`."""
+    CLAIM = 256
+    """It says that the tests pass."""
+    REPEAT = 128
+    """What was done before was done again, and told nothing new."""
+
+
+class Check(Enum):
+    """What an act tells of the work."""
+
+    NONE = 0
+    RUN = 1
+    """It ran something of the work."""
+    TESTS = 2
+
+
+class Act(NamedTuple):
+    """What the rules compare of one step. Digests are 64 bits; 0 is "says nothing"."""
+
+    number: int
+    work: bool
+    """Whether it counts: a tool call that is no report and does not only wait."""
+    action: int = 0
+    result: int = 0
+    failed: bool | None = None
+    error: bool = False
+    """Whether it failed, and not only by finding nothing."""
+    failure: int = 0
+    """What failed, as far as the output tells."""
+    blocked: str = ""
+    """What of the surroundings stood in the way."""
+    edits: tuple[Edit, ...] = ()
+    """The worker's own, the last one of each file."""
+    reverted: tuple[str, ...] = ()
+    """What a command put back to a state under version control."""
+
+    changes: bool = False
+    """Whether files are no longer what they were."""
+    shell: bool = False
+    """Whether it was a command: its words need not say what it wrote."""
+    check: Check = Check.NONE
+    """Whether it looked if the work is right."""
+    failed_before: bool | None = None
+    """Whether the same act failed when it was last done."""
+    better: bool = False
+    """Whether it fails in fewer places than it ever did."""
+    claims: bool = False
+    """Whether the worker says with it that the tests pass."""
+    facets: int = 0
+    """What it is, as far as one step tells: `Facet`, as a plain number."""
+
+
+_KINDS = {StepKind.MESSAGE: Facet.MESSAGE, StepKind.CHECKPOINT: Facet.CHECKPOINT}
+
+
+class Normaliser:
+    """Turns the steps of one attempt into acts. What is dear is done for acts that come again."""
+
+    __slots__ = ("_acts",)
+
+    def __init__(self) -> None:
+        self._acts = Memory(_ACTS)
+
+    def act(self, step: Step) -> Act:
+        """One step as the rules compare it."""
+        edits = _own(step.edits) if step.edits else ()
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
+            return _idle(step, edits)
+        line = command(step)
+        action = identify(step, line)
+        fails = failed(step)
+        known = self._acts.get(action)
+        before = None if known is None else Past.read(known)
+        count = failing(step.output) if fails else None
+        self._acts.put(action, Past.after(before, fails, count).written)
+        put_back = reverts(line) if "git" in line else ()
+        check = _check(step.tool, line)
+        said = claims(step)
+        facets = (Facet.EDIT if edits or put_back else 0) | (Facet.FAILURE if fails else 0)
+        facets |= (Facet.CHECK if check is not Check.NONE else 0) | (Facet.CLAIM if said else 0)
+        return Act(
+            number=step.number,
+            work=True,
+            action=action,
+            result=result(step, precise=known is not None),
+            failed=fails,
+            error=bool(fails) and not says_no(step, line),
+            failure=signature(step.output) if fails else 0,
+            blocked=surroundings(step.output) if fails else "",
+            edits=edits,
+            reverted=put_back,
+            changes=bool(edits or put_back),
+            shell=bool(line),
+            check=check,
+            failed_before=None if before is None else before.failed,
+            better=before is not None and before.beaten(count),
+            claims=said,
+            facets=facets,
+        )
+
+
+class Past(NamedTuple):
+    """How the same act went before, small enough for one number of the memory."""
+
+    failed: bool | None
+    fewest: int | None
+    """The fewest places in which it failed."""
+
+    @classmethod
+    def read(cls, number: int) -> "Past":
+        """The past that a number of the memory stands for."""
+        fewest = number >> 2
+        return cls((None, False, True)[number & 3], fewest - 1 if fewest else None)
+
+    @classmethod
+    def after(cls, before: "Past | None", failed: bool | None, count: int | None) -> "Past":
+        """The past once the act was done again; a result that tells nothing changes nothing."""
+        known = [each for each in (before and before.fewest, count) if each is not None]
+        last = failed if failed is not None or before is None else before.failed
+        return cls(last, min(known, default=None))
+
+    @property
+    def written(self) -> int:
+        """The number for the memory."""
+        fewest = 0 if self.fewest is None else min(self.fewest, 1_000_000) + 1
+        return fewest << 2 | (0 if self.failed is None else 1 + self.failed)
+
+    def beaten(self, count: int | None) -> bool:
+        """Whether so many failures are fewer than ever."""
+        return count is not None and self.fewest is not None and count < self.fewest
+
+
+def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:
+    """A step that is no work: words, a report, or waiting."""
+    said = claims(step)
+    facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
+    facets |= Facet.CLAIM if said else 0
+    return Act(
+        step.number, work=False, edits=edits, changes=bool(edits), claims=said, facets=facets
+    )
+
+
+def _check(tool: str, line: str) -> Check:
+    if tests(tool, line):
+        return Check.TESTS
+    return Check.RUN if line and runs(line) else Check.NONE
+
+
+def _own(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    if not edits:
+        return ()
+    return tuple({edit.path: edit for edit in edits if edit.writer is Writer.WORKER}.values())

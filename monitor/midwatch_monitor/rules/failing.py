@@ -1,0 +1,161 @@
+"""The rules over acts that fail."""
+
+from collections.abc import Sequence
+
+from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import Answer, Seen
+from midwatch_monitor.rules.failure import told
+from midwatch_monitor.rules.gauge import Gauge, Recent
+from midwatch_monitor.rules.masks import mask_lines
+from midwatch_monitor.rules.memory import Memory, remember
+from midwatch_monitor.words import AlertKey, Event, Step
+
+_FAILURES = 16
+_SUBJECTS = 8
+_MAX_STEPS = 12
+_STALE = 20
+"""Steps after which an obstacle that was not met again is forgotten."""
+
+
+class ErrorStreakDetector:
+    """How many of the last steps of work failed, each in whatever way."""
+
+    __slots__ = ("_gauge", "_recent", "_window")
+    hears = Facet.FAILURE
+    windowed = True
+    _KEY = AlertKey(rule="error_streak")
+
+    def __init__(self, settings: ErrorStreak) -> None:
+        self._gauge = Gauge(settings)
+        self._window = settings.window
+        self._recent = Recent(settings.window)
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while enough of the window failed."""
+        recent, act = self._recent, seen.act
+        count = recent.add(seen.place, act.number) if act.error else recent.count(seen.place)
+        if self._gauge.rests(count):
+            return ()
+        summary = f"{count} of the last {self._window} steps failed"
+        return self._gauge.answer(self._KEY, count, summary, recent.steps)
+
+    @property
+    def awake(self) -> bool:
+        """While it stands, any step may end it."""
+        return self._gauge.stands
+
+    def restart(self) -> None:
+        """Empty the window."""
+        self._recent.clear()
+        self._gauge.restart()
+
+
+class SameFailureDetector:
+    """The same failure comes again after something was changed, each time in another way perhaps.
+
+    A failure is known by what its output tells of it, so that one test less that fails is another.
+    """
+
+    __slots__ = ("_action", "_changes", "_gauge", "_known", "_steps")
+    hears = Facet.FAILURE | Facet.EDIT | Facet.MOVED
+    awake = False
+    windowed = True
+
+    def __init__(self, settings: SameFailure) -> None:
+        self._gauge = Gauge(settings)
+        self._known = Memory(_FAILURES)
+        self._changes = 0
+        self._action = 0
+        self._steps: tuple[int, ...] = ()
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while a failure has outlived enough changes."""
+        act = seen.act
+        if act.changes:
+            self._changes = self._changes + 1 & 0xFFFF
+        if act.failure and (act.shell or not act.edits):
+            return self._failed(event, seen)
+        if act.failed is False and act.action == self._action:
+            self._forget()
+            return self._gauge.clear()
+        return ()
+
+    def _failed(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        failure = seen.act.failure
+        packed = self._known.get(failure)
+        outlived, stamp = (0, self._changes) if packed is None else divmod(packed, 1 << 16)
+        if stamp != self._changes:
+            outlived += 1
+        self._known.put(failure, outlived << 16 | self._changes)
+        if outlived:
+            self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
+        if self._leaves(seen.act.action, outlived) or not isinstance(event, Step):
+            return ()
+        words = mask_lines(told(event.output))
+        summary = f"the same failure after {outlived} more changes: {words}"
+        key = AlertKey(rule="same_failure", subject=words)
+        return self._gauge.answer(key, outlived, summary, self._steps)
+
+    def _leaves(self, action: int, outlived: int) -> bool:
+        """Whether a failure leaves all as it is: another command's new one does not end the old."""
+        other = action != self._action
+        leaves = self._gauge.rests(outlived, about="" if other else None)
+        if not leaves or self._gauge.subject is None:
+            self._action = action
+        return leaves
+
+    def _forget(self) -> None:
+        self._known = Memory(_FAILURES)
+        self._steps = ()
+
+    def restart(self) -> None:
+        """Forget the failures so far."""
+        self._forget()
+        self._gauge.restart()
+
+
+class BlockedEnvironmentDetector:
+    """Something in the surroundings stands in the way: a program, a permission, the network."""
+
+    __slots__ = ("_gauge", "_met")
+    hears = Facet.FAILURE
+    windowed = True
+
+    def __init__(self, settings: BlockedEnvironment) -> None:
+        self._gauge = Gauge(settings)
+        self._met: dict[str, tuple[int, ...]] = {}
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while the same obstacle was met often enough of late."""
+        number, blocked = seen.act.number, seen.act.blocked
+        if not blocked:
+            return self._look(number)
+        steps = (*self._recent(blocked, number), number)[-_STALE:]
+        remember(self._met, blocked, steps, _SUBJECTS)
+        if self._gauge.rests(len(steps), about=blocked):
+            return ()
+        summary = f"{blocked}: in the way {len(steps)} times"
+        key = AlertKey(rule="blocked_environment", subject=blocked)
+        return self._gauge.answer(key, len(steps), summary, steps)
+
+    @property
+    def awake(self) -> bool:
+        """What stands is forgotten if it is not met again."""
+        return self._gauge.stands
+
+    def _look(self, number: int) -> Sequence[Answer]:
+        subject = self._gauge.subject
+        if subject is None or self._recent(subject, number):
+            return ()
+        return self._gauge.clear()
+
+    def _recent(self, blocked: str, number: int) -> tuple[int, ...]:
+        """The steps at which it was met, if the last of them is not long ago."""
+        steps = self._met.get(blocked, ())
+        return steps if steps and number - steps[-1] < _STALE else ()
+
+    def restart(self) -> None:
+        """Forget what was met; where the work goes on it will be met again."""
+        self._met.clear()
+        self._gauge.restart()

@@ -1,0 +1,146 @@
+"""Whether an act failed, how, and whether the surroundings are to blame."""
+
+import re
+
+from midwatch_monitor.rules.identity import command, digest
+from midwatch_monitor.rules.masks import mask, mask_lines
+from midwatch_monitor.words import Step
+
+_TAIL = 4_000
+_MAX_LINES = 12
+
+_TELLING = re.compile(
+    r"^(?:Traceback \(most recent call last\):"
+    r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
+    r"|(?:FAILED|ERROR|FAIL|error|fatal|panic|Error)\b(?:[:\[( ]).*"
+    r"|(?:/\S+: )?(?:ba|z|da)?sh: .*"
+    r"|.*: (?:command not found|No such file or directory|Permission denied)\b.*"
+    r"|=+ .*\b\d+ (?:failed|errors?)\b.*"
+    r"|.*\b[1-9]\d* (?:failed|failures?|failing)\b.*"
+    r"|npm ERR!.*|make: \*\*\* .*"
+    r")$",
+    re.MULTILINE,
+)
+"""Lines of an output that tell of a failure."""
+_HINTS = (
+    *("rror", "ERR", "xception", "ail", "FAIL", "ault", "nterrupt", "fatal", "panic"),
+    *("sh: ", "not found", "No such", "denied", "Traceback", "make: "),
+)
+"""Each of those lines has one of these: looking for them is cheap."""
+
+_REACHED = re.compile(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
+"""How far it came before it failed."""
+_COUNTED = re.compile(
+    r"(?i)\b(\d{1,6}) (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
+    r"|\b(?:failures|errors|failed)[=:] ?(\d{1,6})\b"
+)
+"""Where an output says how many fail."""
+
+_THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
+"""A change of the folder before the command that counts."""
+_SHOWS = re.compile(r"(?i)(?:^|_)(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)")
+"""Tools whose output quotes what others wrote: an error in it need not be theirs."""
+_LOOKS_FOR = re.compile(
+    _THERE + r"(?:\S*/)?(?:grep|egrep|rg|ag|diff|cmp|test|\[|git (?:grep|diff))\b"
+)
+"""Commands that say "no" by exit code 1."""
+
+_PRINTS = re.compile(
+    _THERE + r"(?:cat|head|tail|less|nl|sed -n|grep|rg|git (?:show|log|diff))\b[^;&|]*$"
+)
+"""Commands that quote like those tools."""
+_OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
+"""How an output begins in which such a command speaks for itself."""
+
+_BLOCKED = (
+    ("missing program", ("not found",), r"([\w.+/-]+): (?:command )?not found"),
+    (
+        "permission",
+        ("denied", "not permitted", "read-only", "eacces"),
+        r"(?i)permission denied|operation not permitted|read-only file system|EACCES",
+    ),
+    (
+        "network",
+        ("connection", "resolve", "unreachable", "resolution", "not known", "retries"),
+        r"(?i)connection (?:refused|reset|timed out)|could not resolve host|network is unreachable"
+        r"|temporary failure in name resolution|name or service not known|max retries exceeded",
+    ),
+    ("disk", ("no space", "quota"), r"(?i)no space left on device|disk quota exceeded"),
+    ("memory", ("memory",), r"(?i)out of memory|cannot allocate memory|MemoryError"),
+    (
+        "credentials",
+        ("401", "403", "authentication", "api key", "username", "publickey"),
+        r"(?i)\b401 unauthorized|\b403 forbidden|authentication failed|invalid api key"
+        r"|could not read username|permission denied \(publickey",
+    ),
+    (
+        "environment",
+        ("java_home", "environment variable"),
+        r"JAVA_HOME (?:is )?not (?:set|defined)|(?i:environment variable \S+ (?:is )?not set)",
+    ),
+)
+_SURROUNDINGS = tuple((kind, hints, re.compile(pattern)) for kind, hints, pattern in _BLOCKED)
+
+
+def failed(step: Step) -> bool | None:
+    """Whether the act failed; `None` where nothing says so. The exit code counts before words."""
+    if step.exit_code not in (0, None) or step.ok is False:
+        return True
+    if step.exit_code == 0 or step.ok:
+        return False
+    return True if _words_fail(step) else None
+
+
+def says_no(step: Step, line: str) -> bool:
+    """Whether an exit code of 1 only means that a search or a comparison found nothing."""
+    if step.exit_code != 1:
+        return False
+    return not step.output.strip() or _LOOKS_FOR.match(line.lstrip()) is not None
+
+
+def _words_fail(step: Step) -> bool:
+    if _SHOWS.search(step.tool) or not telling(step.output):
+        return False
+    prints = _PRINTS.match(command(step).lstrip()) is not None
+    return not prints or _OWN_WORDS.match(step.output) is not None
+
+
+def telling(output: str) -> list[str]:
+    """The lines at the end of an output that tell of a failure."""
+    tail = output[-_TAIL:]
+    return _TELLING.findall(tail) if any(hint in tail for hint in _HINTS) else []
+
+
+def signature(output: str) -> int:
+    """What failed, as far as the lines tell that speak of it; 0 where none does.
+
+    Line numbers, times and the like do not count; "3 failed" and "2 failed" are two failures.
+    """
+    lines = telling(output)
+    if not lines:
+        return 0
+    words = [line.strip() for line in lines[-_MAX_LINES:]]
+    return digest(mask_lines("\n".join([*words, *_REACHED.findall(output[-_TAIL:])[-1:]])))
+
+
+def told(output: str) -> str:
+    """The last line that tells of a failure, for people."""
+    lines = telling(output)
+    return lines[-1].strip()[:120] if lines else ""
+
+
+def surroundings(output: str) -> str:
+    """What of the surroundings stands in the way: its kind and name, or nothing."""
+    tail = output[-_TAIL:]
+    lower = tail.lower()
+    for kind, hints, pattern in _SURROUNDINGS:
+        if any(hint in lower for hint in hints) and (match := pattern.search(tail)):
+            name = next((group for group in match.groups() if group), "")
+            return f"{kind} {mask(name)}".strip()
+    return ""
+
+
+def failing(output: str) -> int | None:
+    """How many tests or checks fail, where the output counts them."""
+    counts = _COUNTED.findall(output[-_TAIL:])
+    return max(int(next(filter(None, each))) for each in counts) if counts else None

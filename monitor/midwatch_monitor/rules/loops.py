@@ -1,0 +1,167 @@
+"""The rules over work that only repeats itself."""
+
+from collections.abc import Sequence
+
+from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import Answer, Seen
+from midwatch_monitor.rules.gauge import Gauge, Recent
+from midwatch_monitor.rules.repeats import Repeat
+from midwatch_monitor.words import AlertKey, Event, Step
+
+_FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
+
+
+class RedundantStepsDetector:
+    """How many of the last steps of work could tell nothing new.
+
+    A step that gives a result again counts one; what succeeds again after a change, half. This
+    covers long cycles, and going over the same files again, with other steps between.
+    """
+
+    __slots__ = ("_full", "_gauge", "_half", "_window")
+    hears = Facet.REPEAT
+    windowed = True
+    _KEY = AlertKey(rule="redundant_steps")
+
+    def __init__(self, settings: RedundantSteps) -> None:
+        self._gauge = Gauge(settings)
+        self._window = settings.window
+        self._full = Recent(settings.window)
+        self._half = Recent(settings.window)
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while enough of the window repeats."""
+        repeat = seen.echo.repeat
+        if repeat is Repeat.VERIFIED:
+            self._half.add(seen.place, seen.act.number)
+        elif repeat is not Repeat.NONE:
+            self._full.add(seen.place, seen.act.number)
+        value = self._full.count(seen.place) + self._half.count(seen.place) / 2
+        if self._gauge.rests(value):
+            return ()
+        steps = tuple(sorted((*self._full.steps, *self._half.steps)))
+        summary = f"{len(steps)} of the last {self._window} steps told nothing new"
+        return self._gauge.answer(self._KEY, value, summary, steps)
+
+    @property
+    def awake(self) -> bool:
+        """While it stands, any step may end it."""
+        return self._gauge.stands
+
+    def restart(self) -> None:
+        """Empty the window."""
+        self._full.clear()
+        self._half.clear()
+        self._gauge.restart()
+
+
+class RepeatedCallDetector:
+    """The same call gives the same result, one after another."""
+
+    __slots__ = ("_count", "_first", "_gauge", "_place")
+    hears = Facet.REPEAT
+    windowed = True
+
+    def __init__(self, settings: RepeatedCall) -> None:
+        self._gauge = Gauge(settings)
+        self._count = 1
+        self._first = 0
+        self._place = 0
+        """Where among the steps of work the last call of the row stands."""
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while the calls in a row are enough; any other call clears it."""
+        if not seen.act.work or not isinstance(event, Step):
+            return ()
+        again = seen.echo.distance == 1 and seen.echo.repeat in _FULL
+        goes_on = self._place == seen.place - 1
+        self._place = seen.place
+        if not again or not self._count:
+            self._count, self._first = 1, event.number
+        elif goes_on:
+            self._count += 1
+        else:
+            self._count, self._first = 2, seen.echo.before
+        if self._gauge.rests(self._count):
+            return ()
+        summary = f"{event.tool} gave the same result {self._count} times in a row"
+        key = AlertKey(rule="repeated_call", subject=event.tool)
+        return self._gauge.answer(key, self._count, summary, (self._first, event.number))
+
+    @property
+    def awake(self) -> bool:
+        """While it stands, any other call ends it. After a restart the next call is the first."""
+        return self._gauge.stands or not self._count
+
+    def restart(self) -> None:
+        """Forget the calls so far."""
+        self._count = 0
+        self._gauge.restart()
+
+
+class CycleDetector:
+    """A series of steps comes again and again with the same results.
+
+    Each step of a cycle is a repetition at the same distance, so one number follows cycles of any
+    period. One step between may disturb it for each time round.
+    """
+
+    __slots__ = ("_gauge", "_longest", "_period", "_place", "_run", "_since_miss")
+    hears = Facet.REPEAT
+    windowed = True
+    _KEY = AlertKey(rule="cycle")
+
+    def __init__(self, settings: Cycle) -> None:
+        self._gauge = Gauge(settings)
+        self._longest = settings.max_period
+        self._place = 0
+        """Where among the steps of work the last one stands that fitted."""
+        self._forget()
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while the steps go round; the value is how often they did."""
+        if not seen.act.work:
+            return ()
+        if not self._fits(seen):
+            return self._gauge.clear() if not self._period else ()
+        value = 1 + self._run // self._period
+        if self._gauge.rests(value):
+            return ()
+        summary = f"the same {self._period} steps came {value} times with the same results"
+        first = max(1, seen.act.number - self._run - self._period + 1)
+        return self._gauge.answer(self._KEY, value, summary, (first, seen.act.number))
+
+    def _fits(self, seen: Seen) -> bool:
+        """Take in one step; answers whether it goes on with a cycle, or may begin one."""
+        missed = seen.place - self._place - 1
+        if self._period and missed and not self._forgiven(missed):
+            self._forget()
+        distance = seen.echo.distance
+        if not 2 <= distance <= self._longest + 1:
+            self._period = self._period if self._forgiven(missed + 1) else 0
+            return False
+        self._place = seen.place
+        if self._period and abs(distance - self._period) <= 1:
+            self._run += 1
+            self._since_miss = 1 if missed else self._since_miss + 1
+        else:
+            self._period, self._run, self._since_miss = distance, 1, 1
+        return True
+
+    def _forgiven(self, missed: int) -> bool:
+        """One step that does not fit is forgiven once the cycle went round since the last one."""
+        return missed == 1 and 0 < self._period <= self._since_miss
+
+    @property
+    def awake(self) -> bool:
+        """While it stands, steps that do not fit end it."""
+        return self._gauge.stands
+
+    def _forget(self) -> None:
+        self._period = self._run = self._since_miss = 0
+
+    def restart(self) -> None:
+        """Forget the cycle."""
+        self._forget()
+        self._gauge.restart()

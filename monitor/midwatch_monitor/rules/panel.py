@@ -1,0 +1,110 @@
+"""The detectors of one attempt: who hears what, with the thresholds of the tool, and who broke."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from midwatch_monitor.config.rules import Rules, RuleSettings
+from midwatch_monitor.rules import DETECTORS, Answer, Detector, Seen
+from midwatch_monitor.rules.tuning import ToolTuning, TunedDetector, rule_settings
+from midwatch_monitor.words import Event, Fault
+
+Broken = tuple[str, Fault]
+
+
+class Roster:
+    """Which places of a panel hear what: the same for all panels of the same rules."""
+
+    __slots__ = ("_by_facets", "_hears")
+
+    def __init__(self, hears: Sequence[int]) -> None:
+        self._hears = hears
+        self._by_facets: dict[int, tuple[int, ...]] = {}
+
+    def hearing(self, facets: int) -> tuple[int, ...]:
+        """The places of the detectors that hear one of these facets."""
+        found = self._by_facets.get(facets)
+        if found is None:
+            hears = self._hears
+            found = tuple(place for place, each in enumerate(hears) if each & facets)
+            self._by_facets[facets] = found
+        return found
+
+
+@lru_cache(maxsize=64)
+def _roster(hears: tuple[int, ...]) -> Roster:
+    return Roster(hears)
+
+
+class Panel:
+    """Asks the detectors that hear what an event is, and those that are awake."""
+
+    __slots__ = ("_awake", "_detectors", "_names", "_roster", "broken")
+
+    def __init__(self, rules: Rules) -> None:
+        settings = rule_settings(rules)
+        names = tuple(name for name in DETECTORS if settings[name].enabled)
+        self._awake: tuple[Detector, ...] = ()
+        self.broken: tuple[Broken, ...] = ()
+        """The rules that broke since this was last emptied."""
+        self._seat(names, tuple(_detector(name, rules, settings[name]) for name in names))
+
+    def _seat(self, names: tuple[str, ...], detectors: tuple[Detector, ...]) -> None:
+        self._names = _shared(names)
+        self._detectors = detectors
+        self._roster = _roster(tuple(each.hears for each in detectors))
+
+    def ask(self, facets: int, event: Event, seen: Seen) -> Sequence[Answer]:
+        """What the detectors say of an event that is all this (`Facet`)."""
+        detectors, awake = self._detectors, self._awake
+        asked = [detectors[place] for place in self._roster.hearing(facets)]
+        if awake:
+            asked += [each for each in awake if not each.hears & facets]
+            self._awake = ()
+        answers: list[Answer] = []
+        for detector in asked:
+            try:
+                said = detector.observe(event, seen)
+            except Exception as error:  # a broken rule is off and shown; all else goes on
+                self._drop(detector, error)
+                continue
+            if said:
+                answers += said
+            if detector.awake:
+                self._awake = (*self._awake, detector)
+        return answers
+
+    def restart(self) -> Sequence[str]:
+        """Empty all windows; answers the names of the rules that have one."""
+        pairs = zip(self._names, self._detectors, strict=True)
+        windowed = [(name, each) for name, each in pairs if each.windowed]
+        for _, detector in windowed:
+            try:
+                detector.restart()
+            except Exception as error:  # as above
+                self._drop(detector, error)
+        self._awake = tuple(each for each in self._detectors if each.awake)
+        return [name for name, _ in windowed]
+
+    def _drop(self, detector: Detector, error: Exception) -> None:
+        gone = self._detectors.index(detector)
+        name = self._names[gone]
+        kept = [place for place in range(len(self._names)) if place != gone]
+        self._seat(
+            tuple(self._names[place] for place in kept),
+            tuple(self._detectors[place] for place in kept),
+        )
+        fault = Fault(part=name, error=f"{type(error).__name__}: {error}")
+        self.broken = (*self.broken, (name, fault))
+
+
+def _detector(name: str, rules: Rules, settings: RuleSettings) -> Detector:
+    if not settings.tools:
+        return DETECTORS[name](rules)
+    tuning = ToolTuning(settings)
+    return TunedDetector(DETECTORS[name](rules.model_copy(update={name: tuning.widest})), tuning)
+
+
+@lru_cache(maxsize=64)
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple for all panels of the same rules."""
+    return names

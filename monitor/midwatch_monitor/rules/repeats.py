@@ -1,0 +1,82 @@
+"""Whether a step only does again what was done before, and with what came of it before."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from midwatch_monitor.rules.act import Act, Check
+from midwatch_monitor.rules.memory import Memory
+
+_PAIRS = 128
+_BITS = (1 << 64) - 1
+
+
+class Repeat(Enum):
+    """What kind of repetition a step is. Only the same act with the same result is one."""
+
+    NONE = 0
+    UNCHANGED = 1
+    """Nothing was changed since: it could not tell anything new."""
+    REDONE = 2
+    """An edit that was made before, or refused before, with the same result."""
+    FAILED_AGAIN = 3
+    """What failed before fails in the same way, although something was changed since."""
+    VERIFIED = 4
+    """What succeeded before succeeds, after something was changed: half a repeat.
+
+    Tests that pass again are none at all: that the change broke nothing is news.
+    """
+
+
+class Echo(NamedTuple):
+    """A step as a repetition of an earlier one."""
+
+    repeat: Repeat = Repeat.NONE
+    distance: int = 0
+    """How many steps of work ago it was last done."""
+    before: int = 0
+    """The number of the step of work before this one."""
+
+
+NO_ECHO = Echo()
+
+
+class Repeats:
+    """Remembers what one attempt did with what came of it."""
+
+    __slots__ = ("_changes", "_last", "_pairs", "place")
+
+    def __init__(self) -> None:
+        self._pairs = Memory(_PAIRS)
+        self._changes = 0
+        self.place = 0
+        """How many steps of work there were."""
+        self._last = 0
+
+    def observe(self, act: Act) -> Echo:
+        """What a step of work repeats.
+
+        A result that says nothing shows a repetition only where nothing was changed since.
+        """
+        self.place = place = self.place + 1
+        last, self._last = self._last, act.number
+        before = self._changes
+        if act.changes:
+            self._changes += 1
+        key = hash((act.action, act.result)) & _BITS
+        known = self._pairs.put(key, (self._changes & 0xFFFF) << 16 | place & 0xFFFF)
+        if known is None:
+            return NO_ECHO
+        unchanged = known >> 16 == before & 0xFFFF
+        if not unchanged and not act.result:
+            return NO_ECHO
+        return Echo(_kind(act, unchanged), place - known & 0xFFFF, last)
+
+
+def _kind(act: Act, unchanged: bool) -> Repeat:
+    if unchanged:
+        return Repeat.UNCHANGED
+    if act.changes:
+        return Repeat.VERIFIED if act.shell else Repeat.REDONE
+    if act.check is Check.TESTS and not act.failed:
+        return Repeat.NONE
+    return Repeat.FAILED_AGAIN if act.failed else Repeat.VERIFIED

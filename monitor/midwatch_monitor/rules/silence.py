@@ -1,0 +1,144 @@
+"""The rule over what only time shows: nothing is heard of an attempt, or nothing moves."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from midwatch_monitor.config.rules import Silence
+from midwatch_monitor.config.span import Length
+from midwatch_monitor.rules.detector import Answer, Clear, Moved
+from midwatch_monitor.words import (
+    Activity,
+    AlertKey,
+    Change,
+    Event,
+    Finding,
+    Lifecycle,
+    Severity,
+    Step,
+    StepKind,
+)
+
+SILENT = AlertKey(rule="silence")
+UNMOVED = AlertKey(rule="silence", subject="no movement")
+
+_WORDS = {
+    Activity.MODEL: "the model was asked",
+    Activity.COMMAND: "a command runs",
+    Activity.RATE_LIMITED: "the provider lets it wait",
+    Activity.IDLE: "nothing is known to run",
+}
+
+
+class SilenceDetector:
+    """How long nothing was heard, by what was going on; and how long nothing moved.
+
+    It is asked with the time, for no event tells of silence. A parked attempt is never silent, and
+    what tells of no time is not judged.
+    """
+
+    __slots__ = ("_activity", "_heard_at", "_moved_at", "_settings", "_step", "_waits")
+
+    def __init__(self, settings: Silence) -> None:
+        self._settings = settings
+        self._activity: Activity | None = None
+        self._waits = False
+        self._heard_at: datetime | None = None
+        self._moved_at: datetime | None = None
+        self._step = 0
+
+    def observe(self, event: Event, moved: Moved) -> None:
+        """Take in a sign of life, and whether something moved."""
+        anew = self._waits or self._moved_at is None
+        if isinstance(event, Step):
+            self._step = event.number
+            # Where no source says what goes on, a turn without a call ends in waiting for a person.
+            if self._activity is None:
+                self._waits = event.kind is StepKind.MESSAGE
+        else:
+            self._change(event.lifecycle, event.activity)
+            anew = anew or begins(event)
+        if event.at is None:
+            return
+        self._heard_at = event.at
+        if moved.kinds or anew:
+            self._moved_at = event.at
+
+    def _change(self, lifecycle: Lifecycle | None, activity: Activity | None) -> None:
+        if activity is not None:
+            self._activity = activity
+            self._waits = activity is Activity.WAITING
+        if lifecycle is not None:
+            self._waits = lifecycle is Lifecycle.INPUT_REQUIRED
+
+    @property
+    def due(self) -> datetime | None:
+        """When the next threshold is reached if nothing is heard until then."""
+        if self._waits:
+            return None
+        ends = [end for key in (SILENT, UNMOVED) if (end := self.since(key))]
+        return min(ends, default=None)
+
+    def since(self, key: AlertKey) -> datetime | None:
+        """When one of the two subjects begins to hold if nothing changes; `None` for never."""
+        silent = key == SILENT
+        began = self._heard_at if silent else self._moved_at
+        limit = self._limit() if silent else self._settings.unmoved
+        return began + timedelta(seconds=limit.seconds) if began and limit.seconds else None
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """The last sign of life."""
+        return self._heard_at
+
+    def look(self, now: datetime) -> Sequence[Answer]:
+        """What holds at this moment of both subjects."""
+        return (self._silent(now), self._unmoved(now))
+
+    def _silent(self, now: datetime) -> Answer:
+        seconds = _passed(self._heard_at, now)
+        if self._waits or not _reached(self._limit(), seconds):
+            return Clear(key=SILENT)
+        doing = _WORDS.get(self._activity or Activity.IDLE, "")
+        summary = f"nothing was heard for {_minutes(seconds)}; {doing}"
+        return self._finding(SILENT, self._settings.severity, seconds, summary)
+
+    def _unmoved(self, now: datetime) -> Answer:
+        seconds = _passed(self._moved_at, now)
+        if self._waits or not _reached(self._settings.unmoved, seconds):
+            return Clear(key=UNMOVED)
+        summary = f"nothing moved for {_minutes(seconds)}, though it is at work"
+        return self._finding(UNMOVED, Severity.NOTICE, seconds, summary)
+
+    def _limit(self) -> Length:
+        match self._activity:
+            case Activity.MODEL:
+                return self._settings.model
+            case Activity.RATE_LIMITED:
+                return self._settings.rate_limited
+            case Activity.IDLE:
+                return self._settings.idle
+            case _:  # a command, or a source that does not say
+                return self._settings.command
+
+    def _finding(self, key: AlertKey, severity: Severity, value: float, summary: str) -> Finding:
+        evidence = (self._step,) if self._step else ()
+        return Finding(
+            key=key, severity=severity, value=round(value), summary=summary, evidence=evidence
+        )
+
+
+def begins(event: Event) -> bool:
+    """Whether an attempt begins or goes on here: nobody was at work before it."""
+    return isinstance(event, Change) and event.lifecycle is Lifecycle.WORKING
+
+
+def _passed(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else (now - since).total_seconds()
+
+
+def _reached(limit: Length, seconds: float) -> bool:
+    return bool(limit.seconds) and seconds >= (limit.seconds or 0)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"

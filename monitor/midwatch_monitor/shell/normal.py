@@ -1,0 +1,107 @@
+"""When two commands are the same command."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from midwatch_monitor.shell.lexer import UNKNOWN, Token, TokenKind, tokens
+from midwatch_monitor.shell.wrapping import unwrapped
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_SHELL = re.compile(r"(?:ba|da|z|k)?sh")
+_PYTHON_TEXT = re.compile(
+    r'(?P<comment>^[ \t]*#[^\n]*\n?)|"""(?:[^"\\]|\\.|"(?!""))*(?:"""|\\?\Z)'
+    r"|'''(?:[^'\\]|\\.|'(?!''))*(?:'''|\\?\Z)"
+    r'|"(?:[^"\\\n]|\\.)*"?'
+    r"|'(?:[^'\\\n]|\\.)*'?",
+    re.MULTILINE | re.DOTALL,
+)
+"""The comments that have a line of their own, and the strings in which there are none."""
+_OPEN_ENDED = frozenset({"\n", "&&", "||", ";", "|", "|&", "(", "&"})
+"""A newline after one of these means nothing."""
+_DROPPED = frozenset({"\n", ";", "&&"})
+"""What means nothing at the end."""
+_MAX_DEPTH = 3
+"""Shells fed by the here-document of a shell that are looked into."""
+
+
+def normal(command: str) -> str:
+    """The command without comments and with white space that does not matter made one.
+
+    Equal for commands that do the same. Quoted text stays as it is. Of the bodies of
+    here-documents only blanks at the ends of lines go, and the comments of those that are run.
+    """
+    return _normal(command, 0)
+
+
+def _normal(command: str, depth: int) -> str:
+    read = tokens(command)
+    documents = _documents(read)
+    out: list[str] = []
+    for token in read:
+        if token.kind is TokenKind.BODY:
+            runner, mark = next(documents, ("", ""))
+            out += [_body(token.raw, runner, depth), mark, "\n"]
+        elif token.kind is TokenKind.WORD:
+            out.append(_unbroken(token.raw))
+        elif token.kind is not TokenKind.NEWLINE or (out and out[-1] not in _OPEN_ENDED):
+            out.append(token.raw)
+    while out and out[-1] in _DROPPED:
+        del out[-1]
+    return _joined(out)
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    read: list[str] = []
+    for piece in pieces:
+        if read and piece != "\n" and not read[-1].endswith("\n"):
+            read.append(" ")
+        if piece:
+            read.append(piece)
+    return "".join(read)
+
+
+def _unbroken(word: str) -> str:
+    return word if {"'", '"'} & set(word) else word.replace("\\\n", "")
+
+
+def _body(text: str, runner: str, depth: int) -> str:
+    lines = "\n".join(line.rstrip(" \t\r") for line in text.split("\n"))
+    if _PYTHON.fullmatch(runner):
+        lines = _PYTHON_TEXT.sub(_uncommented, lines)
+    elif _SHELL.fullmatch(runner) and depth < _MAX_DEPTH:
+        lines = _normal(lines, depth + 1)
+    return lines.rstrip("\n") + "\n"
+
+
+def _uncommented(found: re.Match[str]) -> str:
+    return "" if found["comment"] is not None else found[0]
+
+
+def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """For each here-document the interpreter that runs it, empty if none does, and its mark."""
+    pipeline: list[list[str]] = [[]]
+    marks: list[str] = []
+    redirect = ""
+    for token in (*read, Token(kind=TokenKind.NEWLINE, raw="\n")):
+        if token.kind is TokenKind.REDIRECT:
+            redirect = token.raw.lstrip("0123456789")
+            continue
+        if token.kind is TokenKind.WORD and redirect in {"<<", "<<-"}:
+            marks.append("".join(part.text for part in token.parts).replace(UNKNOWN, ""))
+        elif token.kind is TokenKind.WORD and not redirect:
+            pipeline[-1].append(token.raw)
+        elif token.raw == "|":
+            pipeline.append([])
+        elif token.kind in {TokenKind.OPERATOR, TokenKind.NEWLINE}:
+            runner = next((name for words in pipeline if (name := _runner(words))), "")
+            yield from ((runner, mark) for mark in marks)
+            pipeline, marks = [[]], []
+        redirect = ""
+
+
+def _runner(words: list[str]) -> str:
+    """The interpreter, where these words make one run what it reads."""
+    words = unwrapped(words)
+    name = words[0].rpartition("/")[2] if words else ""
+    reads = all(word.startswith("-") and word != "-c" for word in words[1:])
+    return name if reads and (_PYTHON.fullmatch(name) or _SHELL.fullmatch(name)) else ""

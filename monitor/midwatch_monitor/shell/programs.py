@@ -1,0 +1,184 @@
+"""The files that a program writes, by its name and its arguments alone."""
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from midwatch_monitor.shell.target import Target, into
+
+
+def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> list[str]:
+    """The arguments that are no options.
+
+    `valued` holds the letters of the short options that take a value, `named` the long ones'
+    names, parted by blanks.
+    """
+    left: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*left, *rest]
+        if not argument.startswith("-") or argument == "-":
+            left.append(argument)
+        elif argument.startswith("--"):
+            if argument[2:] in named.split():
+                next(rest, None)
+        elif argument[-1] in valued and not set(argument[1:-1]) & set(valued):
+            next(rest, None)
+    return left
+
+
+def valued(arguments: Sequence[str], *options: str) -> str:
+    """The value of the first of these options that is given; empty if none is."""
+    for at, argument in enumerate(arguments):
+        for option in options:
+            if argument == option:
+                return "".join(arguments[at + 1 : at + 2])
+            if option.startswith("--") and argument.startswith(option + "="):
+                return argument[len(option) + 1 :]
+            if not option.startswith("--") and argument.startswith(option):
+                return argument[len(option) :]
+    return ""
+
+
+def _sed(arguments: Sequence[str]) -> Iterator[Target]:
+    in_place = script = False
+    left: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            left.extend(rest)
+        elif argument.startswith("--"):
+            in_place |= argument.startswith("--in-place")
+            if argument.startswith(("--expression", "--file")):
+                script = True
+                _ = "=" in argument or next(rest, None)
+        elif argument.startswith("-") and len(argument) > 1:
+            here, ends = _sed_letters(argument[1:])
+            in_place |= here
+            script |= ends in {"e", "f"}
+            _ = not ends or next(rest, None)
+        else:
+            left.append(argument)
+    if in_place:
+        if left and not left[0]:
+            del left[0]  # the empty suffix of BSD's -i
+        yield from _edited(left if script else left[1:])
+
+
+def _sed_letters(letters: str) -> tuple[bool, str]:
+    """Whether a cluster of sed's options holds `-i`, and the one that takes the next argument."""
+    for at, letter in enumerate(letters):
+        if letter == "i":
+            return True, ""
+        if letter in "efl":
+            return False, letter if at == len(letters) - 1 else letter.upper()
+    return False, ""
+
+
+def _perl(arguments: Sequence[str]) -> Iterator[Target]:
+    in_place = script = False
+    left: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--" or not argument.startswith("-"):
+            left.extend([argument, *rest] if argument != "--" else rest)
+        else:
+            here, code, wants = _perl_letters(argument[1:])
+            in_place |= here
+            script |= code
+            _ = not wants or next(rest, None)
+    if in_place and script:
+        yield from _edited(left)
+
+
+def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
+    """Of a cluster of perl's options: has it `-i`, has it `-e`, does it take the next argument."""
+    at = 0
+    while at < len(letters):
+        if letters[at] == "0":
+            at = len(letters) - len(letters[at:].lstrip("01234567"))
+        elif letters[at] == "i":
+            return True, False, False
+        elif letters[at] in "eE":
+            return False, True, at == len(letters) - 1
+        elif letters[at] in "MmIFCDVx":
+            return False, False, False
+        else:
+            at += 1
+    return False, False, False
+
+
+def _awk(arguments: Sequence[str]) -> Iterator[Target]:
+    if valued(arguments, "-i", "--include") == "inplace":
+        left = positional(arguments, "ivFfE", "include assign field-separator file")
+        program = valued(arguments, "-f", "--file")
+        yield from _edited(left if program else left[1:])
+
+
+def _rm(arguments: Sequence[str]) -> Iterator[Target]:
+    for path in positional(arguments):
+        yield Target(path=path, deleted=True)
+
+
+def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What goes where in `mv` and `cp`."""
+    left = positional(arguments, "tS", "target-directory suffix")
+    folder = valued(arguments, "-t", "--target-directory")
+    if folder:
+        left.append(folder)
+    *sources, place = left if len(left) > 1 else ("",)
+    for source in sources:
+        if folder or len(sources) > 1:
+            yield source, posixpath.join(place, posixpath.basename(source.rstrip("/")))
+        else:
+            yield source, into(source, place)
+
+
+def _install(arguments: Sequence[str]) -> Iterator[Target]:
+    yield from _edited([place for _, place in pairs(arguments)])
+
+
+def _last(arguments: Sequence[str]) -> Iterator[Target]:
+    yield from _edited(positional(arguments, "cpS", "prompt")[-1:])
+
+
+def _vim(arguments: Sequence[str]) -> Iterator[Target]:
+    """Only where it is told to write: else it is opened to read."""
+    orders = [a[1:] for a in arguments if a.startswith("+")]
+    orders += [b for a, b in pairwise(arguments) if a in {"-c", "--cmd"}]
+    if any(order.lstrip(":").startswith(("w", "x", "up")) for order in orders):
+        yield from _edited(a for a in positional(arguments, "cuSsTwW") if not a.startswith("+"))
+
+
+def _dd(arguments: Sequence[str]) -> Iterator[Target]:
+    yield from _edited(a.removeprefix("of=") for a in arguments if a.startswith("of="))
+
+
+def _truncate(arguments: Sequence[str]) -> Iterator[Target]:
+    yield from _edited(positional(arguments, "sr", "size reference"))
+
+
+def _edited(paths: Iterable[str]) -> Iterator[Target]:
+    for path in paths:
+        yield Target(path=path)
+
+
+WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[Target]]] = {
+    "sed": _sed,
+    "gsed": _sed,
+    "perl": _perl,
+    "awk": _awk,
+    "gawk": _awk,
+    "rm": _rm,
+    "unlink": _rm,
+    "install": _install,
+    "ed": _last,
+    "ex": _last,
+    "vim": _vim,
+    "vi": _vim,
+    "nvim": _vim,
+    "dd": _dd,
+    "truncate": _truncate,
+}
+"""What a program writes, whatever it reads."""

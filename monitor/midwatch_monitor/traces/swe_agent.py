@@ -1,0 +1,157 @@
+"""Runs of SWE-agent (`.traj`): one step for each entry of the document's `trajectory`.
+
+A command of SWE-agent's own interface is a tool of that name; everything else is `bash`. Exit codes
+are not recorded there, so only what the interface itself says is taken as success or refusal.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from midwatch_monitor.shell import Shell
+from midwatch_monitor.traces.damage import Damage
+from midwatch_monitor.traces.json_items import first_keys, items
+from midwatch_monitor.traces.node import Node
+from midwatch_monitor.traces.place import within
+from midwatch_monitor.words import Edit, Event, Step, StepKind
+
+_NAMING = frozenset({"open", "create"})
+_OPEN_FILE = frozenset({"edit", "insert", "goto", "scroll_up", "scroll_down"})
+_EDITOR = frozenset({"str_replace_editor", "edit_anthropic"})
+_OWN = (
+    _NAMING
+    | _OPEN_FILE
+    | _EDITOR
+    | {"search_dir", "search_file", "find_file", "submit"}
+    | {"exit_cost", "exit_context", "exit_format", "exit_error", "exit_forfeit", "exit_api"}
+)
+_HEADER = re.compile(r"^\[File: (.+) \(\d+ lines total\)\]", re.MULTILINE)
+_REFUSED = re.compile(
+    r"\s*(?:Usage:|Error:|Your proposed edit has introduced|No file open|Invalid |"
+    r"(?:File|Directory) \S+ not found|The path .* does not exist|File already exists at|"
+    r"No replacement was performed|EXECUTION (?:TIMED OUT|FAILED)|\S*/commands/\S+: line \d+:)"
+)
+_TIMED_OUT = re.compile(r"\s*EXECUTION (?:TIMED OUT|FAILED)")
+_EDITED = re.compile(
+    r"^(?:File updated\.|Text replaced\.|Inserted )|has been edited|File created successfully",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
+
+
+def recognise(path: Path) -> bool:
+    """Whether it is a document with a `trajectory` of actions. A run without any step is one."""
+    keys = first_keys(path, "trajectory")
+    if keys is None or "source" in keys:  # OpenHands, too, has trajectories of actions
+        return False
+    return not keys or "action" in keys
+
+
+def read(path: Path) -> Iterator[Event | Damage]:
+    """The steps of a run in order, as they are asked for."""
+    run = _Run()
+    for item in items(path, "trajectory"):
+        yield item if isinstance(item, Damage) else run.step(item.number, item.node)
+
+
+class _Run:
+    """One run as it is read: its root, its directory, its open file and its scripts."""
+
+    def __init__(self) -> None:
+        self._shell = Shell()
+        self._root = ""
+        self._cwd = ""
+        self._open_file = ""
+
+    def step(self, number: int, entry: Node) -> Step:
+        """The step that an entry is."""
+        state = entry["state"].decoded
+        if not self._root:
+            self._begin(state["working_dir"].text)
+        # A text is the state before the action (0.x), an object the one after it (1.x).
+        if entry["state"].is_object:
+            step = self._act(_turn(number, entry), entry["action"].text.strip())
+            self._enter(state)
+            return step
+        self._enter(state)
+        return self._act(_turn(number, entry), entry["action"].text.strip())
+
+    def _begin(self, root: str) -> None:
+        self._root = self._cwd = root
+        self._shell.edits("", cwd=root)  # paths are relative to the first folder that it is told
+
+    def _enter(self, state: Node) -> None:
+        self._cwd = state["working_dir"].text or self._cwd
+        open_file = state["open_file"].text
+        self._open_file = "" if open_file == "n/a" else open_file or self._open_file
+
+    def _act(self, turn: Step, action: str) -> Step:
+        if not action:
+            return turn
+        word, rest = _split(action)
+        if word not in _OWN:
+            edits = self._shell.edits(action, cwd=self._cwd)
+            ok = False if _TIMED_OUT.match(turn.output) else None
+            return replace(turn, kind=StepKind.TOOL, tool="bash", args=action, ok=ok, edits=edits)
+        path = self._path(word, rest, turn.output)
+        ok = _outcome(word, rest, turn.output)
+        edits = (Edit(path=path),) if ok and path and _writes(word, rest) else ()
+        return replace(
+            turn, kind=StepKind.TOOL, tool=word, args=rest, path=path, ok=ok, edits=edits
+        )
+
+    def _path(self, word: str, rest: str, output: str) -> str:
+        """The file that a command is about: shown by the interface, named, or open."""
+        if word in _NAMING | _OPEN_FILE and (shown := _HEADER.search(output)):
+            return within(shown[1], self._root)
+        words = _words(rest)
+        if word in _NAMING:
+            named = words[0] if words else ""
+        elif word in _EDITOR or word == "search_file":
+            named = words[1] if len(words) > 1 else ""
+        else:
+            named = ""
+        if not named and word in _OPEN_FILE | {"search_file"}:
+            named = self._open_file
+        return within(named, self._root, self._cwd)
+
+
+def _turn(number: int, entry: Node) -> Step:
+    """What every entry says; without an action it is a message, and the output its refusal."""
+    return Step(
+        number=number,
+        kind=StepKind.MESSAGE,
+        request=number,
+        output=entry["observation"].text,
+        text=entry["thought"].text or entry["response"].text,
+    )
+
+
+def _split(action: str) -> tuple[str, str]:
+    word = action.split(maxsplit=1)[0]
+    return word, action[len(word) :].strip()
+
+
+def _words(rest: str) -> tuple[str, ...]:
+    """The first two words of a command's arguments, without their quotes."""
+    first = _WORD.match(rest)
+    second = _WORD.match(rest, first.end()) if first else None
+    return tuple(match[match.lastindex or 0] for match in (first, second) if match)
+
+
+def _writes(word: str, rest: str) -> bool:
+    if word in _EDITOR:
+        return rest.startswith(("create", "str_replace", "insert", "undo_edit"))
+    return word in ("edit", "insert", "create")
+
+
+def _outcome(word: str, rest: str, output: str) -> bool | None:
+    """Whether an own command did what it was to do, where the interface says so."""
+    if _REFUSED.match(output):
+        return False
+    if word in ("create", "open") and _HEADER.search(output):
+        return True
+    if _writes(word, rest) and _EDITED.search(output):
+        return True
+    return None

@@ -1,0 +1,213 @@
+"""What the journal knows of stated confidence, and that the supervisor is told of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.calibration import Sample, calibrate
+from midwatch_monitor.config.settings import Settings, SupervisorSettings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AlertKey,
+    Attempt,
+    AttemptState,
+    Checkpoint,
+    Commit,
+    Draft,
+    Ending,
+    Feedback,
+    Lifecycle,
+    Origin,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor import calibrator as reading
+from midwatch_supervisor.calibrator import Calibrator
+from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.supervision import Supervision
+
+Begin = Callable[..., Awaitable[Attempt]]
+Tell = Callable[..., Awaitable[None]]
+
+GOOD = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+BAD = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
+CANCELED = AttemptState(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
+
+
+def reflects(number: int, confidence: int) -> Step:
+    said = Checkpoint(progress_percent=50, confidence=confidence)
+    return Step(number=number, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=said)
+
+
+def sample(attempt: int, *said: int, ok: bool, model: str = "m") -> Sample:
+    name = f"task-{attempt}"
+    return Sample(attempt=attempt, task=name, model=model, confidences=said, succeeded=ok)
+
+
+@pytest.fixture
+def tell(journal: Journal, at: datetime) -> Tell:
+    """Commits records of an attempt."""
+
+    async def commit(attempt: Attempt, *records: Record) -> None:
+        drafts = [
+            Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
+        ]
+        await journal.commit(Commit(drafts=tuple(drafts)))
+
+    return commit
+
+
+@pytest.fixture
+def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
+    """Adds an attempt of a new task, named by its number, with what it says."""
+
+    async def add(*records: Record, model: str = "m") -> Attempt:
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+        name = f"task-{run.id}"
+        task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
+        whose = {"worker": "coder", "model": model, "node": "here", "workspace": ""}
+        attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+        if records:
+            await tell(attempt, *records)
+        return attempt
+
+    return add
+
+
+async def test_an_attempt_that_is_over_is_a_sample_of_all_its_checkpoints(
+    journal: Journal, begin: Begin
+) -> None:
+    work = Step(number=2, kind=StepKind.TOOL, tool="shell")
+    await begin(reflects(1, 80), work, reflects(3, 90), GOOD)
+    await begin(reflects(1, 70), BAD, model="other")
+    assert await Calibrator(journal).samples() == (
+        sample(1, 80, 90, ok=True),
+        sample(2, 70, ok=False, model="other"),
+    )
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (reflects(1, 80),),
+        (GOOD,),
+        (reflects(1, 80), CANCELED),
+        (reflects(1, 80), Feedback(accepted=True)),
+    ],
+    ids=["works on", "never reported", "canceled", "works on, accepted"],
+)
+async def test_what_proves_nothing_is_left_out(
+    journal: Journal, begin: Begin, records: tuple[Record, ...]
+) -> None:
+    await begin(*records)
+    assert await Calibrator(journal).samples() == ()
+
+
+async def test_an_attempt_without_a_model_is_left_out(journal: Journal, begin: Begin) -> None:
+    await begin(reflects(1, 80), GOOD, model="")
+    assert await Calibrator(journal).samples() == ()
+
+
+@pytest.mark.parametrize(
+    ("feedback", "ok"),
+    [
+        ((Feedback(accepted=False),), False),
+        ((Feedback(accepted=False), Feedback(accepted=True)), True),
+        ((Feedback(accepted=False, origin=Origin.IMPLIED),), True),
+    ],
+)
+async def test_the_last_word_of_a_person_wins(
+    journal: Journal, begin: Begin, feedback: tuple[Feedback, ...], ok: bool
+) -> None:
+    await begin(reflects(1, 80), GOOD, *feedback)
+    assert await Calibrator(journal).samples() == (sample(1, 80, ok=ok),)
+
+
+async def test_what_comes_later_is_taken_in(journal: Journal, begin: Begin, tell: Tell) -> None:
+    attempts = [await begin(reflects(1, 80), GOOD) for _ in range(4)]
+    late = await begin(reflects(1, 80))
+    calibrator = Calibrator(journal)
+    assert await calibrator.calibration("m") is None
+    await tell(late, BAD)
+    before = await calibrator.calibration("m")
+    assert before == calibrate([sample(n, 80, ok=n < 5) for n in range(1, 6)])
+    await tell(attempts[0], Feedback(accepted=False))
+    after = await calibrator.calibration("m")
+    assert after == calibrate([sample(n, 80, ok=1 < n < 5) for n in range(1, 6)])
+
+
+async def test_each_model_has_its_own_calibration(journal: Journal, begin: Begin) -> None:
+    for _ in range(5):
+        await begin(reflects(1, 80), GOOD)
+        await begin(reflects(1, 80), BAD, model="other")
+    calibrator = Calibrator(journal)
+    good, bad = await calibrator.calibration("m"), await calibrator.calibration("other")
+    assert good is not None
+    assert bad is not None
+    assert (good.percent(80), bad.percent(80)) == (93, 7)
+    assert await calibrator.calibration("unheard of") is None
+
+
+async def test_only_the_newest_attempts_of_a_model_count(journal: Journal, begin: Begin) -> None:
+    for number in range(reading.RECENT + 2):
+        await begin(reflects(1, number % 100), GOOD)
+    calibrator = Calibrator(journal)
+    first = await calibrator.samples()
+    assert [each.attempt for each in first] == list(range(3, reading.RECENT + 3))
+    await begin(reflects(1, 80), BAD)
+    second = await calibrator.samples()
+    assert second == (*first[1:], sample(reading.RECENT + 3, 80, ok=False))
+
+
+async def test_a_journal_that_cannot_be_read_gives_no_calibration(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    calibrator = Calibrator(journal)
+    await journal.close()
+    assert await calibrator.calibration("m") is None
+    assert "the confidence of m cannot be calibrated" in caplog.text
+
+
+async def test_the_supervisor_is_told_what_the_confidence_is_worth(
+    journal: Journal, bus: LocalBus, begin: Begin, at: datetime
+) -> None:
+    for _ in range(5):
+        await begin(reflects(1, 80), BAD)
+    attempt = await begin(reflects(1, 60), reflects(2, 80))
+    keys = (AlertKey(rule="cycle"),)
+    whose = {"attempt": attempt.id, "task": attempt.task}
+    await journal.open_escalation(alerts=keys, reason="", at=at, **whose)
+    asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        (prompt,) = [part for part in messages[0].parts if isinstance(part, UserPromptPart)]
+        asked.set_result(str(prompt.content))
+        said = {"action": "observe", "diagnosis": "unknown", "rationale": "It moves."}
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, said)])
+
+    supervision = Supervision(
+        journal=journal,
+        bus=bus,
+        settings=Settings(),
+        run=6,
+        tasks={attempt.task: TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))},
+        supervisors={attempt.task: Supervisor(FunctionModel(answer), SupervisorSettings())},
+        clock=lambda: at,
+    )
+    helper = asyncio.create_task(supervision.run())
+    async with asyncio.timeout(5):
+        prompt = await asked
+    helper.cancel()
+    await asyncio.gather(helper, return_exceptions=True)
+    told = next(line for line in prompt.splitlines() if line.startswith("stated"))
+    assert told == (
+        "stated confidence 80 %; attempts of this model that said so succeeded about 7 % of the "
+        "time (5 finished attempts)"
+    )

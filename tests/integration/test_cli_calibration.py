@@ -1,0 +1,139 @@
+"""`midwatch calibration`, and what `midwatch show` says of it, over a real journal."""
+
+import asyncio
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AttemptState,
+    Checkpoint,
+    Commit,
+    Draft,
+    Ending,
+    Lifecycle,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+async def finish(
+    journal: Journal, at: datetime, *, confidence: int = 80, ok: bool = True, model: str = "m"
+) -> None:
+    """An attempt of a task of its own that reports once and is over."""
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+    name = f"task-{run.id}"
+    task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
+    whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
+    attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+    said = Checkpoint(progress_percent=40, confidence=confidence)
+    state = AttemptState(
+        lifecycle=Lifecycle.COMPLETED if ok else Lifecycle.FAILED,
+        ending=Ending.DONE if ok else Ending.STUCK,
+    )
+    records = (Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said), state)
+    drafts = [Draft(record=each, at=at, task=task.id, attempt=attempt.id) for each in records]
+    await journal.commit(Commit(drafts=tuple(drafts)))
+
+
+async def overconfident(journal: Journal, at: datetime) -> None:
+    """Ten attempts at 60 of which two succeed, ten at 90 of which eight do."""
+    for number in range(10):
+        await finish(journal, at, confidence=60, ok=number < 2)
+        await finish(journal, at, confidence=90, ok=number < 8)
+
+
+async def test_the_table_says_what_each_confidence_was_worth(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    await overconfident(journal, at)
+    await finish(journal, at, model="new")
+    assert await midwatch("calibration") == 0
+    head, first, second, few, *explained = capsys.readouterr().out.splitlines()
+    assert re.split("  +", head) == [
+        *("model", "attempts", "tasks", "succeeded", "error before", "error after"),
+        *("20 %", "40 %", "60 %", "80 %", "90 %", "100 %"),
+    ]
+    assert re.split("  +", first) == [
+        *("m", "20", "20", "10", "0.25", "0.11"),
+        *("30 %", "30 %", "30 %", "57 %", "70 %", "70 %"),
+    ]
+    assert re.split("  +", second) == ["new", "1", "1", "1", *("-" * 8)]
+    assert few == "new: not enough attempts (1 of 5)"
+    assert explained[0].startswith("Under each stated confidence")
+
+
+async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Capture) -> None:
+    await overconfident(journal, at)
+    assert await midwatch("calibration", "--json") == 0
+    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    worth = {20: 30, 40: 30, 60: 30, 80: 57, 90: 70, 100: 70}
+    assert line == {
+        "type": "calibration",
+        "model": "m",
+        "attempts": 20,
+        "attempts_needed": 5,
+        "succeeded": 10,
+        "tasks": 20,
+        "checkpoints": 20,
+        "error_before": 0.25,
+        "error_after": 0.1122,
+        "curve": [{"reported": said, "calibrated": rate} for said, rate in worth.items()],
+    }
+
+
+async def test_of_too_few_attempts_nothing_is_claimed(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    for _ in range(4):
+        await finish(journal, at)
+    assert await midwatch("calibration", "--json") == 0
+    line = json.loads(capsys.readouterr().out)
+    assert (line["attempts"], line["error_before"], line["error_after"], line["curve"]) == (
+        *(4, None, None),
+        [],
+    )
+
+
+@pytest.mark.parametrize("json_option", [True, False])
+async def test_where_nothing_is_over_nothing_is_told(
+    journal: Journal, capsys: Capture, json_option: bool
+) -> None:
+    assert await midwatch("calibration", *(["--json"] if json_option else [])) == 0
+    out = capsys.readouterr().out
+    assert out == "" if json_option else out.startswith("no attempt that reported")
+
+
+async def test_show_puts_it_next_to_the_last_confidence(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    await overconfident(journal, at)
+    assert await midwatch("show", "task-20") == 0
+    assert (
+        "  last reported: progress 40 %, confidence 90 % (calibrated 70 %, by 20 finished attempts "
+        "of the model)"
+    ) in capsys.readouterr().out.splitlines()
+
+
+async def test_show_claims_nothing_after_too_few_attempts(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    await finish(journal, at)
+    assert await midwatch("show", "task-1") == 0
+    assert "  last reported: progress 40 %, confidence 80 %" in capsys.readouterr().out.splitlines()

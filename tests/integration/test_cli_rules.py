@@ -1,0 +1,121 @@
+"""`midwatch rules`, through the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midwatch_supervisor.cli import main
+
+RIGHT = """about: One report of little confidence is an alarm.
+timeline:
+  - {kind: checkpoint, progress_percent: 10, confidence: 20, firing: [low_confidence warning]}
+"""
+WRONG = """about: Nothing fires, says this.
+timeline:
+  - {kind: message}
+  - {kind: checkpoint, progress_percent: 10, confidence: 20}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MIDWATCH_CONFIG", raising=False)
+    return tmp_path
+
+
+def test_timelines_below_a_folder_are_tested(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "lines" / "deep").mkdir(parents=True)
+    (folder / "lines" / "b.yaml").write_text(RIGHT)
+    (folder / "lines" / "deep" / "a.yml").write_text(WRONG)
+    assert main(["rules", "test", "lines"]) == 1
+    assert capsys.readouterr().out == (
+        "lines/b.yaml: ok\n"
+        "lines/deep/a.yml: entry 2: expected nothing; found low_confidence warning\n"
+        "2 timelines, 1 failed\n"
+    )
+
+
+def test_what_holds_exits_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.yaml").write_text(RIGHT)
+    assert main(["rules", "test", "a.yaml"]) == 0
+    assert capsys.readouterr().out == "a.yaml: ok\n1 timeline, 0 failed\n"
+
+
+def test_json_is_one_object_a_timeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.yaml").write_text(WRONG)
+    assert main(["rules", "test", "a.yaml", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "type": "timeline",
+        "file": "a.yaml",
+        "ok": False,
+        "mismatches": [{"entry": 2, "expected": [], "found": ["low_confidence warning"]}],
+    }
+
+
+def test_a_file_that_is_no_timeline_exits_with_2_and_stops_no_other(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.yaml").write_text("tasks: []\n")
+    (folder / "b.yaml").write_text(RIGHT)
+    assert main(["rules", "test", "a.yaml", "b.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("a.yaml: not a timeline: ")
+    assert out == "b.yaml: ok\n2 timelines, 1 failed\n"
+
+
+def test_a_bad_file_is_an_object_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.yaml").write_text("tasks: []\n")
+    assert main(["rules", "test", "a.yaml", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["file"], told["ok"], "problem" in told) == ("a.yaml", False, True)
+
+
+def test_a_folder_without_timelines_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    assert main(["rules", "test", "empty"]) == 2
+    assert capsys.readouterr() == ("", "there is no timeline below empty\n")
+
+
+def test_timelines_are_tested_against_the_rules_in_force(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.yaml").write_text(RIGHT)
+    (folder / "mine.yaml").write_text("rules: {low_confidence: {below: 10}}\n")
+    assert main(["rules", "test", "a.yaml", "--config", "mine.yaml"]) == 1
+    assert "found nothing" in capsys.readouterr().out
+
+
+def test_rules_are_listed_with_what_they_see(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "midwatch.yaml").write_text(
+        "rules: {repeated_call: {warn_after: 9, critical_after: 12}, cycle: {enabled: false}}\n"
+    )
+    assert main(["rules", "list"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "repeated_call (repetition): notice_after 3, warn_after 9, critical_after 12\n"
+        "    One call gives the same result again and again, one after another.\n"
+    ) in out
+    assert "cycle (repetition): off\n" in out
+
+
+def test_listed_as_json_a_rule_has_its_thresholds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rules", "list", "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert told[1] == {
+        "type": "rule",
+        "rule": "low_confidence",
+        "enabled": True,
+        "evidence": "report",
+        "sees": "The stated confidence of one checkpoint is low.",
+        "thresholds": {"below": 30, "severity": "warning"},
+    }

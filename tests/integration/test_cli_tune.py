@@ -1,0 +1,237 @@
+"""`midwatch tune` over small recorded runs in Midwatch's own format."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.source import load_settings
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+CONFIG = """
+rules:
+  agreement: false
+  repeated_call: {notice_after: 0, warn_after: 6, critical_after: 8}
+  redundant_steps: {enabled: false}
+  cycle: {enabled: false}
+"""
+
+
+def look(step: int, output: str) -> str:
+    line = {"step": step, "kind": "tool", "tool": "look", "args": "a.py", "output": output}
+    return json.dumps(line) + "\n"
+
+
+def write_run(file: Path, *, repeats: int, steps: int = 12) -> None:
+    """A run that ends with so many calls that give the same."""
+    outputs = [f"news {'abcdefghijkl'[at]}" for at in range(steps - repeats)] + ["old"] * repeats
+    file.write_text("".join(look(step, output) for step, output in enumerate(outputs, 1)))
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of 30 resolved runs none repeats a call more than twice; of 20 others half do five times."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    rows = ["path,outcome,task,source"]
+    for number in range(50):
+        resolved, stuck = number < 30, number >= 40
+        write_run(folder / f"{number}.jsonl", repeats=5 if stuck else 2)
+        outcome = "resolved" if resolved else "unresolved"
+        rows.append(f"runs/{number}.jsonl,{outcome},task-{number % 15},mine")
+    (tmp_path / "index.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "midwatch.yaml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def tune(*more: str) -> int:
+    return main(["tune", "runs", "--outcomes", "index.csv", *more])
+
+
+def lines(out: str) -> Iterator[dict[str, object]]:
+    for line in out.splitlines():
+        yield json.loads(line)
+
+
+@pytest.mark.usefixtures("runs")
+def test_each_threshold_is_an_object_with_what_it_cost_and_found(capsys: Capture) -> None:
+    assert tune("--json") == 0
+    rows = {
+        line["threshold"]: line
+        for line in lines(capsys.readouterr().out)
+        if line["type"] == "threshold" and line["rule"] == "repeated_call"
+    }
+    assert {at: (row["resolved_alarmed"], row["found"]) for at, row in rows.items() if at != 1} == {
+        2: (30, 20),
+        3: (0, 10),
+        4: (0, 10),
+        5: (0, 10),
+        6: (0, 0),
+    }
+    assert {key: rows[3][key] for key in ("key", "resolved", "targets", "lift", "delay")} == {
+        "key": "warn_after",
+        "resolved": 30,
+        "targets": 20,
+        "lift": 0.6,
+        "delay": 0.8333,
+    }
+    assert (rows[3]["chosen"], rows[6]["present"]) == (True, True)
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_proposal_is_scored_on_tasks_that_it_was_not_chosen_on(capsys: Capture) -> None:
+    assert tune("--json") == 0
+    told = list(lines(capsys.readouterr().out))
+    scores = {line["what"]: (line["resolved_alarmed"], line["found"]) for line in told[-5:-1]}
+    assert scores == {
+        "present": (0, 0),
+        "proposal": (0, 10),
+        "held_out": (0, 10),
+        "agreement": (0, 0),
+    }
+    proposal = told[-1]
+    assert (proposal["type"], proposal["better"]) == ("proposal", True)
+    assert proposal["rules"] == {"repeated_call": {"warn_after": 3, "critical_after": 5}}
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_proposal_is_a_configuration_that_gives_what_it_says(capsys: Capture) -> None:
+    assert tune("--output", "proposal.yaml") == 0
+    text = Path("proposal.yaml").read_text("utf-8")
+    assert text in capsys.readouterr().out
+    files = [Path("midwatch.yaml"), Path("proposal.yaml")]
+    rule = load_settings(files, environ={}).rules.repeated_call
+    assert (rule.warn_after, rule.critical_after) == (3, 5)
+    assert (
+        "    # From here on: 0/30 (0.0 %, 0.0 to 11.4) of the resolved runs alarmed, 10/20 " in text
+    )
+    assert (
+        main(["replay", "runs", "--config", *map(str, files[:1]), "--config", "proposal.yaml"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert out.count("first alarm at step 10") == 10
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_table_shows_what_is_in_force_and_what_is_proposed(capsys: Capture) -> None:
+    assert tune() == 0
+    out, err = capsys.readouterr()
+    assert "repeated_call (warn_after), chosen\n" in out
+    (now,) = [line for line in out.splitlines() if line.endswith("  now")]
+    (proposed,) = [line for line in out.splitlines() if line.endswith("  proposed")]
+    assert now.split()[:2] == ["6", "0/30"]
+    assert proposed.split()[:2] == ["3", "0/30"]
+    assert "Better than what is configured" in out
+    assert err == (
+        "fewer than 10 runs ran out of budget: thresholds are chosen to find unresolved ones\n"
+    )
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_same_runs_give_the_same_lines(capsys: Capture) -> None:
+    outs: list[str] = []
+    for _ in range(2):
+        tune("--json")
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1]
+
+
+def test_what_is_as_good_as_can_be_is_kept(runs: Path, capsys: Capture) -> None:
+    (runs.parent / "midwatch.yaml").write_text(CONFIG.replace("warn_after: 6", "warn_after: 3"))
+    assert tune("--output", "proposal.yaml") == 0
+    assert "keep what you have" in capsys.readouterr().out
+    assert Path("proposal.yaml").read_text("utf-8").endswith("# Nothing to change.\n")
+    assert main(["config", "check", "proposal.yaml"]) == 0
+
+
+def test_runs_out_of_budget_are_the_target_where_the_table_names_ten(
+    runs: Path, capsys: Capture
+) -> None:
+    index = runs.parent / "index.csv"
+    rows = index.read_text().splitlines()
+    spent = [f"{row},{'out' if at > 40 else 'done'}" for at, row in enumerate(rows[1:], 1)]
+    index.write_text("\n".join((f"{rows[0]},exit_status", *spent)) + "\n")
+    assert tune("--json", "--spent", "out") == 0
+    rows3 = [line for line in lines(capsys.readouterr().out) if line.get("threshold") == 3]
+    (row,) = [line for line in rows3 if line.get("rule") == "repeated_call"]
+    # Their third call comes at step 10 of 12: found, but too late.
+    assert (row["target"], row["found"], row["targets"]) == ("spent", 0, 10)
+
+
+def test_few_resolved_runs_and_traces_without_an_outcome_are_told(
+    runs: Path, capsys: Capture
+) -> None:
+    index = runs.parent / "index.csv"
+    rows = index.read_text().splitlines()
+    index.write_text("\n".join((rows[0], *rows[20:])) + "\n")
+    assert tune("--json") == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[:2] == [
+        "traces without an outcome, left out: 19",
+        "resolved runs: only 11, so the intervals are wide",
+    ]
+
+
+def test_runs_of_one_task_hold_nothing_out(runs: Path, capsys: Capture) -> None:
+    index = runs.parent / "index.csv"
+    rows = [row.replace(",task-", ",one,") for row in index.read_text().splitlines()[1:]]
+    index.write_text("\n".join(("path,outcome,task", *rows)) + "\n")
+    assert tune("--json") == 0
+    out, err = capsys.readouterr()
+    assert "all tasks are in one fold: nothing can be held out" in err
+    assert list(lines(out))[-1]["better"] is None
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--max-false-alarms", "0"], "--max-false-alarms is a percentage above 0; is 0"),
+        (["--max-false-alarms", "101"], "--max-false-alarms is a percentage above 0; is 101"),
+        (["--max-false-alarms", "nan"], "--max-false-alarms is a percentage above 0; is nan"),
+        (["--folds", "1"], "--folds is 2 to 50; is 1"),
+        (["--format", "yaml"], "no trace format is called 'yaml'"),
+        (["--output", "midwatch.yaml"], "midwatch.yaml exists already, so nothing was written"),
+        (["--outcomes", "none.csv"], "none.csv cannot be read"),
+        (["elsewhere"], "elsewhere is not there"),
+        (["midwatch.yaml"], "midwatch.yaml: not in a known trace format"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_printed(
+    capsys: Capture, options: list[str], problem: str
+) -> None:
+    given = [] if "--outcomes" in options else ["--outcomes", "index.csv"]
+    assert main(["tune", "runs", *given, *options]) == 2
+    out, err = capsys.readouterr()
+    assert (out, problem in err) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (["path,result", "runs/0.jsonl,resolved"], "index.csv: there is no column outcome"),
+        (["path,outcome", "old/a.jsonl,resolved"], "is there to be tuned on: 50 traces were found"),
+        (["path,outcome", "runs/0.jsonl,unresolved"], "no run is resolved, so no alarm could be"),
+        (["path,outcome", "runs/0.jsonl,resolved"], "no run failed, so there is nothing to be"),
+    ],
+)
+def test_outcomes_that_tell_nothing_are_refused(
+    runs: Path, capsys: Capture, rows: list[str], problem: str
+) -> None:
+    (runs.parent / "index.csv").write_text("\n".join(rows) + "\n")
+    assert tune() == 2
+    out, err = capsys.readouterr()
+    assert (out, problem in err) == ("", True)
+
+
+def test_one_run_is_not_counted_twice(runs: Path, capsys: Capture) -> None:
+    copy = runs.parent / "copy" / "runs"
+    copy.mkdir(parents=True)
+    write_run(copy / "0.jsonl", repeats=2)
+    assert main(["tune", "runs", "runs/0.jsonl", "--outcomes", "index.csv", "--json"]) == 0
+    assert main(["tune", "runs", "copy", "--outcomes", "index.csv"]) == 2
+    assert "would both be runs/0.jsonl" in capsys.readouterr().err

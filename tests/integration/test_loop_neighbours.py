@@ -1,0 +1,228 @@
+"""The monitor's loop sees that two attempts at work change the same file."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Alert,
+    AlertKey,
+    AlertState,
+    AttemptState,
+    Edit,
+    Ending,
+    Escalation,
+    Lifecycle,
+    Resolution,
+    Severity,
+    Step,
+    StepKind,
+    Writer,
+)
+
+Claim = Callable[..., Awaitable[Recorder]]
+Build = Callable[..., Monitor]
+Join = Callable[..., Awaitable[Recorder]]
+Told = tuple[int | None, AlertState, Resolution | None, int]
+
+ONE, TWO = 2, 3
+"""The ids of the attempts that join first and second."""
+KEY = AlertKey(rule="workspace_conflict", subject="a.py")
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+FIRING = (AlertState.FIRING, None)
+CLEARED = (AlertState.RESOLVED, Resolution.CLEARED)
+ENDED = (AlertState.RESOLVED, Resolution.ENDED)
+
+
+def edit(path: str = "a.py", writer: Writer = Writer.WORKER) -> Step:
+    edits = (Edit(path=path, digest="d", writer=writer),)
+    return Step(number=0, kind=StepKind.TOOL, tool="edit", edits=edits)
+
+
+def look() -> Step:
+    return Step(number=0, kind=StepKind.TOOL, tool="read")
+
+
+async def told(journal: Journal) -> list[Told]:
+    """The conflicts in the journal, by attempt."""
+    return [
+        (entry.attempt, entry.record.state, entry.record.resolution, entry.record.step)
+        for entry in await journal.entries(kinds=[Alert])
+        if isinstance(entry.record, Alert) and entry.record.key == KEY
+    ]
+
+
+@pytest.fixture
+async def join(journal: Journal, claim: Claim, at: datetime) -> Join:
+    """Begins another attempt, of a task of its own, on a project."""
+    names = iter(("one", "two", "three"))
+
+    async def begin(project: str | None = "/project") -> Recorder:
+        spec = "{}" if project is None else f'{{"workspace": "{project}"}}'
+        task = await journal.add_task(run=1, name=next(names), title="", spec=spec, at=at)
+        attempt = await journal.add_attempt(
+            task=task.id, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
+        )
+        recorder = await claim(of=attempt)
+        await recorder.record(working())
+        return recorder
+
+    return begin
+
+
+@pytest.fixture
+def watching(journal: Journal, bus: LocalBus, at: datetime) -> Build:
+    def build(**conflict: Any) -> Monitor:
+        settings = Settings.model_validate({"rules": {"workspace_conflict": conflict}})
+        return Monitor(journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at)
+
+    return build
+
+
+@pytest.fixture
+def monitor(watching: Build) -> Monitor:
+    return watching()
+
+
+async def test_both_attempts_are_told_and_nobody_is_asked(
+    journal: Journal, monitor: Monitor, join: Join, at: datetime
+) -> None:
+    one, two = await join(), await join()
+    await one.record(look(), edit())
+    await two.record(edit())
+    await monitor.look()
+    entries = await journal.entries(kinds=[Alert, Escalation])
+    assert [(entry.attempt, entry.record) for entry in entries] == [
+        (
+            attempt,
+            Alert(
+                key=KEY,
+                severity=Severity.NOTICE,
+                state=AlertState.FIRING,
+                value=1,
+                summary="another attempt at work changed a.py too",
+                evidence=(step,),
+                since_step=step,
+                step=step,
+                since_at=at,
+                at=at,
+            ),
+        )
+        for attempt, step in ((ONE, 2), (TWO, 1))
+    ]
+
+
+async def test_it_is_said_once_however_often_the_file_is_changed(
+    journal: Journal, monitor: Monitor, join: Join
+) -> None:
+    one, two = await join(), await join()
+    for each in (one, two, one, two):
+        await each.record(edit())
+        await monitor.look(everything=True)
+    assert await told(journal) == [(ONE, *FIRING, 1), (TWO, *FIRING, 1)]
+
+
+@pytest.mark.parametrize(
+    ("projects", "step"),
+    [
+        (("/project", "/other"), edit()),
+        ((None, None), edit()),
+        (("/project", "/project"), edit("b.py")),
+        (("/project", "/project"), edit(writer=Writer.PERSON)),
+    ],
+)
+async def test_other_projects_other_files_and_other_writers_are_no_conflict(
+    journal: Journal, monitor: Monitor, join: Join,
+    projects: tuple[str | None, str | None], step: Step,
+) -> None:  # fmt: skip
+    one, two = [await join(project) for project in projects]
+    await one.record(edit())
+    await two.record(step)
+    await monitor.look()
+    assert await told(journal) == []
+
+
+async def test_who_is_left_alone_is_in_no_conflict(
+    journal: Journal, monitor: Monitor, join: Join
+) -> None:
+    one, two = await join(), await join()
+    await one.record(edit())
+    await two.record(edit(), look())
+    await monitor.look()
+    await one.end(DONE)
+    await monitor.look()
+    assert sorted((await told(journal))[2:]) == [(ONE, *ENDED, 1), (TWO, *CLEARED, 2)]
+
+
+async def test_an_attempt_that_is_over_is_in_nobodys_way(
+    journal: Journal, monitor: Monitor, join: Join
+) -> None:
+    one = await join()
+    await one.record(edit())
+    await one.end(DONE)
+    await (await join()).record(edit())
+    await monitor.look()
+    assert await told(journal) == []
+
+
+async def test_a_hold_counts_the_steps_of_each_attempt(
+    journal: Journal, watching: Build, join: Join
+) -> None:
+    monitor = watching(hold=2)
+    one, two = await join(), await join()
+    for each in (one, two, one, one):
+        await each.record(edit())
+        await monitor.look()
+    pending = [(ONE, AlertState.PENDING, None, 1), (TWO, AlertState.PENDING, None, 1)]
+    assert await told(journal) == [*pending, (ONE, *FIRING, 3)]
+
+
+async def test_a_conflict_comes_again_once_its_cooldown_is_over(
+    journal: Journal, watching: Build, join: Join
+) -> None:
+    monitor = watching(cooldown=2)
+    one, two = await join(), await join()
+    for each in (one, two):
+        await each.record(edit())
+    await monitor.look()
+    await two.end(DONE)
+    await monitor.look()
+    await (await join()).record(edit())
+    for _ in range(2):
+        await monitor.look()
+        await one.record(look())
+    await monitor.look()
+    mine = [state for attempt, *state in await told(journal) if attempt == ONE]
+    assert mine == [[*FIRING, 1], [*CLEARED, 1], [*FIRING, 3]]
+
+
+async def test_a_monitor_that_starts_anew_says_nothing_twice_and_knows_who_is_at_work(
+    journal: Journal, monitor: Monitor, watching: Build, join: Join
+) -> None:
+    one, two = await join(), await join()
+    for each in (one, two):
+        await each.record(edit())
+    await monitor.look()
+    again = watching()
+    await again.look(everything=True)
+    assert len(await told(journal)) == 2
+    await two.end(DONE)
+    await again.look()
+    assert (ONE, *CLEARED, 1) in await told(journal)
+
+
+async def test_a_rule_that_is_off_says_nothing(
+    journal: Journal, watching: Build, join: Join
+) -> None:
+    one, two = await join(), await join()
+    for each in (one, two):
+        await each.record(edit())
+    await watching(enabled=False).look()
+    assert await told(journal) == []

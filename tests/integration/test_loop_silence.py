@@ -1,0 +1,284 @@
+"""The monitor's loop sees what no event tells: nothing is heard, or nothing moves."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.alerts import health
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.rules.silence import SILENT, UNMOVED
+from midwatch_monitor.words import (
+    Activity,
+    Alert,
+    AlertState,
+    Attempt,
+    AttemptState,
+    Change,
+    Ending,
+    Escalation,
+    EscalationState,
+    Health,
+    Lifecycle,
+    Record,
+    Resolution,
+    Severity,
+    Step,
+    StepKind,
+)
+
+Claim = Callable[..., Awaitable[Recorder]]
+Told = tuple[str, AlertState, Resolution | None, int]
+
+FIRES = ("", AlertState.FIRING, None)
+CLEARED = ("", AlertState.RESOLVED, Resolution.CLEARED)
+ENDED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+
+
+class Scene:
+    """One attempt under a monitor, at minutes after the attempt's beginning."""
+
+    def __init__(
+        self, recorder: Recorder, bus: LocalBus, at: datetime, silence: dict[str, Any], mode: Mode
+    ) -> None:
+        self.settings = Settings.model_validate({"mode": mode, "rules": {"silence": silence}})
+        self.recorder, self.bus, self.now = recorder, bus, at
+        self.begin = at
+        self.monitor = self.another()
+
+    def another(self) -> Monitor:
+        """A monitor that begins now."""
+        journal = self.recorder.journal
+        return Monitor(
+            journal=journal, bus=self.bus, settings=self.settings, run=1, clock=lambda: self.now
+        )
+
+    def at(self, minutes: float) -> datetime:
+        return self.begin + timedelta(minutes=minutes)
+
+    async def look(self, minutes: float) -> None:
+        """Let the monitor look at that minute."""
+        self.now = self.at(minutes)
+        await self.monitor.look()
+
+    async def hear(self, minutes: float, event: Step | Change) -> None:
+        """Something happens, and the monitor looks a moment later."""
+        await self.recorder.record(replace(event, at=self.at(minutes)))
+        await self.look(minutes + 0.01)
+
+    async def records(self, kind: type[Record]) -> list[Any]:
+        return [entry.record for entry in await self.recorder.journal.entries(kinds=[kind])]
+
+    async def told(self) -> list[Told]:
+        """What the journal holds of silence, in order."""
+        alerts: list[Alert] = await self.records(Alert)
+        return [
+            (each.key.subject, each.state, each.resolution, each.step)
+            for each in alerts
+            if each.key.rule == SILENT.rule
+        ]
+
+
+def act(number: int = 0) -> Step:
+    return Step(number=0, kind=StepKind.TOOL, tool="t", args=f"{number}")
+
+
+def doing(activity: Activity) -> Change:
+    return Change(activity=activity)
+
+
+@pytest.fixture
+def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[Scene]]:
+    """An attempt that began to work at minute 0."""
+
+    async def begin(*, mode: Mode = Mode.ACT, **silence: Any) -> Scene:
+        recorder = await claim()
+        await recorder.record(working(), Change(lifecycle=Lifecycle.WORKING))
+        settings = {"unmoved": 0, "cooldown": 0, **silence}
+        return Scene(recorder, bus, at, settings, mode)
+
+    return begin
+
+
+Begin = Callable[..., Awaitable[Scene]]
+
+
+async def test_silence_fires_after_its_limit_without_any_hint_and_once(scene: Begin) -> None:
+    stage = await scene()
+    await stage.hear(1, doing(Activity.MODEL))
+    for minute in (10.9, 11, 12, 40):
+        await stage.look(minute)
+    assert await stage.told() == [(*FIRES, 0)]
+
+
+async def test_an_alert_says_when_the_limit_was_reached_and_when_that_was_seen(
+    scene: Begin,
+) -> None:
+    stage = await scene()
+    await stage.hear(2, act())
+    await stage.look(33)
+    assert await stage.records(Alert) == [
+        Alert(
+            key=SILENT,
+            severity=Severity.WARNING,
+            state=AlertState.FIRING,
+            value=31 * 60,
+            summary="nothing was heard for 31 min; nothing is known to run",
+            evidence=(1,),
+            since_step=1,
+            step=1,
+            since_at=stage.at(32),
+            at=stage.at(33),
+        )
+    ]
+
+
+async def test_silence_is_a_question_and_health_is_unknown(scene: Begin) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.look(30)
+    view = stage.monitor.view(1)
+    assert view is not None
+    assert health(view.alerts.values()) is Health.UNKNOWN
+    assert await stage.records(Escalation) == [
+        Escalation(id=1, attempt=1, state=EscalationState.OPEN, alerts=(SILENT,), reason="silence")
+    ]
+
+
+async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: Begin) -> None:
+    stage = await scene()
+    await stage.hear(1, act(1))
+    await stage.look(32)
+    await stage.hear(33, act(2))
+    await stage.look(64)
+    assert await stage.told() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
+
+
+async def test_what_never_moves_is_a_notice_and_no_question(scene: Begin) -> None:
+    stage = await scene(unmoved="1h")
+    for number in range(1, 6):
+        await stage.hear(14 * number, act(number))
+    assert await stage.told() == [(UNMOVED.subject, AlertState.FIRING, None, 5)]
+    assert await stage.records(Escalation) == []
+
+
+@pytest.mark.parametrize(
+    ("activity", "minutes"),
+    [(Activity.MODEL, 10), (Activity.COMMAND, 30), (Activity.RATE_LIMITED, 60)],
+)
+async def test_a_slow_model_a_long_command_and_a_limited_rate_have_their_time(
+    scene: Begin, activity: Activity, minutes: float
+) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.hear(0, doing(activity))
+    await stage.look(minutes - 0.1)
+    assert await stage.told() == []
+    await stage.look(minutes)
+    assert await stage.told() == [(*FIRES, 0)]
+
+
+async def test_a_parked_attempt_is_never_silent(scene: Begin) -> None:
+    stage = await scene(unmoved="1h")
+    parked = Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING)
+    await stage.hear(1, parked)
+    await stage.look(10_000)
+    await stage.hear(10_001, Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL))
+    await stage.look(10_010)
+    assert await stage.told() == []
+
+
+async def test_an_attempt_that_is_parked_while_it_is_silent_is_silent_no_more(scene: Begin) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.look(31)
+    await stage.hear(32, Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING))
+    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 0)]
+
+
+async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.look(30)
+    stage.now = stage.at(31)
+    await stage.recorder.end(ENDED)
+    await stage.look(31)
+    await stage.look(500)
+    assert (await stage.told())[1:] == [("", AlertState.RESOLVED, Resolution.ENDED, 0)]
+
+
+async def test_a_hold_that_the_attempt_outlives_never_fires(scene: Begin) -> None:
+    stage = await scene(hold="5m")
+    await stage.look(0)
+    await stage.look(31)
+    await stage.hear(32, act())
+    await stage.look(63)
+    assert [state for _, state, *_ in await stage.told()] == [AlertState.PENDING] * 2
+    await stage.look(67)
+    assert (await stage.told())[2:] == [(*FIRES, 1)]
+
+
+async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Begin) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.look(30)
+    stage.monitor = stage.another()
+    for minute in (31, 90):
+        await stage.look(minute)
+    await stage.hear(91, act())
+    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 1)]
+
+
+async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
+    scene: Begin,
+) -> None:
+    stage = await scene(unmoved="1h")
+    await stage.look(600)
+    assert await stage.told() == []
+    await stage.hear(601, Change(lifecycle=Lifecycle.WORKING, activity=Activity.COMMAND))
+    await stage.look(630)
+    assert await stage.told() == []
+    await stage.look(631)
+    assert await stage.told() == [(*FIRES, 0)]
+
+
+async def test_who_is_not_heard_after_the_monitor_began_is_silent_after_a_whole_limit(
+    scene: Begin,
+) -> None:
+    stage = await scene()
+    for minute in (600, 629):
+        await stage.look(minute)
+    assert await stage.told() == []
+    await stage.look(630)
+    assert await stage.told() == [(*FIRES, 0)]
+
+
+async def test_in_mode_off_time_is_not_judged(scene: Begin) -> None:
+    stage = await scene(mode=Mode.OFF)
+    await stage.look(0)
+    await stage.look(10_000)
+    assert await stage.told() == []
+
+
+async def test_a_worker_may_have_limits_of_its_own(scene: Begin, attempt: Attempt) -> None:
+    stage = await scene(workers={attempt.worker: {"command": "5m"}})
+    await stage.look(0)
+    await stage.look(5)
+    assert await stage.told() == [(*FIRES, 0)]
+
+
+async def test_a_rebuilt_recorder_leaves_the_alerts_of_time_alone(
+    scene: Begin, claim: Claim, journal: Journal
+) -> None:
+    stage = await scene()
+    await stage.look(0)
+    await stage.look(30)
+    before = await journal.last_id()
+    assert (await claim()).firing == ()
+    assert await journal.last_id() == before

@@ -1,0 +1,44 @@
+"""The supervisor is told what a stated confidence was worth, where that is known."""
+
+from dataclasses import replace
+
+from midwatch_monitor.calibration import Calibration, Level
+from midwatch_monitor.words import Checkpoint, Plan, Step, StepKind
+from midwatch_supervisor.evidence import MIN_CHARS, Case, render
+
+
+def reflects(number: int, confidence: int) -> Step:
+    said = Checkpoint(progress_percent=50, confidence=confidence)
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
+
+
+CASE = Case(
+    title="Fix it",
+    goal="Make the tests pass.",
+    plan=Plan(steps=()),
+    attempt=1,
+    worker="coder",
+    checkpoints=(reflects(2, 60), reflects(4, 80)),
+    calibration=Calibration(attempts=23, levels=(Level(low=0, high=100, rate=0.55, weight=23),)),
+)
+TOLD = (
+    "stated confidence 80 %; attempts of this model that said so succeeded about 55 % of the time "
+    "(23 finished attempts)\n"
+)
+
+
+def test_the_last_stated_confidence_is_told_with_its_worth_before_all_data() -> None:
+    text = render(CASE, 5000)
+    assert text.index(TOLD) < text.index("<data")
+
+
+def test_a_model_without_a_calibration_changes_nothing() -> None:
+    assert render(replace(CASE, calibration=None), 5000) == render(CASE, 5000).replace(TOLD, "")
+
+
+def test_a_worker_that_never_reported_stated_nothing() -> None:
+    assert "stated confidence" not in render(replace(CASE, checkpoints=()), 5000)
+
+
+def test_the_line_counts_against_the_limit() -> None:
+    assert len(render(replace(CASE, goal="goal " * 5000), MIN_CHARS)) <= MIN_CHARS

@@ -1,0 +1,114 @@
+"""What a judge keeps of an attempt stays small, however long the attempt goes on."""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import cast
+
+from pydantic import BaseModel
+
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.judge import Judge
+from midwatch_monitor.words import Change, Checkpoint, Edit, Event, Step, StepKind
+
+LIMIT = 8 * 1024
+"""Bytes."""
+
+_SHARED = (BaseModel, Enum, type, FunctionType, MethodType, BuiltinFunctionType)
+"""What all judges of a process have in common."""
+
+
+def size(thing: object, seen: set[int] | None = None) -> int:
+    """The bytes that a thing keeps alive, without what is shared by all judges."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, _SHARED):
+        return 0
+    seen.add(id(thing))
+    return sys.getsizeof(thing) + sum(size(each, seen) for each in _parts(thing))
+
+
+def _parts(thing: object) -> Iterator[object]:
+    kind, own = type(thing), getattr(thing, "__dict__", {})
+    slots = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
+    yield from own.values()
+    yield from (getattr(thing, name, None) for name in slots)
+    if isinstance(thing, Mapping):
+        for pair in cast("Mapping[object, object]", thing).items():
+            yield from pair
+    elif isinstance(thing, tuple | list | set | frozenset | deque):
+        yield from cast("Iterable[object]", thing)
+
+
+def varied(number: int) -> Event:
+    """A step of a long attempt: all kinds, many files, many commands, many failures."""
+    match number % 10:
+        case 0:
+            checkpoint = Checkpoint(
+                progress_percent=number // 100 % 100,
+                confidence=number * 7 % 100,
+                blockers=("a", "b", "c")[: number // 10 % 4],
+                notes="all tests pass",
+            )
+            return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+        case 1 | 2:
+            return Step(number=number, kind=StepKind.MESSAGE, text=f"all tests pass {number}")
+        case 3 | 4 | 5:
+            edit = Edit(path=f"src/{number % 97}.py", digest=str(number % 1013))
+            return Step(
+                number=number,
+                kind=StepKind.TOOL,
+                tool="edit",
+                args=f"{number}",
+                edits=(edit,),
+                ok=True,
+            )
+        case _:
+            return Step(
+                number=number,
+                kind=StepKind.TOOL,
+                tool="bash",
+                args=f"pytest {number % 53}",
+                exit_code=number % 3,
+                output=f"Error: {number % 211}\nsh: p{number % 5}: command not found",
+            )
+
+
+def judged(steps: int) -> Judge:
+    judge = Judge(Rules())
+    for number in range(1, steps + 1):
+        judge.observe(varied(number))
+        if number % 997 == 0:
+            judge.observe(Change(plan_step=number // 997, plan_steps=20))
+    return judge
+
+
+def test_after_ten_thousand_varied_steps_one_more_judge_is_small() -> None:
+    """What judges of a process share is there once; each alert that stands comes on top."""
+    shared: set[int] = set()
+    size(judged(1_000), shared)
+    judge = judged(10_000)
+    assert size(judge, shared) < LIMIT + 1024 * len(judge.firing)
+
+
+def test_a_judge_does_not_grow_with_the_length_of_an_attempt() -> None:
+    assert size(judged(10_000)) < 1.25 * size(judged(1_000))
+
+
+def test_alerts_that_rest_are_dropped_once_their_cooldown_is_over() -> None:
+    rules = Rules.model_validate(
+        {"repeated_edits": {"notice_after": 1, "cooldown": 2}, "agreement": False}
+    )
+    judge = Judge(rules)
+    sizes: list[int] = []
+    for number in range(1, 4_001):
+        edit = Edit(path=f"{number}.py", digest="d")
+        code = number % 2
+        step = Step(
+            number=number, kind=StepKind.TOOL, tool="run", args="t", edits=(edit,), exit_code=code
+        )
+        judge.observe(step)
+        if number % 50 == 0:
+            sizes.append(size(judge))
+    assert max(sizes[40:]) <= 1.1 * max(sizes[:40])

@@ -1,0 +1,185 @@
+"""A step becomes an act that can be compared; what is dear is done only for what comes again."""
+
+import pytest
+
+from midwatch_monitor.rules.act import Act, Check, Facet, Normaliser, Past
+from midwatch_monitor.rules.identity import SHORT, result
+from midwatch_monitor.words import Checkpoint, Edit, Step, StepKind, Writer
+
+LONG = "x" * SHORT
+"""Too long to be masked at the first sight."""
+
+
+def shell(line: str, output: str = "", *, exit_code: int | None = None) -> Step:
+    return Step(
+        number=3,
+        kind=StepKind.TOOL,
+        tool="shell",
+        args=f'{{"command": "{line}"}}',
+        output=output,
+        exit_code=exit_code,
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(number=3, kind=StepKind.MESSAGE, text="well"),
+        Step(number=3, kind=StepKind.TOOL, tool="set_plan", ok=False),
+        shell("sleep 5", exit_code=1),
+        Step(
+            number=3,
+            kind=StepKind.CHECKPOINT,
+            tool="reflect",
+            checkpoint=Checkpoint(progress_percent=1, confidence=1),
+        ),
+    ],
+)
+def test_words_reports_plans_and_waiting_are_no_work(step: Step) -> None:
+    assert Normaliser().act(step)._replace(facets=0) == Act(3, work=False)
+
+
+def test_a_failed_command_tells_how_it_failed() -> None:
+    act = Normaliser().act(shell("pytest", "bash: pytest: command not found", exit_code=127))
+    assert (act.work, act.failed, act.error, act.shell) == (True, True, True, True)
+    assert act.failure
+    assert act.blocked == "missing program pytest"
+
+
+def test_a_command_that_succeeds_is_in_nobodys_way() -> None:
+    act = Normaliser().act(shell("cat log", "ValueError: 3 failed, Permission denied", exit_code=0))
+    assert (act.failed, act.error, act.failure, act.blocked) == (False, False, 0, "")
+
+
+def test_a_search_that_finds_nothing_fails_without_an_error() -> None:
+    act = Normaliser().act(shell("grep foo a.py", exit_code=1))
+    assert (act.failed, act.error) == (True, False)
+
+
+def test_only_the_workers_own_last_edit_of_a_file_is_kept() -> None:
+    edits = (
+        Edit(path="a", digest="1"),
+        Edit(path="b", digest="1", writer=Writer.PERSON),
+        Edit(path="a", digest="2"),
+    )
+    act = Normaliser().act(Step(number=1, kind=StepKind.TOOL, tool="write", edits=edits))
+    assert (act.edits, act.changes, act.shell) == ((edits[2],), True, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "reverted"),
+    [
+        ("git checkout -- a.py", ("a.py",)),
+        ("cd src && git restore b.py", ("src/b.py",)),
+        ("git status", ()),
+        ("pytest", ()),
+    ],
+)
+def test_a_command_that_puts_files_back_changes_them(line: str, reverted: tuple[str, ...]) -> None:
+    act = Normaliser().act(shell(line, exit_code=0))
+    assert (act.reverted, act.changes) == (reverted, bool(reverted))
+
+
+def test_a_long_output_is_masked_from_the_second_visit_on() -> None:
+    normaliser = Normaliser()
+    visits = [shell("pytest", f"{LONG} in {n}.1s", exit_code=0) for n in range(3)]
+    first, second, third = (normaliser.act(each).result for each in visits)
+    assert first != second == third == result(visits[0])
+
+
+def test_a_long_output_with_nothing_to_mask_is_known_at_the_second_visit() -> None:
+    normaliser = Normaliser()
+    first, second = (normaliser.act(shell("ls", LONG)).result for _ in range(2))
+    assert first == second
+
+
+def test_a_short_output_is_precise_at_the_first_visit() -> None:
+    normaliser = Normaliser()
+    first, second = (normaliser.act(shell("pytest", f"ok in {n}s")).result for n in (1, 2))
+    assert first == second
+
+
+def test_another_act_is_a_first_visit_of_its_own() -> None:
+    normaliser = Normaliser()
+    normaliser.act(shell("ls", LONG + " 1 s"))
+    other = normaliser.act(shell("ls -l", LONG + " 1 s"))
+    assert other.result == result(shell("ls", LONG + " 1 s"), precise=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("pytest -q", Check.TESTS),
+        ("cd x && go test ./...", Check.TESTS),
+        ("python try.py", Check.RUN),
+        ("./run now", Check.RUN),
+        ("ls", Check.NONE),
+        ("cat tests/a.py", Check.NONE),
+    ],
+)
+def test_an_act_tells_whether_it_checked_the_work(line: str, check: Check) -> None:
+    assert Normaliser().act(shell(line)).check is check
+
+
+@pytest.mark.parametrize("tool", ["run_tests", "pytest", "check"])
+def test_a_tool_that_runs_tests_checks_the_work(tool: str) -> None:
+    act = Normaliser().act(Step(number=1, kind=StepKind.TOOL, tool=tool))
+    assert act.check is Check.TESTS
+
+
+def test_an_act_knows_whether_it_failed_when_it_was_last_done() -> None:
+    normaliser = Normaliser()
+    exits = [1, None, 0, 0, 2]
+    acts = [normaliser.act(shell("make", "x", exit_code=each)) for each in exits]
+    assert [act.failed_before for act in acts] == [None, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("counts", "better"),
+    [
+        ((3,), False),
+        ((3, 2), True),
+        ((3, 3), False),
+        ((3, 2, 3, 2), False),
+        ((3, 2, 3, 1), True),
+    ],
+)
+def test_an_act_is_better_where_it_fails_in_fewer_places_than_ever(
+    counts: tuple[int, ...], *, better: bool
+) -> None:
+    normaliser = Normaliser()
+    acts = [normaliser.act(shell("pytest", f"{each} failed", exit_code=1)) for each in counts]
+    assert acts[-1].better is better
+
+
+@pytest.mark.parametrize("failed", [None, False, True])
+@pytest.mark.parametrize("fewest", [None, 0, 1, 999_999, 1_000_000])
+def test_the_past_of_an_act_fits_into_a_number_of_thirty_two_bits(
+    failed: bool | None, fewest: int | None
+) -> None:
+    past = Past(failed, fewest)
+    assert Past.read(past.written) == past
+    assert past.written < 2**32
+
+
+@pytest.mark.parametrize(
+    ("step", "facets"),
+    [
+        (shell("ls", exit_code=0), 0),
+        (shell("ls", exit_code=2), Facet.FAILURE),
+        (shell("pytest", exit_code=1), Facet.FAILURE | Facet.CHECK),
+        (shell("python a.py", exit_code=0), Facet.CHECK),
+        (shell("git checkout a.py", exit_code=0), Facet.EDIT),
+        (Step(number=1, kind=StepKind.MESSAGE), Facet.MESSAGE),
+        (Step(number=1, kind=StepKind.CHECKPOINT), Facet.CHECKPOINT),
+        (
+            Step(number=1, kind=StepKind.MESSAGE, edits=(Edit(path="a"),)),
+            Facet.MESSAGE | Facet.EDIT,
+        ),
+        (Step(number=1, kind=StepKind.TOOL, tool="set_plan"), 0),
+    ],
+)
+def test_an_act_says_what_it_is_so_that_only_who_hears_that_is_asked(
+    step: Step, facets: int
+) -> None:
+    assert Normaliser().act(step).facets == facets

@@ -1,0 +1,146 @@
+"""Whether an act failed, how, and whether the surroundings are to blame."""
+
+import pytest
+
+from midwatch_monitor.rules.failure import (
+    failed,
+    failing,
+    says_no,
+    signature,
+    surroundings,
+    told,
+)
+from midwatch_monitor.words import Step, StepKind
+
+
+def step(
+    output: str = "", *, ok: bool | None = None, exit_code: int | None = None, tool: str = "shell"
+) -> Step:
+    return Step(number=1, kind=StepKind.TOOL, tool=tool, ok=ok, exit_code=exit_code, output=output)
+
+
+@pytest.mark.parametrize(
+    ("ok", "exit_code", "fails"),
+    [
+        (None, None, None),
+        (True, None, False),
+        (False, None, True),
+        (None, 0, False),
+        (None, 2, True),
+        (True, 2, True),
+        (False, 0, True),
+    ],
+)
+def test_an_act_fails_by_its_exit_code_or_by_its_own_word(
+    ok: bool | None, exit_code: int | None, fails: bool | None
+) -> None:
+    assert failed(step(ok=ok, exit_code=exit_code)) is fails
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Traceback (most recent call last):\n  x",
+        "ValueError: no",
+        "E       AssertionError: no",
+        "bash: foo: command not found",
+        "=== 1 failed, 2 passed ===",
+        "make: *** [all] Error 1",
+        "error: no such option",
+        "3 failing",
+    ],
+)
+def test_words_count_only_where_no_exit_code_says_otherwise(output: str) -> None:
+    assert failed(step(output)) is True
+    assert failed(step(output, exit_code=0)) is False
+    assert failed(step(output, ok=True)) is False
+
+
+@pytest.mark.parametrize("output", ["0 failed", "no errors", "12 passed", "its error is gone"])
+def test_words_that_tell_of_no_failure_leave_it_open(output: str) -> None:
+    assert failed(step(output)) is None
+
+
+@pytest.mark.parametrize("tool", ["read_file", "grep", "view", "web_search", "list_files"])
+def test_what_a_tool_only_shows_is_no_failure_of_its_own(tool: str) -> None:
+    assert failed(step("ValueError: no", tool=tool)) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "exit_code", "no"),
+    [
+        ("grep -r foo .", "a: warning", 1, True),
+        ("/usr/bin/rg foo", "x", 1, True),
+        ("git diff --exit-code", "+1", 1, True),
+        ("pytest", "", 1, True),
+        ("pytest", "1 failed", 1, False),
+        ("grep foo nothing", "grep: nothing: No such file or directory", 2, False),
+        ("grep foo a", "", 0, False),
+    ],
+)
+def test_a_search_that_finds_nothing_only_says_no(
+    line: str, output: str, exit_code: int, no: bool
+) -> None:
+    assert says_no(step(output, exit_code=exit_code), line) is no
+
+
+def test_a_failure_is_the_same_wherever_its_line_has_moved() -> None:
+    one, other = (
+        "a.py:10: error: bad\nValueError: line 10",
+        "a.py:12: error: bad\nValueError: line 11",
+    )
+    assert 0 != signature(one) == signature(other)
+
+
+def test_a_failure_is_the_same_however_long_it_took() -> None:
+    assert signature("=== 2 failed in 0.31s ===") == signature("=== 2 failed in 1.02s ===")
+
+
+def test_one_failure_fewer_is_another_failure() -> None:
+    assert signature("3 failed") != signature("2 failed")
+
+
+def test_what_does_not_speak_of_the_failure_does_not_count() -> None:
+    assert signature("collected 5\nValueError: no") == signature("collected 9\nValueError: no")
+
+
+def test_an_output_that_tells_of_no_failure_has_no_signature() -> None:
+    assert (signature("all is well"), signature(""), told("all is well")) == (0, 0, "")
+
+
+def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:
+    assert told("KeyError: a\nsome more\nValueError: b\nthe end") == "ValueError: b"
+
+
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        ("bash: javac: command not found", "missing program javac"),
+        ("/bin/sh: 1: cargo: not found", "missing program cargo"),
+        ("mkdir: cannot create '/x': Permission denied", "permission"),
+        ("curl: (7) Connection refused", "network"),
+        ("Temporary failure in name resolution", "network"),
+        ("write: No space left on device", "disk"),
+        ("fork: Cannot allocate memory", "memory"),
+        ("HTTP 401 Unauthorized", "credentials"),
+        ("JAVA_HOME is not set", "environment"),
+        ("ValueError: no", ""),
+    ],
+)
+def test_an_obstacle_in_the_surroundings_is_named(output: str, what: str) -> None:
+    assert surroundings(output) == what
+
+
+@pytest.mark.parametrize(
+    ("output", "count"),
+    [
+        ("=== 3 failed, 2 passed ===", 3),
+        ("FAILED (failures=2, errors=1)", 2),
+        ("Tests: 4 tests failed", 4),
+        ("Found 12 errors", 12),
+        ("0 failed", 0),
+        ("it broke", None),
+    ],
+)
+def test_failures_are_counted_where_the_output_counts_them(output: str, count: int | None) -> None:
+    assert failing(output) == count

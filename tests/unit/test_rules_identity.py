@@ -1,0 +1,150 @@
+"""The same act is the same number, and so is the same result."""
+
+import json
+
+import pytest
+
+from midwatch_monitor.rules.identity import (
+    LOOKED_AT,
+    SHORT,
+    command,
+    digest,
+    identify,
+    result,
+    waits,
+)
+from midwatch_monitor.words import Step, StepKind
+
+
+def step(tool: str = "shell", **args: object) -> Step:
+    raw = json.dumps(args, sort_keys=True)
+    return Step(number=1, kind=StepKind.TOOL, tool=tool, args=raw)
+
+
+def act(done: Step) -> int:
+    return identify(done, command(done))
+
+
+def told(text: str, *, digest: str = "") -> Step:
+    return Step(number=1, kind=StepKind.TOOL, tool="t", output=text, output_digest=digest)
+
+
+def test_an_act_is_its_tool_with_its_arguments_and_its_path() -> None:
+    acts = [
+        Step(number=number, kind=StepKind.TOOL, tool=tool, args=args, path=path)
+        for number, (tool, args, path) in enumerate(
+            [("a", "b", ""), ("a", "b", ""), ("a", "c", ""), ("ab", "", ""), ("a", "b", "p")]
+        )
+    ]
+    assert act(acts[0]) == act(acts[1])
+    assert len({act(each) for each in acts}) == 4
+
+
+@pytest.mark.parametrize(
+    "other", ["pytest  -q", "pytest -q # once more", "# first\npytest -q", "pytest -q\n"]
+)
+def test_comments_and_white_space_make_no_other_command(other: str) -> None:
+    assert act(step(command=other)) == act(step(command="pytest -q"))
+
+
+@pytest.mark.parametrize("other", ["pytest -x", "pytest -q; ls", "echo 'pytest  -q'"])
+def test_another_command_is_another_act(other: str) -> None:
+    assert act(step(command=other)) != act(step(command="pytest -q"))
+
+
+def test_white_space_within_quotes_counts() -> None:
+    assert act(step(command="echo 'a  b'")) != act(step(command="echo 'a b'"))
+
+
+@pytest.mark.parametrize("key", ["description", "explanation", "reason", "thought", "intent"])
+def test_an_argument_that_only_says_why_does_not_count(key: str) -> None:
+    one, other = (step("read_file", path="a.py", **{key: why}) for why in ("first", "again"))
+    assert act(one) == act(other)
+    assert act(one) != act(step("read_file", path="b.py", **{key: "first"}))
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "line"),
+    [
+        ("shell", {"command": "ls"}, "ls"),
+        ("anything", {"cmd": "ls"}, "ls"),
+        ("anything", {"script": "ls"}, "ls"),
+        ("shell", {"command": ["ls"]}, ""),
+        ("shell", {"path": "ls"}, ""),
+    ],
+)
+def test_a_command_is_found_under_its_usual_names(
+    tool: str, args: dict[str, object], line: str
+) -> None:
+    assert command(step(tool, **args)) == line
+
+
+@pytest.mark.parametrize(("tool", "line"), [("bash", "ls -l"), ("Terminal", "ls -l"), ("t", "")])
+def test_plain_arguments_are_a_command_only_of_a_shell(tool: str, line: str) -> None:
+    assert command(Step(number=1, kind=StepKind.TOOL, tool=tool, args="ls -l")) == line
+
+
+def test_arguments_that_are_no_json_are_no_command() -> None:
+    assert command(Step(number=1, kind=StepKind.TOOL, tool="t", args='{"command": ')) == ""
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        step("sleep"),
+        step("wait_for_output"),
+        step("BashOutput"),
+        step("ask_user"),
+        step("browser_wait"),
+        step(command="sleep 30"),
+        step(command=" sleep 2.5m ; "),
+    ],
+)
+def test_an_act_that_only_lets_time_pass_waits(waiting: Step) -> None:
+    assert waits(waiting)
+
+
+@pytest.mark.parametrize(
+    "working",
+    [step("waiter"), step(command="sleep 5 && pytest"), step(command="cat sleep"), step("await2")],
+)
+def test_an_act_that_also_does_something_does_not_wait(working: Step) -> None:
+    assert not waits(working)
+
+
+def test_a_result_is_what_came_of_it_without_what_differs_between_runs() -> None:
+    assert result(told("2 failed in 0.31s")) == result(told("2 failed in 1.02s\n"))
+    assert result(told("2 failed in 0.31s")) != result(told("3 failed in 0.31s"))
+
+
+def test_a_short_result_is_masked_even_where_that_is_not_asked_for() -> None:
+    short = [told("x" * (SHORT - 10) + end) for end in (" 1 s", " 2 s")]
+    long = [told("x" * SHORT + end) for end in (" 1 s", " 2 s")]
+    assert len({result(each, precise=False) for each in short}) == 1
+    assert len({result(each, precise=False) for each in long}) == 2
+    assert len({result(each) for each in long}) == 1
+
+
+def test_a_result_without_anything_to_mask_is_the_same_however_it_is_taken() -> None:
+    long = told("nothing differs here\n" * 100)
+    assert result(long, precise=False) == result(long)
+
+
+def test_a_result_that_says_nothing_is_zero() -> None:
+    assert (result(told("")), result(told(" \n"))) == (0, 0)
+
+
+def test_a_result_without_text_is_known_by_the_digest_of_the_whole() -> None:
+    one, same, other = (result(told("", digest=each)) for each in ("d", "d", "e"))
+    assert 0 != one == same != other
+
+
+def test_a_long_result_is_compared_by_its_head_and_its_tail() -> None:
+    assert result(told("a" + "x" * 50_000 + "b")) == result(told("a" + "x" * 60_000 + "b"))
+    assert result(told("a" + "x" * 50_000 + "b")) != result(told("a" + "x" * 50_000 + "c"))
+    assert result(told("x" * LOOKED_AT)) != result(told("x" * (LOOKED_AT - 1)))
+
+
+def test_a_digest_is_the_same_in_every_process() -> None:
+    assert digest("pytest") == 0x8DC8_DC38_8C11_60C7
+    assert digest("\ud800") != digest("")

@@ -1,0 +1,214 @@
+"""Which files a command writes, by its text alone."""
+
+from hashlib import blake2b
+
+import pytest
+
+from midwatch_monitor.shell import Shell
+from midwatch_monitor.words import Edit
+
+
+def written(command: str, *, cwd: str = "") -> list[str]:
+    """The paths that a command alone writes; a removed one has a minus before it."""
+    edits = Shell().edits(command, cwd=cwd)
+    return ["-" + edit.path if edit.deleted else edit.path for edit in edits]
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("cat > a.py <<'END'\nx = '$y'\nEND\n", "x = '$y'\n"),
+        ("cat <<END > a.py\nx = 1\nEND", "x = 1\n"),
+        ("cat <<END | tee a.py\nx = 1\nEND", "x = 1\n"),
+        ("tee a.py > /dev/null <<END\nx = 1\nEND", "x = 1\n"),
+        ("cat <<-END > a.py\n\tx = 1\n\tEND", "x = 1\n"),
+        ("cat <<END > a.py\ncost \\$5\nEND", "cost $5\n"),
+        ("X=1; cat <<END > a.py\nx = ${X}\nEND", "x = 1\n"),
+        ("echo one two > a.py", "one two\n"),
+        ("echo -n 'one' >| a.py", "one"),
+        (r"printf 'one\n' > a.py", "one\n"),
+        (r"printf '%s\n' one two > a.py", "one\ntwo\n"),
+        ("cat > a.py <<< one", "one\n"),
+        ("> a.py", ""),
+        ("echo one > a.py && echo two >> a.py", "one\ntwo\n"),
+        ("echo one > b && mv b a.py", "one\n"),
+    ],
+)
+def test_content_that_the_command_holds_has_its_digest(command: str, text: str) -> None:
+    edits = {edit.path: edit for edit in Shell().edits(command)}
+    assert edits["a.py"] == Edit(path="a.py", digest=digest(text))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo one >> a.py",
+        "cat b.py > a.py",
+        "cat > a.py <<END\n$(date)\nEND",
+        "echo $HOME > a.py",
+        "printf '%05d' 3 > a.py",
+        "echo -e 'one\\ttwo' > a.py",
+        "sed 's/x/y/' b.py > a.py",
+        "git show HEAD:b.py > a.py",
+        "(echo one; echo two) > a.py",
+        "{ echo one; cat b.py; } > a.py",
+    ],
+)
+def test_content_that_only_the_run_knows_has_no_digest(command: str) -> None:
+    assert Shell().edits(command) == (Edit(path="a.py"),)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest > out.txt 2>&1",
+        "make &> log",
+        "pytest -q | tee log",
+        "pytest -q | tail -5 > log",
+        "(make; echo done) > log",
+        "for t in a b; do pytest $t; done > log",
+        "cat a.py 2> errors",
+        "grep -rn x . > hits.txt",
+        "git diff > my.patch",
+        "echo hello > /dev/null",
+        "echo hello >&2",
+        "diff <(sort a) <(sort b)",
+        "echo \"a > b\" 'c > d' e\\>f",
+        "echo done # > a.py",
+        "[ a > b ]",
+        "touch a.py; mkdir b; ls",
+        "",
+    ],
+)
+def test_what_a_program_says_is_no_edit(command: str) -> None:
+    assert written(command) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("sed -i 's/x/y/' a.py b.py", ["a.py", "b.py"]),
+        ("sed -i.bak -e 's/x/y/' a.py", ["a.py"]),
+        ("sed -i '' 's/x/y/' a.py", ["a.py"]),
+        ("sed -Ei -f fix.sed a.py", ["a.py"]),
+        ("sed --in-place=.old --expression='s/x/y/' a.py", ["a.py"]),
+        ("sed -n '1,5p' a.py", []),
+        ("sed -ni.bak 5p -- a.py", ["a.py"]),
+        ("perl -pi -e 's/x/y/' a.py", ["a.py"]),
+        ("perl -0777 -i.bak -pe 's/x/y/' a.py", ["a.py"]),
+        ("perl -0pi -Mstrict -e 's/x/y/' a.py", ["a.py"]),
+        ("perl -ne 'print' a.py", []),
+        ("awk -i inplace -v n=1 '{print n}' a.txt", ["a.txt"]),
+        ("awk '{print}' a.txt", []),
+        ("rm -f a.py b.py", ["-a.py", "-b.py"]),
+        ("mv a.py b.py", ["b.py", "-a.py"]),
+        ("mv a.py lib/", ["lib/a.py", "-a.py"]),
+        ("mv -t lib a.py b.py", ["lib/a.py", "-a.py", "lib/b.py", "-b.py"]),
+        ("cp a.py b.py", ["b.py"]),
+        ("cp a.py b.py lib", ["lib/a.py", "lib/b.py"]),
+        ("cp a.py{,.bak}", ["a.py.bak"]),
+        ("sed 's/x/y/' a.py > a.tmp && mv a.tmp a.py", ["-a.tmp", "a.py"]),
+        ("dd if=/dev/zero of=a.bin", ["a.bin"]),
+        ("truncate -s 0 a.log", ["a.log"]),
+        ("ed -s a.py <<END\n1d\nw\nEND", ["a.py"]),
+        ("vim -es -c '%s/x/y/' -c wq a.py", ["a.py"]),
+        ("vim a.py", []),
+        ("grep -l x *.py | sponge a.txt", []),
+        ("sort a.txt | sponge a.txt", ["a.txt"]),
+        ("sed -i 's/x/y/' src/*.py", ["src/*.py"]),
+    ],
+)
+def test_programs_write_what_they_are_told_to(command: str, paths: list[str]) -> None:
+    assert written(command) == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("cd src && sed -i s/x/y/ a.py; rm b.py", ["src/a.py", "-src/b.py"]),
+        ("cd src; cd -; rm a", ["-a"]),
+        ("(cd src && rm a); rm b", ["-src/a", "-b"]),
+        ("cd src || exit 1\nrm ../a ./b", ["-a", "-src/b"]),
+        ("pushd src; rm a; popd; rm b", ["-src/a", "-b"]),
+        ('cd "$(mktemp -d)" && rm a', []),
+        ("F=src/a.py; sed -i s/x/y/ $F ${F}i", ["src/a.py", "src/a.pyi"]),
+        ('F="a b"; rm $F', ["-a", "-b"]),
+        ("rm $UNKNOWN/a `pwd`/b $(pwd)/c", []),
+        ("for f in a b; do cp $f.py $f.bak; done", ["a.bak", "b.bak"]),
+        (
+            "for d in x y; do for f in a b; do rm $d/$f; done; done",
+            ["-x/a", "-x/b", "-y/a", "-y/b"],
+        ),
+        ("if true; then rm a; else rm b; fi", ["-a", "-b"]),
+        ("A=b sudo -u me timeout -s 9 30 sed -i s/x/y/ a.py", ["a.py"]),
+        ("env A=b nice -n 5 rm a", ["-a"]),
+        ("bash -lc \"cd src; sed -i 's/x/y/' a.py\" && rm b", ["src/a.py", "-b"]),
+        ("bash <<'END'\ncd src\nrm a\nEND", ["-src/a"]),
+        ("eval 'rm a'", ["-a"]),
+        ("sed -i \\\n  s/x/y/ \\\n  a.py", ["a.py"]),
+        ("rm 'a b' c\\ d $'e\\'f'", ["-a b", "-c d", "-e'f"]),
+        ("git commit -m \"$(cat <<'END'\ndon't rm (a\nEND\n)\" && rm b", ["-b"]),
+    ],
+)
+def test_a_command_line_is_followed_as_a_shell_would(command: str, paths: list[str]) -> None:
+    assert written(command) == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "path"),
+    [
+        ("rm a", "/repo", "-a"),
+        ("rm /repo/a /repo/./a", "/repo", "-a"),
+        ("cd /repo/src && rm ../a", "/repo", "-a"),
+        ("rm /other/a", "/repo", "-/other/a"),
+        ("rm /repository/a", "/repo", "-/repository/a"),
+        ("cd /other && rm a", "", "-/other/a"),
+        ("rm /other/a", "", "-/other/a"),
+        ("rm ./b/../a", "", "-a"),
+    ],
+)
+def test_one_file_has_one_path(command: str, cwd: str, path: str) -> None:
+    assert written(command, cwd=cwd) == [path]
+
+
+def test_paths_stay_relative_to_the_first_folder() -> None:
+    shell = Shell()
+    first = shell.edits("rm a", cwd="/repo")
+    assert shell.edits("rm ../a", cwd="/repo/src") == first
+
+
+def test_a_file_is_edited_once_and_its_last_content_wins() -> None:
+    edits = Shell().edits("echo one > a; rm b; echo two > a")
+    assert edits == (Edit(path="a", digest=digest("two\n")), Edit(path="b", deleted=True))
+
+
+DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n--- a/old.py\n+++ /dev/null\n"
+BLOCKS = (
+    "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Delete File: b.py\n*** End Patch\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        (f"patch -p1 <<'END'\n{DIFF}END", ["src/a.py", "-old.py"]),
+        (f"patch -p2 -d lib <<'END'\n{DIFF}END", ["lib/a.py"]),
+        (f"cat <<'END' | git apply -\n{DIFF}END", ["src/a.py", "-old.py"]),
+        (f"git apply --check <<'END'\n{DIFF}END", []),
+        (
+            f"cat > x.patch <<'END'\n{DIFF}END\ngit apply x.patch",
+            ["x.patch", "src/a.py", "-old.py"],
+        ),
+        (f"cat > x.txt <<'END'\n{DIFF}END\npatch -p1 < x.txt", ["x.txt", "src/a.py", "-old.py"]),
+        ("patch -p1 < unseen.patch", []),
+        ("patch a.py < unseen.patch", ["a.py"]),
+        (f"apply_patch <<'END'\n{BLOCKS}END", ["a.py", "-b.py"]),
+        (f"apply_patch '{BLOCKS}'", ["a.py", "-b.py"]),
+    ],
+)
+def test_a_patch_writes_the_files_that_it_names(command: str, paths: list[str]) -> None:
+    assert written(command) == paths

@@ -1,0 +1,251 @@
+"""Sessions of Claude Code as steps."""
+
+import json
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.traces import Damage, open_trace, recognise
+from midwatch_monitor.words import Edit, Step, StepKind
+
+LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
+Line = dict[str, object]
+
+
+def line(kind: str, message: Line, **more: object) -> Line:
+    shown: Line = {"cwd": "/repo", "timestamp": "2026-11-21T12:00:00Z", "isSidechain": False}
+    return {"type": kind, "message": {"role": kind, **message}, **shown, **more}
+
+
+def typed(text: str, **more: object) -> Line:
+    return line("user", {"content": text}, **more)
+
+
+def answered(block: Line, id: str = "m1", **more: object) -> Line:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 2}
+    return line("assistant", {"id": id, "content": [block], "usage": usage}, **more)
+
+
+def said(text: str, id: str = "m1", **more: object) -> Line:
+    return answered({"type": "text", "text": text}, id, **more)
+
+
+def called(tool: str, given: object, call: str = "c1", id: str = "m1", **more: object) -> Line:
+    return answered({"type": "tool_use", "id": call, "name": tool, "input": given}, id, **more)
+
+
+def came(content: object, call: str = "c1", *, error: bool = False, **more: object) -> Line:
+    block: Line = {"type": "tool_result", "tool_use_id": call, "content": content}
+    if error:
+        block["is_error"] = True
+    return line("user", {"content": [block]}, **{"timestamp": "2026-11-21T12:00:05Z", **more})
+
+
+def steps(folder: Path, *lines: object) -> list[Step]:
+    path = folder / "session.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    assert recognise(path) == "claude-code"
+    return [event for event in open_trace(path) if isinstance(event, Step)]
+
+
+def test_a_call_with_its_result_is_a_step(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        typed("Do it."),
+        said("I look."),
+        called("Read", {"limit": 3, "file_path": "/repo/src/a.py"}),
+        came("1\tx"),
+    )
+    assert taken == [
+        Step(
+            number=1,
+            kind=StepKind.TOOL,
+            at=LATER,
+            request=1,
+            tool="Read",
+            args='{"file_path":"/repo/src/a.py","limit":3}',
+            path="src/a.py",
+            ok=True,
+            output="1\tx",
+            text="I look.",
+            tokens=17,
+            call="c1",
+        )
+    ]
+
+
+def test_parallel_calls_are_one_step_each_of_one_request(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        called("Grep", {}, "c1"),
+        called("Glob", {}, "c2"),
+        came("two", "c2"),
+        came("one", "c1"),
+        called("LS", {}, "c3", "m2"),
+        came("three", "c3"),
+    )
+    facts = [(step.number, step.tool, step.request, step.tokens) for step in taken]
+    assert facts == [(1, "Glob", 1, 0), (2, "Grep", 1, 17), (3, "LS", 2, 17)]
+
+
+def test_an_answer_without_a_call_is_a_message(tmp_path: Path) -> None:
+    taken = steps(tmp_path, typed("Hello"), said("One."), said("Two.", "m2"))
+    assert [(step.kind, step.text) for step in taken] == [
+        (StepKind.MESSAGE, "One."),
+        (StepKind.MESSAGE, "Two."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "code", "ok", "written"),
+    [
+        ("done", False, 0, True, True),
+        ("Exit code 1\nboom", True, 1, False, True),
+        ("Exit code 127\nnot found", True, 127, False, False),
+        ("The user doesn't want to proceed with this tool use.", True, None, False, False),
+    ],
+)
+def test_a_command_has_an_exit_code(
+    tmp_path: Path, content: str, error: bool, code: int | None, ok: bool, written: bool
+) -> None:
+    command = "sed -i s/a/b/ a.py"
+    (step,) = steps(
+        tmp_path, called("Bash", {"command": command, "timeout": 9}), came(content, error=error)
+    )
+    assert (step.args, step.exit_code, step.ok) == (command, code, ok)
+    assert step.edits == ((Edit(path="a.py"),) if written else ())
+
+
+def test_a_command_in_the_background_has_no_exit_code(tmp_path: Path) -> None:
+    result = came("Command running", toolUseResult={"backgroundTaskId": "b1"})
+    (step,) = steps(tmp_path, called("Bash", {"command": "make"}), result)
+    assert (step.exit_code, step.ok) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "digest"),
+    [
+        ("Edit", {"file_path": "/repo/a.py", "old_string": "x", "new_string": "y"}, ""),
+        ("MultiEdit", {"file_path": "/repo/a.py", "edits": []}, ""),
+        ("NotebookEdit", {"notebook_path": "/repo/a.py", "new_source": "y"}, ""),
+        (
+            "Write",
+            {"file_path": "/repo/a.py", "content": "é"},
+            blake2b("é".encode(), digest_size=16).hexdigest(),
+        ),
+    ],
+)
+def test_an_editing_tool_changes_its_file_unless_it_is_refused(
+    tmp_path: Path, tool: str, given: Line, digest: str
+) -> None:
+    done, refused = steps(
+        tmp_path,
+        called(tool, given),
+        came("updated"),
+        called(tool, given, "c2", "m2"),
+        came("<tool_use_error>no</tool_use_error>", "c2", error=True),
+    )
+    assert (done.path, done.edits) == ("a.py", (Edit(path="a.py", digest=digest),))
+    assert (refused.ok, refused.edits) == (False, ())
+
+
+def test_a_script_that_was_written_is_followed_when_it_runs(tmp_path: Path) -> None:
+    script = "open('src/a.py', 'w').write('x')"
+    _, run = steps(
+        tmp_path,
+        called("Write", {"file_path": "/repo/fix.py", "content": script}),
+        came("ok"),
+        called("Bash", {"command": "python fix.py"}, "c2", "m2"),
+        came("", "c2"),
+    )
+    assert [edit.path for edit in run.edits] == ["src/a.py"]
+
+
+def test_paths_stay_the_same_when_the_folder_changes(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        called("Bash", {"command": "cd src"}),
+        came(""),
+        called("Bash", {"command": "sed -i s/a/b/ a.py"}, "c2", "m2", cwd="/repo/src"),
+        came("", "c2"),
+    )
+    assert taken[1].edits == (Edit(path="src/a.py"),)
+
+
+def test_what_a_sub_agent_does_is_left_out(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        called("Task", {}),
+        called("Read", {}, "s1", "s", isSidechain=True),
+        came("x", "s1", isSidechain=True),
+        came("found"),
+    )
+    assert [step.tool for step in taken] == ["Task"]
+
+
+def test_a_session_of_a_sub_agent_is_read(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        typed("Find it.", isSidechain=True),
+        called("Read", {}, isSidechain=True),
+        came("x", isSidechain=True),
+    )
+    assert [step.tool for step in taken] == ["Read"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"type": "summary", "summary": "x", "leafUuid": "u"},
+        {"type": "system", "content": "x"},
+        {"type": "file-history-snapshot", "snapshot": {}},
+        typed("Caveat", isMeta=True),
+        said("API Error: 500", "m9", isApiErrorMessage=True),
+        answered({"type": "thinking", "thinking": "hm"}, "m9"),
+        came("nobody asked", "c9"),
+    ],
+)
+def test_other_lines_are_no_steps(tmp_path: Path, other: Line) -> None:
+    taken = steps(tmp_path, typed("x"), other, said("Done."))
+    assert [(step.number, step.text) for step in taken] == [(1, "Done.")]
+
+
+def test_a_call_without_a_result_is_a_step_at_the_end(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        called("Write", {"file_path": "a.py", "content": ""}, "c1"),
+        called("Read", {}, "c2", "m2"),
+        came("x", "c2"),
+    )
+    assert [(step.number, step.tool, step.ok, step.edits) for step in taken] == [
+        (1, "Read", True, ()),
+        (2, "Write", None, ()),
+    ]
+
+
+def test_a_call_that_a_resumed_session_repeats_counts_once(tmp_path: Path) -> None:
+    call, result = called("Read", {}), came("x")
+    assert len(steps(tmp_path, call, result, call, result)) == 1
+
+
+def test_what_stream_json_prints_is_read(tmp_path: Path) -> None:
+    taken = steps(
+        tmp_path,
+        {"type": "system", "subtype": "init", "cwd": "/repo"},
+        {"type": "assistant", "message": called("Read", {"file_path": "/repo/a"})["message"]},
+        {"type": "assistant", "parent_tool_use_id": "c1", "message": said("no", "s")["message"]},
+        {"type": "user", "message": came([{"type": "text", "text": "x"}])["message"]},
+        {"type": "result", "total_cost_usd": 1},
+    )
+    assert [(step.tool, step.path, step.output, step.at) for step in taken] == [
+        ("Read", "a", "x", None)
+    ]
+
+
+def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(f"{json.dumps(said('x'))}\n{{\n[]\n", encoding="utf-8")
+    damage = [event for event in open_trace(path) if isinstance(event, Damage)]
+    assert [each.line for each in damage] == [2, 3]

@@ -1,0 +1,158 @@
+"""Traces of every size and in every state of repair."""
+
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.errors import TraceError
+from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
+from midwatch_monitor.traces.json_lines import MAX_LINE
+from midwatch_monitor.words import Step
+
+MIB = 1024 * 1024
+SWE = {"action": "ls", "observation": "a.py", "response": "", "state": "{}", "thought": "look"}
+CLAUDE = {"type": "assistant", "message": {"content": "hello"}}
+MINI = {"role": "assistant", "content": "```bash\nls\n```"}
+SERVER = {"id": 1, "source": "agent", "action": "message", "args": {"content": "x"}}
+
+
+def document(array: str, entries: object) -> str:
+    return json.dumps({array: entries} if array else entries)
+
+
+def count(path: Path) -> tuple[int, list[Damage]]:
+    """The number of steps, and the damage."""
+    steps, damage = 0, list[Damage]()
+    for event in open_trace(path):
+        if isinstance(event, Damage):
+            damage.append(event)
+        else:
+            steps += isinstance(event, Step)
+    return steps, damage
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        (document("trajectory", [SWE]), "swe-agent"),
+        (document("messages", [MINI]), "mini-swe-agent"),
+        (document("", [SERVER]), "openhands"),
+        (json.dumps(SERVER), "openhands"),
+        ('{"kind":"MessageEvent","source":"agent"}', "openhands"),
+        (json.dumps(CLAUDE), "claude-code"),
+        ('{"type":"summary"}\n\n' + json.dumps(CLAUDE), "claude-code"),
+        ('{"kind":"message","step":1}', "midwatch"),
+    ],
+)
+@pytest.mark.parametrize("name", ["run.json", "run.jsonl", "run.traj.json", "run"])
+def test_a_format_is_known_by_its_content(
+    tmp_path: Path, text: str, format: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert recognise(path) == format
+    assert count(path)[0] <= 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b" \r\n\t\n",
+        b"\x00\x01\xff" * 100,
+        b"\xef\xbb\xbf",
+        b"plain text",
+        b"{",
+        b"[]",
+        b"{}",
+        b"[1, 2]",
+        b'{"messages": []}',
+        b'{"trajectory": 1, "x": {"trajectory": [{"action": ""}]}}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'"' + b"x" * (2 * MIB),
+        b'{"kind": "Event", "apiVersion": "v1", "source": {}}',
+    ],
+)
+def test_a_file_that_is_no_trace_is_told_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(content)
+    with pytest.raises(TraceError, match="not in a known trace format"):
+        open_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "entry"), [("trajectory", SWE), ("messages", MINI), ("", SERVER)]
+)
+@pytest.mark.parametrize("tail", [", {", "", "]} trailing", ', {"x": NaN}]}', ', "\udcff"'])
+def test_a_document_that_breaks_off_gives_what_came_before(
+    tmp_path: Path, array: str, entry: object, tail: str
+) -> None:
+    text = document(array, [entry, entry]).removesuffix("}")
+    path = tmp_path / "run.json"
+    path.write_bytes((text[: text.rindex("]")] + tail).encode(errors="surrogateescape"))
+    steps, damage = count(path)
+    assert steps >= 1
+    assert [each.line for each in damage] == [3]
+    assert damage[0].problem.startswith("the document breaks off after item 2: ")
+
+
+def test_a_line_that_is_too_long_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    line, long = json.dumps(CLAUDE), "x" * (MAX_LINE + 1)
+    path.write_text(f"{line}\n{long}\n{line}\n{long * 2}")
+    steps, damage = count(path)
+    assert (steps, [each.line for each in damage]) == (2, [2, 4])
+
+
+def test_closing_the_events_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.traj"
+    path.write_text(document("trajectory", [SWE] * 10_000))
+    events = open_trace(path)
+    assert isinstance(next(events), Step)
+    events.close()  # a file left open would be a warning, and so an error
+    assert list(events) == []
+
+
+def test_a_folder_gives_the_traces_below_it_and_passes_over_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "run.traj.json").write_text(document("messages", [MINI]))
+    (tmp_path / "b.json").write_text(document("trajectory", [SWE]))
+    (tmp_path / "c.jsonl").write_text(json.dumps(CLAUDE))
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "d.traj").mkdir()
+    found = [path.relative_to(tmp_path).as_posix() for path in find_traces(tmp_path)]
+    assert found == ["a/run.traj.json", "b.json", "c.jsonl"]
+    assert list(find_traces(tmp_path, "swe-agent")) == [tmp_path / "b.json"]
+
+
+def swe_agent(entries: int, filling: str) -> Iterator[str]:
+    entry = json.dumps({**SWE, "observation": filling})
+    yield '{"trajectory": ['
+    yield from (f"{entry}," for _ in range(entries - 1))
+    yield f"{entry}]}}"
+
+
+def claude_code(entries: int, filling: str) -> Iterator[str]:
+    message = {"content": filling}
+    yield from (json.dumps({**CLAUDE, "message": message}) + "\n" for _ in range(entries))
+
+
+@pytest.mark.parametrize("write", [swe_agent, claude_code])
+def test_the_memory_of_a_long_trace_is_that_of_a_short_one(
+    tmp_path: Path, write: Callable[[int, str], Iterator[str]]
+) -> None:
+    path = tmp_path / "long"
+    with path.open("w") as file:
+        file.writelines(write(300, "x" * 100_000))
+    assert path.stat().st_size > 28 * MIB
+    tracemalloc.start()
+    steps, damage = count(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (steps, damage) == (300, [])
+    assert peak < 8 * MIB
