@@ -157,9 +157,26 @@ def test_an_act_is_better_where_it_fails_in_fewer_places_than_ever(
 def test_the_past_of_an_act_fits_into_a_number_of_thirty_two_bits(
     failed: bool | None, fewest: int | None
 ) -> None:
-    past = Past(failed, fewest)
-    assert Past.read(past.written) == past
-    assert past.written < 2**32
+    for passed in (False, True):
+        past = Past(failed=failed, passed=passed, fewest=fewest)
+        assert Past.read(past.written) == past
+        assert past.written < 2**32
+
+
+def test_an_act_goes_better_than_ever_when_it_first_passes_and_with_fewer_failures() -> None:
+    normaliser = Normaliser()
+    codes = (
+        (1, "3 failed"),
+        (1, "2 failed"),
+        (1, "3 failed"),
+        (0, "ok"),
+        (1, "1 failed"),
+        (0, "ok"),
+    )
+    better = [
+        normaliser.act(shell("pytest", output, exit_code=code)).better for code, output in codes
+    ]
+    assert better == [False, True, False, True, True, False]
 
 
 @pytest.mark.parametrize(

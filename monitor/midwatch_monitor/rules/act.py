@@ -77,7 +77,7 @@ class Act(NamedTuple):
     failed_before: bool | None = None
     """Whether the same act failed when it was last done."""
     better: bool = False
-    """Whether it fails in fewer places than it ever did."""
+    """Whether it goes better than it ever did: it passes, or fails in fewer places."""
     claims: bool = False
     """Whether the worker says with it that the tests pass."""
     facets: int = 0
@@ -104,9 +104,9 @@ class Normaliser:
         action = identify(step, line)
         fails = failed(step)
         known = self._acts.get(action)
-        before = None if known is None else Past.read(known)
+        before = Past() if known is None else Past.read(known)
         count = failing(step.output) if fails else None
-        self._acts.put(action, Past.after(before, fails, count).written)
+        self._acts.put(action, before.then(fails, count).written)
         put_back = reverts(line) if "git" in line else ()
         check = _check(step.tool, line)
         said = claims(step)
@@ -126,8 +126,8 @@ class Normaliser:
             changes=bool(edits or put_back),
             shell=bool(line),
             check=check,
-            failed_before=None if before is None else before.failed,
-            better=before is not None and before.beaten(count),
+            failed_before=before.failed,
+            better=before.beaten(fails, count),
             claims=said,
             facets=facets,
         )
@@ -136,32 +136,37 @@ class Normaliser:
 class Past(NamedTuple):
     """How the same act went before, small enough for one number of the memory."""
 
-    failed: bool | None
-    fewest: int | None
+    failed: bool | None = None
+    """How it went when it was last done, where that is known."""
+    passed: bool = False
+    """Whether it ever succeeded."""
+    fewest: int | None = None
     """The fewest places in which it failed."""
 
     @classmethod
     def read(cls, number: int) -> "Past":
         """The past that a number of the memory stands for."""
-        fewest = number >> 2
-        return cls((None, False, True)[number & 3], fewest - 1 if fewest else None)
+        fewest = number >> 3
+        failed = (None, False, True)[number & 3]
+        return cls(failed, bool(number & 4), fewest - 1 if fewest else None)
 
-    @classmethod
-    def after(cls, before: "Past | None", failed: bool | None, count: int | None) -> "Past":
+    def then(self, failed: bool | None, count: int | None) -> "Past":
         """The past once the act was done again; a result that tells nothing changes nothing."""
-        known = [each for each in (before and before.fewest, count) if each is not None]
-        last = failed if failed is not None or before is None else before.failed
-        return cls(last, min(known, default=None))
+        known = [each for each in (self.fewest, count) if each is not None]
+        last = self.failed if failed is None else failed
+        return Past(last, self.passed or failed is False, min(known, default=None))
 
     @property
     def written(self) -> int:
         """The number for the memory."""
         fewest = 0 if self.fewest is None else min(self.fewest, 1_000_000) + 1
-        return fewest << 2 | (0 if self.failed is None else 1 + self.failed)
+        return fewest << 3 | self.passed << 2 | (0 if self.failed is None else 1 + self.failed)
 
-    def beaten(self, count: int | None) -> bool:
-        """Whether so many failures are fewer than ever."""
-        return count is not None and self.fewest is not None and count < self.fewest
+    def beaten(self, failed: bool | None, count: int | None) -> bool:
+        """Whether the act goes better than it ever did."""
+        if failed:
+            return count is not None and self.fewest is not None and count < self.fewest
+        return failed is False and bool(self.failed) and not self.passed
 
 
 def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:

@@ -8,6 +8,7 @@ from midwatch_monitor.rules.contents import Touch
 from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.gauge import Gauge
 from midwatch_monitor.rules.memory import remember
+from midwatch_monitor.rules.movement import BETTER
 from midwatch_monitor.words import (
     AlertKey,
     Event,
@@ -19,8 +20,6 @@ from midwatch_monitor.words import (
 MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""
 _MAX_STEPS = 12
-
-_RESETS = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
 
 
 class _File:
@@ -63,7 +62,7 @@ class RepeatedEditsDetector:
         self._files.clear()
 
     def _move(self, moved: Moved) -> Iterator[Answer]:
-        resets = self._settings.movement_resets and bool(moved.kinds & _RESETS)
+        resets = self._settings.movement_resets and bool(moved.kinds & BETTER)
         if not resets and Movement.CHECK_PASSED not in moved.kinds:
             return
         for path, file in self._files.items():

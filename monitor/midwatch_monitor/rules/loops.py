@@ -20,7 +20,7 @@ class RedundantStepsDetector:
     """
 
     __slots__ = ("_full", "_gauge", "_half", "_window")
-    hears = Facet.REPEAT
+    hears = Facet.REPEAT | Facet.MOVED
     windowed = True
     _KEY = AlertKey(rule="redundant_steps")
 
@@ -31,7 +31,11 @@ class RedundantStepsDetector:
         self._half = Recent(settings.window)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        """A finding while enough of the window repeats."""
+        """A finding while enough of the window repeats; work that gets better begins it anew."""
+        if seen.act.better:
+            self._full.clear()
+            self._half.clear()
+            return self._gauge.clear()
         repeat = seen.echo.repeat
         if repeat is Repeat.VERIFIED:
             self._half.add(seen.place, seen.act.number)

@@ -8,6 +8,8 @@ from midwatch_monitor.words import Change, Movement, Step
 
 _FAILURES = 16
 """Failures that are remembered; the oldest goes first."""
+BETTER = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
+"""Movements after which what was counted against a worker is history."""
 _NONE = frozenset[Movement]()
 _PASSED = frozenset({Movement.CHECK_PASSED})
 _BROKEN = frozenset({Movement.CHECK_BROKEN})
