@@ -10,7 +10,7 @@ from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import UNMOVED
 from midwatch_monitor.rules.movement import Movements
 from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import Repeats
+from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeats
 from midwatch_monitor.rules.tuning import for_worker
 from midwatch_monitor.rules.windows import Windows
 from midwatch_monitor.words import (
@@ -86,38 +86,39 @@ class Judge:
         self._at = event.at
         if act.work and not isinstance(event, Change):
             self._step = act.number
-            repeats = self._repeats
-            echo = repeats.observe(act)
-            may_move = event.edits or act.failed or act.failed_before
+            echo = self._repeats.observe(act)
+            may_move = act.failed or act.failed_before or event.edits
             moved = self._movement.observe(event, act) if may_move else UNMOVED
-            seen = Seen(act, moved, echo, repeats.place)
             facets = act.facets | Facet.REPEAT if echo.distance else act.facets
         else:
-            seen = self._idle(event, act)
-            moved, facets = seen.moved, seen.act.facets
-            if self._windows.restart(event):
-                for rule in self._panel.restart():
-                    self._close(rule, Resolution.RESTARTED)
+            act, echo, moved = self._idle(event, act)
+            facets = act.facets
         if moved.kinds:
             facets |= Facet.MOVED
-        answers = self._panel.ask(facets, event, seen)
+        asked = self._panel.asked(facets)
+        if not (asked or self._holding or moved.kinds or self._before):
+            return _NOTHING
+        seen = Seen(act, moved, echo, self._repeats.place)
+        answers = self._panel.ask(asked, event, seen)
         faults = self._faults() if self._panel.broken else ()
         if answers or self._holding:
             self._advance(self._take(answers))
-        if not (self._before or moved.kinds or faults):
-            return _NOTHING
         return self._judgement(moved, faults)
 
-    def _idle(self, event: Event, act: Act) -> Seen:
-        """What is seen of an event that is no work."""
+    def _idle(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
+        """What is seen of an event that is no work; windows may end with it."""
         if isinstance(event, Change):
             if event.lifecycle is not None:
                 self._parked = event.lifecycle is Lifecycle.INPUT_REQUIRED
-            here = act._replace(number=self._step, facets=Facet.CHANGE)
-            return Seen(here, self._movement.plan(event), place=self._repeats.place)
-        self._step = event.number
-        moved = self._movement.observe(event, act) if event.edits else UNMOVED
-        return Seen(act, moved, place=self._repeats.place)
+            act = act._replace(number=self._step, facets=Facet.CHANGE)
+            moved = self._movement.plan(event)
+        else:
+            self._step = event.number
+            moved = self._movement.observe(event, act) if event.edits else UNMOVED
+        if self._windows.restart(event):
+            for rule in self._panel.restart():
+                self._close(rule, Resolution.RESTARTED)
+        return act, NO_ECHO, moved
 
     def _faults(self) -> tuple[Fault, ...]:
         broken, self._panel.broken = self._panel.broken, ()
@@ -199,6 +200,8 @@ class Judge:
         self._open[key] = alert
 
     def _judgement(self, moved: Moved, faults: tuple[Fault, ...]) -> Judgement:
+        if not (self._before or moved.kinds or faults):
+            return _NOTHING
         gone: list[Alert] = []
         changed: list[Alert] = []
         for key, before in self._before.items():

@@ -53,13 +53,20 @@ class Panel:
         self._detectors = detectors
         self._roster = _roster(tuple(each.hears for each in detectors))
 
-    def ask(self, facets: int, event: Event, seen: Seen) -> Sequence[Answer]:
-        """What the detectors say of an event that is all this (`Facet`)."""
-        detectors, awake = self._detectors, self._awake
-        asked = [detectors[place] for place in self._roster.hearing(facets)]
-        if awake:
-            asked += [each for each in awake if not each.hears & facets]
-            self._awake = ()
+    def asked(self, facets: int) -> Sequence[Detector]:
+        """The detectors that an event is to be shown that is all this (`Facet`)."""
+        places, awake = self._roster.hearing(facets), self._awake
+        if not (places or awake):
+            return ()
+        detectors = self._detectors
+        hearing = [detectors[place] for place in places]
+        return (
+            [*hearing, *[each for each in awake if not each.hears & facets]] if awake else hearing
+        )
+
+    def ask(self, asked: Sequence[Detector], event: Event, seen: Seen) -> Sequence[Answer]:
+        """What they say of it."""
+        self._awake = ()
         answers: list[Answer] = []
         for detector in asked:
             try:
