@@ -20,6 +20,7 @@ from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Acceptance,
     Action,
+    Activity,
     Attempt,
     AttemptState,
     Budget,
@@ -106,6 +107,9 @@ class Attendance:
         await end_leftovers(self._mark)  # of a process that was killed
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._beginning())
+        elif recorder.lifecycle is Lifecycle.WORKING:
+            # It goes on after a break: that time was no silence.
+            await recorder.record(Change(lifecycle=Lifecycle.WORKING))
         watch = Watch(
             root=self.ground.folder,
             settings=self.deck.settings,
@@ -199,6 +203,9 @@ class Attendance:
 
     async def _accept(self) -> Ended:
         settings = self.deck.settings.run
+        if self.recorder is not None:
+            doing = "the acceptance checks"
+            await self.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
         workspace = place(
             self.ground.folder,
             self.deck.walls,

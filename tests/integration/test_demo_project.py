@@ -150,7 +150,7 @@ def test_a_task_fails_at_first_and_is_accepted_after_its_script(key: str, task_f
     ("key", "expected"),
     [
         ("discount", [set[str]()]),
-        ("totals", [{"repeated_edits"}, set[str]()]),
+        ("totals", [{"repeated_edits", "redundant_steps", "same_failure"}, set[str]()]),
         ("shipping", [{"explicit_escalation", "multiple_blockers"}, set[str]()]),
         ("labels", [{"missed_checkpoint"}, set[str]()]),
     ],
@@ -167,10 +167,10 @@ def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(task_f
         for at in (0, 1)
     )
     both = {"declining_confidence", "stalled_progress"}
-    assert alarms(first) == ([both], True)
+    assert alarms(first) == ([both | {"redundant_steps"}], True)
     # Fewer than eight steps. A replan empties the windows, so the new plan is judged by itself.
     assert alarms(second[:7]) == ([both], True)
-    assert alarms(second) == ([both | {"low_confidence"}], True)
+    assert alarms(second) == ([both | {"low_confidence", "redundant_steps"}], True)
 
 
 def test_a_second_attempt_repairs_what_the_first_one_left(task_file: Path) -> None:

@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
 )
 
 DRIVER = Path(__file__).with_name("kill_driver.py")
-RECORDS = 16
+RECORDS = 17
 """Commits of the recorder in an attempt that nobody kills."""
 WHERE = ["task_state", "decision", "outcome", *(f"record-{n}" for n in range(1, RECORDS + 1))]
 KEPT = (AttemptState, Decision, OutcomeReport, TaskState, Step)

@@ -72,7 +72,7 @@ def test_every_key_of_the_commented_file_has_its_comment_or_its_rules() -> None:
 
 
 def test_the_seed_is_the_originals_numbers() -> None:
-    assert load_settings([SEED], environ={}).rules == Rules(
+    six = Rules(
         agreement=False,
         explicit_escalation=ExplicitEscalation(severity=Severity.CRITICAL, hold=NOW, cooldown=NOW),
         low_confidence=LowConfidence(below=30, severity=Severity.WARNING, hold=NOW, cooldown=NOW),
@@ -94,8 +94,9 @@ def test_the_seed_is_the_originals_numbers() -> None:
             hold=NOW,
             cooldown=NOW,
         ),
-        **{name: rule(enabled=False, hold=NOW, cooldown=NOW) for name, rule in LATER.items()},
     )
+    later = {name: rule(enabled=False, hold=NOW, cooldown=NOW) for name, rule in LATER.items()}
+    assert load_settings([SEED], environ={}).rules == six.model_copy(update=later)
 
 
 def test_the_seed_ticks_and_reminds_like_the_original() -> None:

@@ -294,6 +294,8 @@ class MissedCheckpoint(Graded):
 class Silence(RuleSettings):
     """Nothing is heard of an attempt that is at work. Judged by the time, and by what goes on."""
 
+    cooldown: Span = Length()
+    """How long a resolved alert stays quiet before it may fire again: steps or time."""
     model: Duration = Length(seconds=600.0, text="10m")
     """How long a request to the model may take; 0 never fires."""
     command: Duration = Length(seconds=1800.0, text="30m")

@@ -101,7 +101,7 @@ class PolicySettings(Section):
             "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
             "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
             "declining_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
-            "silence": (Action.OBSERVE, Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
+            "silence": (Action.RESTART, Action.STOP),
         }
     )
     """Orders for single rules: a rule reaches only the actions that stand here."""

@@ -181,7 +181,7 @@ def _budget(row: Row, colours: Palette) -> Cell:
 def _alerts(row: Row, colours: Palette) -> Cell:
     if not row.firing:
         return "-", colours.dim
-    rules = ", ".join(key.rule for key in row.firing)
+    rules = ", ".join(dict.fromkeys(key.rule for key in row.firing))
     style: Style = health_style(row.health, colours)
     return f"{len(row.firing)} {rules}", style
 
