@@ -114,6 +114,8 @@ class Judge:
             moved = self._movement.plan(event)
         else:
             self._step = event.number
+            if act.waits:
+                self._repeats.wait()
             moved = self._movement.observe(event, act) if event.edits else UNMOVED
         if self._windows.restart(event):
             for rule in self._panel.restart():

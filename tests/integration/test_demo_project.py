@@ -170,7 +170,7 @@ def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(task_f
     assert alarms(first) == ([both | {"redundant_steps"}], True)
     # Fewer than eight steps. A replan empties the windows, so the new plan is judged by itself.
     assert alarms(second[:7]) == ([both], True)
-    assert alarms(second) == ([both | {"low_confidence", "redundant_steps"}], True)
+    assert alarms(second) == ([both | {"low_confidence"}], True)
 
 
 def test_a_second_attempt_repairs_what_the_first_one_left(task_file: Path) -> None:

@@ -108,7 +108,8 @@ def test_damage_is_told_where_it_stands(tmp_path: Path) -> None:
 def test_the_interval_of_the_configuration_is_in_force(tmp_path: Path) -> None:
     settings = Settings.model_validate({"reflect": {"remind_every": 1}})
     offered = {"kind": "state", "reflect": True}
-    path = trace(tmp_path / "a.jsonl", offered, *(edit(number) for number in (1, 2, 3)))
+    steps = [{**edit(number), "request": number} for number in (1, 2, 3)]
+    path = trace(tmp_path / "a.jsonl", offered, *steps)
     first, _ = replay(path, settings)
     assert isinstance(first, AlertLine)
     assert (first.rule, first.step) == ("missed_checkpoint", 3)

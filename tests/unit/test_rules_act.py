@@ -36,7 +36,7 @@ def shell(line: str, output: str = "", *, exit_code: int | None = None) -> Step:
     ],
 )
 def test_words_reports_plans_and_waiting_are_no_work(step: Step) -> None:
-    assert Normaliser().act(step)._replace(facets=0) == Act(3, work=False)
+    assert Normaliser().act(step)._replace(facets=0, waits=False) == Act(3, work=False)
 
 
 def test_a_failed_command_tells_how_it_failed() -> None:

@@ -13,6 +13,13 @@ from midwatch_monitor.rules.failure import (
 from midwatch_monitor.words import Step, StepKind
 
 
+def of(output: str, exit_code: int | None = None) -> int:
+    """The signature of a step that gave this output."""
+    return signature(
+        Step(number=1, kind=StepKind.TOOL, tool="bash", output=output, exit_code=exit_code)
+    )
+
+
 def step(
     output: str = "", *, ok: bool | None = None, exit_code: int | None = None, tool: str = "shell"
 ) -> Step:
@@ -89,23 +96,28 @@ def test_a_failure_is_the_same_wherever_its_line_has_moved() -> None:
         "a.py:10: error: bad\nValueError: line 10",
         "a.py:12: error: bad\nValueError: line 11",
     )
-    assert 0 != signature(one) == signature(other)
+    assert 0 != of(one) == of(other)
 
 
 def test_a_failure_is_the_same_however_long_it_took() -> None:
-    assert signature("=== 2 failed in 0.31s ===") == signature("=== 2 failed in 1.02s ===")
+    assert of("=== 2 failed in 0.31s ===") == of("=== 2 failed in 1.02s ===")
 
 
 def test_one_failure_fewer_is_another_failure() -> None:
-    assert signature("3 failed") != signature("2 failed")
+    assert of("3 failed") != of("2 failed")
 
 
 def test_what_does_not_speak_of_the_failure_does_not_count() -> None:
-    assert signature("collected 5\nValueError: no") == signature("collected 9\nValueError: no")
+    assert of("collected 5\nValueError: no") == of("collected 9\nValueError: no")
 
 
 def test_an_output_that_tells_of_no_failure_has_no_signature() -> None:
-    assert (signature("all is well"), signature(""), told("all is well")) == (0, 0, "")
+    assert (of("all is well"), of("", 1), told("")) == (0, 0, "")
+
+
+def test_where_only_the_exit_code_tells_the_end_of_the_output_is_the_failure() -> None:
+    assert 0 != of("expected 42 got 41", 1) == of("expected 42 got 41", 1)
+    assert of("expected 42 got 41", 1) != of("expected 42 got 40", 1)
 
 
 def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:

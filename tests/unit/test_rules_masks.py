@@ -55,7 +55,6 @@ def test_durations_are_masked(one: str, other: str) -> None:
         ("random seed: 42", "random seed: 7"),
         ("Attempt #3 failed", "Attempt #4 failed"),
         ("retry 2 of 5", "retry 3 of 5"),
-        ("iteration 12", "iteration 13"),
         ("request id 77", "request id 78"),
     ],
 )

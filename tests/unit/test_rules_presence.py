@@ -37,7 +37,8 @@ class Run:
         answers: Sequence[Answer] = ()
         for _ in range(steps):
             self.step += 1
-            answers = self.feed(Step(number=self.step, kind=StepKind.TOOL, request=request))
+            of = request or 1000 + self.step
+            answers = self.feed(Step(number=self.step, kind=StepKind.TOOL, request=of))
         return answers
 
     def reflect(self, *, request: int = 0) -> Sequence[Answer]:
@@ -66,6 +67,13 @@ def test_three_missed_intervals_of_three_requests_warn() -> None:
     assert missed(run.work(8)) is None
     assert missed(run.work(1)) == (Severity.WARNING, 3)
     assert missed(run.work(9)) == (Severity.CRITICAL, 6)
+
+
+def test_a_step_of_no_known_request_counts_half() -> None:
+    run = Run(OFFERED)
+    steps = [Step(number=number, kind=StepKind.TOOL) for number in range(1, 19)]
+    answers = [missed(run.feed(step)) for step in steps]
+    assert answers == [*[None] * 17, (Severity.WARNING, 3)]
 
 
 def test_a_run_that_never_had_the_tool_is_not_judged() -> None:

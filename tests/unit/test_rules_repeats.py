@@ -79,7 +79,7 @@ def test_another_act_or_another_result_repeats_nothing(other: Act) -> None:
         ((FAIL, EDIT, FAIL), echo(Repeat.FAILED_AGAIN, 2)),
         ((FAIL, REVERT, FAIL), echo(Repeat.FAILED_AGAIN, 2)),
         ((CHECK, EDIT, CHECK), echo(Repeat.VERIFIED, 2)),
-        ((TESTS, EDIT, TESTS), echo(Repeat.NONE, 2)),
+        ((TESTS, EDIT, TESTS), NO_ECHO),
         ((LOOK, EDIT, LOOK), echo(Repeat.VERIFIED, 2)),
         ((SILENT, EDIT, SILENT), NO_ECHO),
     ],

@@ -8,15 +8,12 @@ from hashlib import blake2b
 
 from pydantic_ai.messages import ToolCallPart
 
+from midwatch_monitor.claimed import changing, claimed_edits, named_path
+from midwatch_monitor.refusals import refused
 from midwatch_monitor.words import Edit
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
-_PATH_KEYS = ("path", "file_path", "filename", "file")
-_DELETING = re.compile(r"(?:^|_)(?:delete|remove)(?:_|$)")
-_EDITING = re.compile(
-    r"(?:^|_)(?:write|edit|create|replace|insert|append|patch|delete|remove)(?:_|$)"
-)
 _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 
@@ -34,8 +31,9 @@ def read_result(tool: str, result: object, *, failed: bool, max_chars: int) -> R
     """Read a tool's return value: exit code before words, output cut to head and tail."""
     text = result if isinstance(result, str) else to_json(result)
     exit_code = _exit_code(tool, text, failed=failed)
+    refuses = exit_code is None and changing(tool) and refused(text)
     return Reading(
-        ok=not failed and exit_code in (None, 0),
+        ok=not failed and not refuses and exit_code in (None, 0),
         exit_code=exit_code,
         output=cut(text, max_chars),
         digest=_digest(text),
@@ -82,26 +80,9 @@ def to_json(value: object) -> str:
         return str(value)
 
 
-def named_path(args: Mapping[str, object]) -> str:
-    """The file that the arguments name, or nothing."""
-    for key in _PATH_KEYS:
-        value = args.get(key)
-        if isinstance(value, str):
-            return value
-    return ""
-
-
 def argued_edits(tool: str, args: Mapping[str, object], *, ok: bool) -> tuple[Edit, ...]:
-    """The edit that a call claims by its name and arguments, where no workspace can be looked at.
-
-    Only a whole new content has a hash; an edit of a part counts as one, whatever it did.
-    """
-    path = named_path(args)
-    if not ok or not path or not _EDITING.search(tool):
-        return ()
-    content = args.get("content")
-    digest = _digest(content) if isinstance(content, str) else ""
-    return (Edit(path=path, digest=digest, deleted=bool(_DELETING.search(tool))),)
+    """The edit that a call claims, where no workspace can be looked at."""
+    return claimed_edits(tool, args) if ok else ()
 
 
 def _digest(text: str) -> str:

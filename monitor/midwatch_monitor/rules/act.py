@@ -1,5 +1,6 @@
 """A step as the rules compare it: digests instead of texts."""
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -70,6 +71,10 @@ class Act(NamedTuple):
 
     changes: bool = False
     """Whether files are no longer what they were."""
+    waits: bool = False
+    """Whether time was given to others: by waiting only, or before it looked."""
+    swaps: bool = False
+    """Whether the whole tree of files became another one, that of another commit perhaps."""
     shell: bool = False
     """Whether it was a command: its words need not say what it wrote."""
     check: Check = Check.NONE
@@ -84,6 +89,9 @@ class Act(NamedTuple):
     """What it is, as far as one step tells: `Facet`, as a plain number."""
 
 
+_SWAPS = re.compile(
+    r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
+)
 _KINDS = {StepKind.MESSAGE: Facet.MESSAGE, StepKind.CHECKPOINT: Facet.CHECKPOINT}
 
 
@@ -107,6 +115,7 @@ class Normaliser:
         before = Past() if known is None else Past.read(known)
         count = failing(step.output) if fails else None
         self._acts.put(action, before.then(fails, count).written)
+        error = bool(fails) and not says_no(step, line)
         put_back = reverts(line) if "git" in line else ()
         check = _check(step.tool, line)
         said = claims(step)
@@ -118,12 +127,14 @@ class Normaliser:
             action=action,
             result=result(step, precise=known is not None),
             failed=fails,
-            error=bool(fails) and not says_no(step, line),
-            failure=signature(step.output) if fails else 0,
+            error=error,
+            failure=signature(step) if error else 0,
             blocked=surroundings(step.output) if fails else "",
             edits=edits,
             reverted=put_back,
             changes=bool(edits or put_back),
+            waits=line.startswith("sleep "),
+            swaps=not put_back and "git" in line and _SWAPS.search(line) is not None,
             shell=bool(line),
             check=check,
             failed_before=before.failed,
@@ -175,7 +186,13 @@ def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0
     return Act(
-        step.number, work=False, edits=edits, changes=bool(edits), claims=said, facets=facets
+        step.number,
+        work=False,
+        edits=edits,
+        changes=bool(edits),
+        waits=waits(step),
+        claims=said,
+        facets=facets,
     )
 
 

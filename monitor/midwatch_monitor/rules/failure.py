@@ -8,23 +8,27 @@ from midwatch_monitor.words import Step
 
 _TAIL = 4_000
 _MAX_LINES = 12
+_END = 1_000
 
 _TELLING = re.compile(
     r"^(?:Traceback \(most recent call last\):"
     r"|(?:E {2,})?[\w.]*(?:Error|Exception|Failure|Fault|Interrupt)\b.*"
-    r"|(?:FAILED|ERROR|FAIL|error|fatal|panic|Error)\b(?:[:\[( ]).*"
+    r"|(?:-+ )?(?:FAILED|ERROR|FAIL|error|fatal|panic|Error|Failed)\b(?:[:\[( \t!]).*"
+    r"|\[(?:ERROR|FATAL|FAIL)\].*"
+    r"|\S+:\d+(?::\d+)?: (?:fatal )?error\b.*|\S+\(\d+,\d+\): error\b.*"
+    r"|\W*[1-9]\d* problems? \(.*"
     r"|(?:/\S+: )?(?:ba|z|da)?sh: .*"
     r"|.*: (?:command not found|No such file or directory|Permission denied)\b.*"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.*"
     r"|.*\b[1-9]\d* (?:failed|failures?|failing)\b.*"
-    r"|npm ERR!.*|make: \*\*\* .*"
+    r"|npm ERR!.*|make: \*\*\* .*|curl: \(\d+\) .*|HTTP(?:/[\d.]+)? [45]\d\d\b.*"
     r")$",
     re.MULTILINE,
 )
 """Lines of an output that tell of a failure."""
 _HINTS = (
     *("rror", "ERR", "xception", "ail", "FAIL", "ault", "nterrupt", "fatal", "panic"),
-    *("sh: ", "not found", "No such", "denied", "Traceback", "make: "),
+    *("sh: ", "not found", "No such", "denied", "Traceback", "make: ", "curl: (", "HTTP"),
 )
 """Each of those lines has one of these: looking for them is cheap."""
 
@@ -111,21 +115,24 @@ def telling(output: str) -> list[str]:
     return _TELLING.findall(tail) if any(hint in tail for hint in _HINTS) else []
 
 
-def signature(output: str) -> int:
-    """What failed, as far as the lines tell that speak of it; 0 where none does.
+def signature(step: Step) -> int:
+    """What failed, as far as the lines tell that speak of it; 0 where nothing does.
 
-    Line numbers, times and the like do not count; "3 failed" and "2 failed" are two failures.
+    Line numbers, times and the like do not count; "3 failed" and "2 failed" are two failures. Where
+    only the exit code says that it failed, the end of the output stands for it.
     """
+    output = step.output
     lines = telling(output)
     if not lines:
-        return 0
+        end = output[-_END:].strip() if step.exit_code not in (0, None) else ""
+        return digest(mask_lines(end)) if end else 0
     words = [line.strip() for line in lines[-_MAX_LINES:]]
     return digest(mask_lines("\n".join([*words, *_REACHED.findall(output[-_TAIL:])[-1:]])))
 
 
 def told(output: str) -> str:
     """The last line that tells of a failure, for people."""
-    lines = telling(output)
+    lines = telling(output) or output[-_END:].strip().splitlines()
     return lines[-1].strip()[:120] if lines else ""
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Collection
 from hashlib import blake2b
 
 from midwatch_monitor.rules.masks import mask
@@ -17,6 +16,8 @@ NO_WORK = frozenset(
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
 )
+_NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
+"""An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
 _COMMAND_KEYS = ("command", "cmd", "script")
 _TELLING_KEYS = frozenset(
@@ -37,6 +38,8 @@ SHELLS = frozenset(
 )
 """Tools whose one argument is a command of a shell."""
 
+_CODE_KEYS = frozenset({"code", "source", "query", "sql"})
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _SPACE = re.compile(r"\s+")
 LOOKED_AT = 20_000
 """Characters of an output that are compared; of a longer one its head and its tail."""
@@ -47,6 +50,8 @@ SHORT = 512
 def waits(step: Step) -> bool:
     """Whether an act only lets time pass, or asks for what another does."""
     if _WAITING.search(step.tool):
+        return True
+    if step.tool.lower() in SHELLS and _NO_COMMAND.fullmatch(step.args):
         return True
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
@@ -66,23 +71,33 @@ def command(step: Step) -> str:
 def identify(step: Step, line: str) -> int:
     """What was done: the tool with its arguments, without comments and white space.
 
-    `line` is the step's command. White space in what is written to a file counts.
+    `line` is the step's command. What is written to a file counts as it is.
     """
     args = step.args
-    if line:
-        rest = _rest(args, (*_COMMAND_KEYS, *_TELLING_KEYS)) if args.startswith("{") else ""
-        return digest(f"{step.tool}\0{normal(line)}\0{step.path}\0{rest}")
-    if args.startswith("{") and any(f'"{key}"' in args for key in _TELLING_KEYS):
-        args = _rest(args, _TELLING_KEYS)
+    if args.startswith("{"):
+        args = _cleaned(_arguments(args), step, line) or args
+    elif not step.edits:
+        args = "" if line else _SPACE.sub(" ", args).strip()
+    return digest(f"{step.tool}\0{normal(line) if line else ''}\0{args}\0{step.path}")
+
+
+def _cleaned(raw: dict[str, object], step: Step, line: str) -> str:
+    """The arguments that do something, as far as the command does not hold them."""
+    kept = {
+        key: value
+        for key, value in raw.items()
+        if key not in _TELLING_KEYS and not (line and key in _COMMAND_KEYS)
+    }
     if not step.edits:
-        args = _SPACE.sub(" ", args).strip()
-    return digest(f"{step.tool}\0{args}\0{step.path}")
+        kept = {key: _clean(key, value) for key, value in kept.items()}
+    return json.dumps(kept, sort_keys=True)
 
 
-def _rest(args: str, without: Collection[str]) -> str:
-    """The arguments but for some."""
-    raw = {key: value for key, value in _arguments(args).items() if key not in without}
-    return json.dumps(raw, sort_keys=True) if raw else ""
+def _clean(key: str, value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    code = _COMMENT.sub("", value) if key in _CODE_KEYS else value
+    return _SPACE.sub(" ", code).strip()
 
 
 def result(step: Step, *, precise: bool = True) -> int:

@@ -64,16 +64,21 @@ _MASKS = (
     ),
     _Mask(
         "<duration>",
-        re.compile(rf"\b(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"),
+        # What is still to come shows how the work stands, and stays.
+        re.compile(
+            r"(?<!emaining )(?<!emaining: )(?<!left: )(?<!ETA )(?<!ETA: )(?<!eta )(?<!eta: )"
+            rf"\b(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
+            r"(?! (?:left|remaining|to go)\b)"
+        ),
         (),
     ),
     _Mask(
         "<duration>",
         re.compile(
-            r"(?i:\b(?:elapsed|took|duration|uptime|eta)\b[\"' :=]*)"
+            r"(?i:\b(?:elapsed|took|duration|uptime)\b[\"' :=]*)"
             rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
         ),
-        ("elapsed", "took", "duration", "uptime", "eta"),
+        ("elapsed", "took", "duration", "uptime"),
         lower=True,
     ),
     _Mask("<name>", re.compile(r"\b0x[0-9a-fA-F]+\b"), ("0x",)),
@@ -101,8 +106,10 @@ _MASKS = (
     ),
     _Mask(
         "<name>",
-        re.compile(r"(?<=[\w.-])\[\d{3,7}\](?=:)|(?<=\] )\[\d{3,7}\](?= \[)"),
-        ("]:", "] ["),
+        re.compile(
+            r"(?<=[\w.-])\[\d{3,7}\](?=:)|(?<=\] )\[\d{3,7}\](?= \[)|(?m:^\[\d{3,7}\](?= ))"
+        ),
+        ("]:", "] "),
     ),
     _Mask(
         "<name>",
@@ -111,16 +118,16 @@ _MASKS = (
     ),
     _Mask(
         "<name>",
-        re.compile(r"(?:[Tt]hread-|[Ww]orker-|\bgoroutine |\btid[ =:]+)\d+"),
-        ("hread-", "orker-", "goroutine", "tid"),
+        re.compile(r"(?:[Tt]hread-|\bgoroutine |\btid[ =:]+)\d+"),
+        ("hread-", "goroutine", "tid"),
     ),
     _Mask(
         "<name>",
         re.compile(
-            r"(?i:\b(?:attempt|retry|try|iteration|request|call)(?: (?:id|no\.?|number))?[ =:#]*)"
-            r"\d+\b"
+            r"(?i:\b(?:(?:attempt|retry|try)(?: (?:id|no\.?|number))?[\"' =:#]*"
+            r"|(?:request|call)(?:[\"']? ?[=:#]| ?(?:id|no\.?|number)\b[\"']? ?[=:#]?) ?))\d+\b"
         ),
-        ("attempt", "try", "iteration", "request", "call"),
+        ("attempt", "try", "request", "call"),
         lower=True,
     ),
     _Mask(

@@ -15,11 +15,11 @@ class MissedCheckpointDetector:
     """Counts model requests since the last checkpoint, where the worker could have given one."""
 
     __slots__ = (
+        "_halves",
         "_interval",
         "_offered",
         "_parked",
         "_request",
-        "_requests",
         "_settings",
         "_since",
     )
@@ -31,7 +31,7 @@ class MissedCheckpointDetector:
         self._interval = ReflectSettings().remind_every
         self._offered = False
         self._parked = False
-        self._requests = 0
+        self._halves = 0
         self._request = 0
         self._since = 0
 
@@ -59,32 +59,37 @@ class MissedCheckpointDetector:
             self._parked = change.lifecycle is Lifecycle.INPUT_REQUIRED
         if change.reflect is not None and change.reflect != self._offered:
             self._offered = change.reflect
-            self._requests = 0
+            self._halves = 0
         if change.reflect_every is not None:
             self._interval = change.reflect_every
         return () if self._offered and self._interval else (Clear(key=_KEY),)
 
     def _count_from(self, step: Step) -> None:
-        self._requests = 0
+        self._halves = 0
         self._request = step.request
         self._since = step.number
 
     def _count(self, step: Step) -> None:
-        """One for each request, however many steps it has; one for each step where none is known.
+        """One for each request, however many steps it has; half of one for a step of none known.
 
         The rest of the request that held the checkpoint is not counted.
         """
-        new = not step.request or step.request != self._request
+        new = step.request != self._request
         self._request = step.request
-        if new and self._offered and not self._parked:
-            self._requests += 1
+        if not self._offered or self._parked:
+            return
+        if step.request:
+            self._halves += 2 * new
+        else:
+            self._halves += 1
 
     def _answer(self, step: int) -> Sequence[Answer]:
-        missed = self._requests // self._interval if self._interval else 0
+        requests = self._halves // 2
+        missed = requests // self._interval if self._interval else 0
         severity = self._settings.grade(missed)
         if severity is None:
             return (Clear(key=_KEY),)
-        summary = f"no checkpoint in {self._requests} requests ({missed} reminder intervals)"
+        summary = f"no checkpoint in {requests} requests ({missed} reminder intervals)"
         evidence = (self._since, step) if self._since else (step,)
         return (
             Finding(key=_KEY, severity=severity, value=missed, summary=summary, evidence=evidence),

@@ -43,7 +43,7 @@ NO_ECHO = Echo()
 class Repeats:
     """Remembers what one attempt did with what came of it."""
 
-    __slots__ = ("_changes", "_last", "_pairs", "place")
+    __slots__ = ("_changes", "_last", "_pairs", "_swapped", "_waited", "place")
 
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
@@ -51,6 +51,12 @@ class Repeats:
         self.place = 0
         """How many steps of work there were."""
         self._last = 0
+        self._waited = False
+        self._swapped = 0
+
+    def wait(self) -> None:
+        """Time passes in which others work: to look again after it is no idle repetition."""
+        self._waited = True
 
     def observe(self, act: Act) -> Echo:
         """What a step of work repeats.
@@ -59,17 +65,23 @@ class Repeats:
         """
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
+        waited, self._waited = self._waited or act.waits, False
         before = self._changes
-        if act.changes:
-            self._changes += 1
+        if act.changes or act.swaps:
+            self._changes = before + 1
+        if act.swaps:
+            self._swapped = before + 1
         key = hash((act.action, act.result)) & _BITS
         known = self._pairs.put(key, (self._changes & 0xFFFF) << 16 | place & 0xFFFF)
         if known is None:
             return NO_ECHO
-        unchanged = known >> 16 == before & 0xFFFF
-        if not unchanged and not act.result:
+        stamp = known >> 16
+        repeat = _kind(act, stamp == before & 0xFFFF)
+        if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
-        return Echo(_kind(act, unchanged), place - known & 0xFFFF, last)
+        if stamp < self._swapped or (waited and not act.failed):
+            repeat = Repeat.VERIFIED
+        return Echo(repeat, place - known & 0xFFFF, last)
 
 
 def _kind(act: Act, unchanged: bool) -> Repeat:

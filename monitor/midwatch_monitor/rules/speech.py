@@ -23,13 +23,12 @@ class MonologueDetector:
         self._first = 0
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        """A finding while only words come; any call of a tool ends it."""
+        """A finding while only words come; any call of a tool ends it, and so does an answer."""
         if not isinstance(event, Step):
-            return ()
+            return () if event.lifecycle is None else self._end()
         number = event.number
         if event.kind is not StepKind.MESSAGE:
-            self._count = 0
-            return self._gauge.clear()
+            return self._end()
         if not self._count:
             self._first = number
         self._count += 1
@@ -37,6 +36,10 @@ class MonologueDetector:
             return ()
         summary = f"{self._count} turns in a row without an act"
         return self._gauge.answer(self._KEY, self._count, summary, (self._first, number))
+
+    def _end(self) -> Sequence[Answer]:
+        self._count = 0
+        return self._gauge.clear()
 
     @property
     def awake(self) -> bool:

@@ -3,12 +3,29 @@
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, InstanceOf, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+)
 
+from midwatch_monitor.claimed import (
+    Arguments,
+    claims_edit,
+    edits_named,
+    looks,
+    whole_content,
+)
+from midwatch_monitor.refusals import refused
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.words import (
@@ -51,6 +68,11 @@ _NEVER_RAN = frozenset({126, 127})
 def _aware(value: datetime) -> datetime:
     """Times without a zone are taken as UTC: domain values are always aware."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _hyphens(value: object) -> object:
+    """A word of ours as it is spelt here, where the source has underscores in it."""
+    return value.replace("_", "-") if isinstance(value, str) else value
 
 
 Text = InstanceOf[str]
@@ -118,8 +140,8 @@ class _StateLine(_Line):
     plan_step: Ordinal | None = None
     plan_steps: Natural | None = None
     revision: Natural | None = None
-    lifecycle: Lifecycle | None = None
-    activity: Activity | None = None
+    lifecycle: Annotated[Lifecycle | None, BeforeValidator(_hyphens)] = None
+    activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
     doing: Text = ""
     budget: dict[str, tuple[float, float | None]] | None = None
     """Used and limit of each resource."""
@@ -150,8 +172,10 @@ def read(path: Path) -> Iterator[Event | Damage]:
 class Reader:
     """Reads the lines of one trace in order: what a line leaves out follows from those before.
 
-    A checkpoint that names no plan step is about the one in force. A shell command with neither
-    `edit` nor `edits` changes what it says, itself or through a script that was written before.
+    A checkpoint that names no plan step is about the one in force. Without `edits`, a shell command
+    changes what it says, itself or through a script that was written before, and a call of a tool
+    that edits changes the file that it names, unless it was refused. Arguments as the text of an
+    object are that object, but with `edits` they stay a text: so exported runs come back as they were.
     """
 
     def __init__(self) -> None:
@@ -180,30 +204,40 @@ class Reader:
                 line = _CheckpointLine.model_validate({"plan_step": self._plan_step, **known})
                 return _step(line, self._edits(line), _checkpoint(line))
             case _:
-                line = _StepLine.model_validate(known)
+                line = _StepLine.model_validate(_decoded(known))
                 return _step(line, self._edits(line), None)
 
     def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
-        """The observed edits if the line has them, else the one it claims, else the inferred."""
+        """The observed edits if the line has them, else those that it claims, or the inferred."""
         if line.edits is not None:
             return tuple(Edit(**edit.model_dump()) for edit in line.edits)
-        if line.edit is None:
-            return self._inferred(line)
-        failed = line.ok is False or line.exit_code not in (0, None)
-        if not line.edit or not line.path or failed:
+        if line.edit is False or line.kind is not StepKind.TOOL:
             return ()
-        content = _named(line.args, "content")
-        if isinstance(content, str):
-            self._shell.note(line.path, content)
-        return (Edit(path=line.path, digest=line.content_digest),)
+        if line.edit is None and (command := _command(line)):
+            return self._inferred(line, command)
+        failed = line.ok is False or line.exit_code not in (0, None)
+        return () if failed or refused(line.output) else self._claimed(line)
 
-    def _inferred(self, line: _StepLine) -> tuple[Edit, ...]:
+    def _claimed(self, line: _StepLine) -> tuple[Edit, ...]:
+        """What a call changes that says so: by `edit`, by a digest, or by the name of its tool."""
+        tool, args = line.tool, _arguments(line.args)
+        said = line.edit or bool(line.content_digest and not looks(tool, args))
+        if not said and not claims_edit(tool, args):
+            return ()
+        edits = edits_named(tool, args, path=line.path)
+        content = whole_content(tool, args)
+        if edits and content is not None:
+            self._shell.note(edits[0].path, content)
+        if len(edits) == 1 and line.content_digest:
+            return (replace(edits[0], digest=line.content_digest),)
+        return edits
+
+    def _inferred(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
         """What a command writes. One that failed with an exit code may have written before that."""
         refused = line.ok is False and line.exit_code is None
         if refused or line.exit_code in _NEVER_RAN:
             return ()
-        command = _command(line)
-        return self._shell.edits(command) if command else ()
+        return self._shell.edits(command)
 
 
 def _object(line: bytes) -> dict[str, object] | str:
@@ -243,24 +277,36 @@ def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | Non
 
 def _command(line: _StepLine) -> str:
     """The command line that a shell was given; empty for any other act."""
-    if line.kind is not StepKind.TOOL or line.tool.lower() not in {"", *_SHELLS}:
+    if line.tool.lower() not in {"", *_SHELLS}:
         return ""
-    command = _named(line.args, "command") or _named(line.args, "cmd")
+    args = _arguments(line.args)
+    if isinstance(args, str):
+        return "" if args.startswith("{") else args
+    command = args.get("command") or args.get("cmd")
     if isinstance(command, list):
         return shlex.join(str(word) for word in cast("list[object]", command))
-    if isinstance(command, str):
-        return command
-    return line.args if isinstance(line.args, str) and not line.args.startswith("{") else ""
+    return command if isinstance(command, str) else ""
 
 
-def _named(args: object, key: str) -> object:
-    """One argument of a call, where the arguments are an object or the text of one."""
-    if isinstance(args, str) and args.startswith("{"):
-        try:
-            args = json.loads(args)
-        except (ValueError, RecursionError):
-            return None
-    return cast("dict[str, object]", args).get(key) if isinstance(args, dict) else None
+def _decoded(known: Mapping[str, object]) -> Mapping[str, object]:
+    """A line, with arguments that are the text of an object as that object."""
+    args = known.get("args")
+    if not isinstance(args, str) or not args.lstrip().startswith("{"):
+        return known
+    if known.get("kind") != StepKind.TOOL or "edits" in known:
+        return known
+    try:
+        value: object = json.loads(args)
+    except (ValueError, RecursionError):
+        return known
+    return {**known, "args": value} if isinstance(value, dict) else known
+
+
+def _arguments(args: object) -> Arguments:
+    """The arguments as an object; as a text where they are none."""
+    if isinstance(args, dict):
+        return cast("dict[str, object]", args)
+    return args if isinstance(args, str) else ""
 
 
 def _checkpoint(line: _CheckpointLine) -> Checkpoint:
