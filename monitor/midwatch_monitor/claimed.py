@@ -1,16 +1,20 @@
 """The edits that a call claims by its name and its arguments, where nobody looked at the files."""
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import cast
 
 from midwatch_monitor.shell import diffs
-from midwatch_monitor.traces.digest import digest
+from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.words import Edit
 
 Arguments = Mapping[str, object] | str
 """The arguments of a call: an object, or a text that is none."""
 
+_LONGEST = 80
+"""Characters of a name that are looked at."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PART = frozenset(
     {"append", "edit", "editor", "insert", "modify", "multiedit", "patch", "replace", "update"}
@@ -49,11 +53,15 @@ def claimed_edits(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, 
     return edits_named(tool, args, path=path) if claims_edit(tool, args) else ()
 
 
-def changes_unnamed(tool: str, args: Arguments) -> bool:
-    """Whether a call changes a file that it does not name: `edit 12:14` is about the open one."""
+def changes_unnamed(tool: str, args: str) -> bool:
+    """Whether a call changes a file that it does not name: `edit 12:14` is about the open one.
+
+    The arguments are a text, as a step has them.
+    """
     if not changing(tool) or not _words(tool) <= _CHANGING | _BESIDE:
         return False
-    return claims_edit(tool, args) and not edits_named(tool, args)
+    given = _read(args)
+    return claims_edit(tool, given) and not edits_named(tool, given)
 
 
 def edits_named(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ...]:
@@ -76,7 +84,8 @@ def edits_named(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ..
 
 def named_path(args: Arguments) -> str:
     """The file that the arguments name, or nothing."""
-    return "" if isinstance(args, str) else _text(args, _PATH_KEYS) or ""
+    named = [] if isinstance(args, str) else [args.get(key) for key in _PATH_KEYS]
+    return next((path for path in named if path and isinstance(path, str)), "")
 
 
 def whole_content(tool: str, args: Arguments) -> str | None:
@@ -98,14 +107,25 @@ def changing(tool: str) -> bool:
 def looks(tool: str, args: Arguments) -> bool:
     """Whether a call is named for looking, so that it changes nothing."""
     words = _words(tool)
-    return bool(words & _LOOKING) and "replace" not in words or _only_looks(tool, args)
+    return bool(words & _LOOKING and "replace" not in words) or _only_looks(tool, args)
+
+
+def _read(args: str) -> Arguments:
+    """The object that a text stands for, or the text."""
+    if not args.startswith("{"):
+        return args
+    try:
+        raw: object = json.loads(args)
+    except (ValueError, RecursionError):
+        return args
+    return cast("dict[str, object]", raw) if isinstance(raw, dict) else args
 
 
 def _only_looks(tool: str, args: Arguments) -> bool:
     """Whether an editor has a command that changes nothing: `view`."""
     if isinstance(args, str):
-        word = args.split(maxsplit=1)[0] if args.strip() else ""
-        return bool(_words(tool) & {"editor", "anthropic"} and _words(word) & _LOOKING)
+        is_editor = bool(_words(tool) & {"editor", "anthropic"})
+        return is_editor and bool(_words(_first_word(args)) & _LOOKING)
     command = _command(args)
     return bool(command) and not _words(command) & _CHANGING
 
@@ -116,9 +136,13 @@ def _deletes(tool: str, args: Arguments) -> bool:
 
 
 def _command(args: Mapping[str, object]) -> str:
-    """The command that an editor is given, cut to what such a word may be."""
+    """The command that an editor is given; of a longer text its first word."""
     command = args.get("command")
-    return command.strip()[:40].split("\n")[0] if isinstance(command, str) else ""
+    return _first_word(command) if isinstance(command, str) else ""
+
+
+def _first_word(text: str) -> str:
+    return next(iter(text[:_LONGEST].split(maxsplit=1)), "")
 
 
 def _patches(args: Arguments) -> list[str]:
@@ -133,7 +157,11 @@ def _text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
     return next((text for key in keys if isinstance(text := args.get(key), str)), None)
 
 
-@lru_cache(maxsize=512)
 def _words(name: str) -> frozenset[str]:
     """The words of a name in small letters, however they are joined."""
+    return _split(name[:_LONGEST])
+
+
+@lru_cache(maxsize=512)
+def _split(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(name))

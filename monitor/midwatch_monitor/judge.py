@@ -84,6 +84,7 @@ class Judge:
     def judge(self, event: Event, act: Act) -> Judgement:
         """What an event changes that was normalised already."""
         self._at = event.at
+        fresh = False
         if act.work and not isinstance(event, Change):
             self._step = act.number
             echo = self._repeats.observe(act)
@@ -93,12 +94,15 @@ class Judge:
         else:
             act, echo, moved = self._idle(event, act)
             facets = act.facets
+            fresh = self._windows.restart(event)
+            if fresh:
+                self._restart()
         if moved.kinds:
             facets |= Facet.MOVED
         asked = self._panel.asked(facets)
         if not (asked or self._holding or moved.kinds or self._before):
             return _NOTHING
-        seen = Seen(act, moved, echo, self._repeats.place)
+        seen = Seen(act, moved, echo, self._repeats.place, fresh)
         answers = self._panel.ask(asked, event, seen)
         faults = self._faults() if self._panel.broken else ()
         if answers or self._holding:
@@ -106,7 +110,7 @@ class Judge:
         return self._judgement(moved, faults)
 
     def _idle(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
-        """What is seen of an event that is no work; windows may end with it."""
+        """What is seen of an event that is no work."""
         if isinstance(event, Change):
             if event.lifecycle is not None:
                 self._parked = event.lifecycle is Lifecycle.INPUT_REQUIRED
@@ -117,10 +121,11 @@ class Judge:
             if act.waits:
                 self._repeats.wait()
             moved = self._movement.observe(event, act) if event.edits else UNMOVED
-        if self._windows.restart(event):
-            for rule in self._panel.restart():
-                self._close(rule, Resolution.RESTARTED)
         return act, NO_ECHO, moved
+
+    def _restart(self) -> None:
+        for rule in self._panel.restart():
+            self._close(rule, Resolution.RESTARTED)
 
     def _faults(self) -> tuple[Fault, ...]:
         broken, self._panel.broken = self._panel.broken, ()

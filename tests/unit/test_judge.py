@@ -184,6 +184,13 @@ def test_a_pivot_empties_the_counts_of_edits() -> None:
     assert firing_after([*edits, report(5), *more]) == ["repeated_edits"]
 
 
+def test_the_third_pivot_on_a_plan_step_empties_nothing_until_the_next_one() -> None:
+    pivots = [report(number, progress=60, decision=Course.PIVOT) for number in range(1, 6)]
+    assert firing_after(pivots[:4]) == []
+    assert firing_after(pivots) == ["stalled_progress"]
+    assert firing_after([*pivots[:4], Change(plan_step=2), pivots[4]]) == []
+
+
 def test_a_hold_runs_while_nothing_is_said() -> None:
     rules = only(low_confidence={"hold": 2})
     judge = Judge(rules)

@@ -37,6 +37,11 @@ def test_a_failed_tool_is_not_well_and_a_refused_command_has_no_code() -> None:
     assert (found.ok, found.exit_code) == (False, None)
 
 
+@pytest.mark.parametrize(("tool", "ok"), [("str_replace", False), ("fetch", True)])
+def test_an_editor_that_refuses_in_words_has_not_done_well(tool: str, *, ok: bool) -> None:
+    assert reading("No replacement was performed.", tool=tool).ok is ok
+
+
 def test_a_cut_output_keeps_head_tail_and_the_digest_of_the_whole() -> None:
     one, other = (
         read_result("t", f"head{middle * 300}tail", failed=False, max_chars=20) for middle in "xy"

@@ -67,6 +67,29 @@ def test_only_the_workers_own_last_edit_of_a_file_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "changes"),
+    [
+        (Step(number=1, kind=StepKind.TOOL, tool="edit", args="12:14\nx"), True),
+        (Step(number=1, kind=StepKind.TOOL, tool="edit", args="12:14\nx", ok=False), False),
+        (Step(number=1, kind=StepKind.TOOL, tool="edit", path="a.py"), False),
+        (Step(number=1, kind=StepKind.TOOL, tool="edit", args='{"path": "a.py"}'), False),
+        (Step(number=1, kind=StepKind.TOOL, tool="open", args="a.py"), False),
+        (Step(number=1, kind=StepKind.MESSAGE, tool="edit"), False),
+    ],
+)
+def test_an_editor_that_names_no_file_changed_the_open_one(step: Step, *, changes: bool) -> None:
+    act = Normaliser().act(step)
+    assert (act.changes, act.facets & Facet.EDIT) == (changes, changes * Facet.EDIT)
+
+
+def test_the_command_of_an_editor_is_none_of_a_shell() -> None:
+    args = '{"command": "str_replace", "path": "a.py"}'
+    edits = (Edit(path="a.py"),)
+    step = Step(number=1, kind=StepKind.TOOL, tool="str_replace_editor", args=args, edits=edits)
+    assert not Normaliser().act(step).shell
+
+
+@pytest.mark.parametrize(
     ("line", "reverted"),
     [
         ("git checkout -- a.py", ("a.py",)),

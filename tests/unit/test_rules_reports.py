@@ -144,10 +144,14 @@ def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
     assert [bool(each) for each in answers] == [False] * 5 + [True]
 
 
-def test_a_pivot_is_not_judged_by_a_window() -> None:
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
     pivot = Checkpoint(progress_percent=60, confidence=80, decision=Course.PIVOT)
     detector = stalled_progress(StalledProgress(window=3, min_gain=1))
-    assert feed(detector, [*progressing(60, 60), pivot])[-1] == ()
+    feed(detector, progressing(60, 60))
+    step = Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=pivot)
+    answers = detector.observe(step, Seen(Act(3, work=False), fresh=fresh))
+    assert bool(answers) is not fresh
 
 
 def test_a_restart_empties_the_window() -> None:

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.claimed import changing, claimed_edits, named_path
 from midwatch_monitor.refusals import refused
+from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.words import Edit
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
@@ -36,7 +36,7 @@ def read_result(tool: str, result: object, *, failed: bool, max_chars: int) -> R
         ok=not failed and not refuses and exit_code in (None, 0),
         exit_code=exit_code,
         output=cut(text, max_chars),
-        digest=_digest(text),
+        digest=digest(text),
     )
 
 
@@ -83,7 +83,3 @@ def to_json(value: object) -> str:
 def argued_edits(tool: str, args: Mapping[str, object], *, ok: bool) -> tuple[Edit, ...]:
     """The edit that a call claims, where no workspace can be looked at."""
     return claimed_edits(tool, args) if ok else ()
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()

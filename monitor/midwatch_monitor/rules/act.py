@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from midwatch_monitor.claimed import changes_unnamed, changing
 from midwatch_monitor.rules.claims import claims
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, command, identify, result, waits
@@ -70,7 +71,7 @@ class Act(NamedTuple):
     """What a command put back to a state under version control."""
 
     changes: bool = False
-    """Whether files are no longer what they were."""
+    """Whether files are no longer what they were, also where nothing says which."""
     waits: bool = False
     """Whether time was given to others: by waiting only, or before it looked."""
     swaps: bool = False
@@ -119,7 +120,8 @@ class Normaliser:
         put_back = reverts(line) if "git" in line else ()
         check = _check(step.tool, line)
         said = claims(step)
-        facets = (Facet.EDIT if edits or put_back else 0) | (Facet.FAILURE if fails else 0)
+        changes = bool(edits or put_back) or (not fails and _changes_unnamed(step))
+        facets = (Facet.EDIT if changes else 0) | (Facet.FAILURE if fails else 0)
         facets |= (Facet.CHECK if check is not Check.NONE else 0) | (Facet.CLAIM if said else 0)
         return Act(
             number=step.number,
@@ -132,10 +134,10 @@ class Normaliser:
             blocked=surroundings(step.output) if fails else "",
             edits=edits,
             reverted=put_back,
-            changes=bool(edits or put_back),
+            changes=changes,
             waits=line.startswith("sleep "),
             swaps=not put_back and "git" in line and _SWAPS.search(line) is not None,
-            shell=bool(line),
+            shell=bool(line) and not changing(step.tool),
             check=check,
             failed_before=before.failed,
             better=before.beaten(fails, count),
@@ -194,6 +196,11 @@ def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:
         claims=said,
         facets=facets,
     )
+
+
+def _changes_unnamed(step: Step) -> bool:
+    """Whether an editor changed its open file, which nobody saw."""
+    return not (step.path or step.edits) and changes_unnamed(step.tool, step.args)
 
 
 def _check(tool: str, line: str) -> Check:

@@ -27,7 +27,8 @@ _DOUBT_WITHIN = re.compile(
 _SENTENCE = re.compile(r"[.!?;\n]\s|\n")
 _ASKED = re.compile(r"^[^.!\n]{0,60}\?")
 _EXCEPT = re.compile(
-    r"(?i)^[^.!\n]{0,60}\b(?:fail\w*|broken)\b|^[^\n]{0,40}\b(?:except|but|besides|apart|other than|although|though)\b"
+    r"(?i)^[^.!\n]{0,60}\b(?:fail\w*|broken)\b"
+    r"|^[^\n]{0,40}\b(?:except|but|besides|apart|other than|although|though)\b"
     r"|^ (?:before|until|unless|if|when|once)\b"
 )
 

@@ -43,6 +43,8 @@ class Seen(NamedTuple):
     echo: Echo = NO_ECHO
     place: int = 0
     """Which step of work it is, or the last one was: from 1, without gaps."""
+    fresh: bool = False
+    """Whether the windows begin anew with this event."""
 
 
 class Detector(Protocol):

@@ -2,6 +2,8 @@
 
 import re
 
+from midwatch_monitor.claimed import changing
+from midwatch_monitor.refusals import refused
 from midwatch_monitor.rules.identity import command, digest
 from midwatch_monitor.rules.masks import mask, mask_lines
 from midwatch_monitor.words import Step
@@ -103,6 +105,8 @@ def says_no(step: Step, line: str) -> bool:
 
 
 def _words_fail(step: Step) -> bool:
+    if changing(step.tool):
+        return refused(step.output)
     if _SHOWS.search(step.tool) or not telling(step.output):
         return False
     prints = _PRINTS.match(command(step).lstrip()) is not None

@@ -143,6 +143,7 @@ _MASKS = (
 )
 _LINES = re.compile(
     r"(?i:\bline )\d+"
+    r"|(?<=[(\[])\d+,\d+(?=[)\]])"
     r"|(?:(?<=\.[a-z])|(?<=\.[a-z]{2})|(?<=\.[a-z]{3})|(?<=\.[a-z]{4})):\d+(?::\d+)?"
 )
 _MAY_DIFFER = re.compile(r"\d|\btmp|/tmp/")

@@ -85,7 +85,7 @@ class WindowDetector:
         """A finding or a clear once the window allows one. A pivot belongs to no window."""
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
-        if event.checkpoint.decision is Course.PIVOT:
+        if seen.fresh and event.checkpoint.decision is Course.PIVOT:
             return ()
         newest = (event.number, self._read(event.checkpoint))
         self._seen = (*self._seen, newest)[-self._window :]

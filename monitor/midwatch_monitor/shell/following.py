@@ -2,8 +2,8 @@
 
 import posixpath
 from dataclasses import replace
-from hashlib import blake2b
 
+from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.shell.lexer import UNKNOWN
 from midwatch_monitor.shell.script import Scripts, script_of
 from midwatch_monitor.shell.target import EVERYTHING, Target, placed
@@ -74,7 +74,7 @@ def _edit(path: str, target: Target) -> Edit:
 def _digest(text: str | None) -> str:
     if text is None or UNKNOWN in text:
         return ""
-    return blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()
+    return digest(text)
 
 
 def _folder(target: Target) -> bool:

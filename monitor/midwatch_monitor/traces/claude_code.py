@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch_monitor.shell import Shell
+from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.traces.calls import Calls
 from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.digest import digest
 from midwatch_monitor.traces.json_lines import first_lines, lines
 from midwatch_monitor.traces.node import Node
 from midwatch_monitor.traces.place import within

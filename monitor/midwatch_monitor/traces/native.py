@@ -175,7 +175,8 @@ class Reader:
     A checkpoint that names no plan step is about the one in force. Without `edits`, a shell command
     changes what it says, itself or through a script that was written before, and a call of a tool
     that edits changes the file that it names, unless it was refused. Arguments as the text of an
-    object are that object, but with `edits` they stay a text: so exported runs come back as they were.
+    object are that object; with `edits` they stay a text, so that exported runs come back as they
+    were.
     """
 
     def __init__(self) -> None:
@@ -299,7 +300,7 @@ def _decoded(known: Mapping[str, object]) -> Mapping[str, object]:
         value: object = json.loads(args)
     except (ValueError, RecursionError):
         return known
-    return {**known, "args": value} if isinstance(value, dict) else known
+    return known if _arguments(value) == "" else {**known, "args": value}
 
 
 def _arguments(args: object) -> Arguments:

@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 
 from midwatch_monitor.shell import Shell
+from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.traces import openhands_sdk, openhands_server
 from midwatch_monitor.traces.calls import Calls
 from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.digest import digest
 from midwatch_monitor.traces.json_items import first_items, items
 from midwatch_monitor.traces.json_lines import first_lines, lines
 from midwatch_monitor.traces.node import Item, Node
