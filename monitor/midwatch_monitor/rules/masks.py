@@ -146,6 +146,8 @@ _LINES = re.compile(
     r"|(?<=[(\[])\d+,\d+(?=[)\]])"
     r"|(?:(?<=\.[a-z])|(?<=\.[a-z]{2})|(?<=\.[a-z]{3})|(?<=\.[a-z]{4})):\d+(?::\d+)?"
 )
+_METHODS = re.compile(r"(\.[A-Za-z_]\w*):\d+\b")
+"""Java names the method, and its line after it."""
 _MAY_DIFFER = re.compile(r"\d|\btmp|/tmp/")
 
 
@@ -162,4 +164,4 @@ def mask(text: str) -> str:
 
 def mask_lines(text: str) -> str:
     """A text without line numbers too: an edit above a failure moves it, and changes nothing."""
-    return _LINES.sub("<line>", mask(text))
+    return _METHODS.sub(r"\1:<line>", _LINES.sub("<line>", mask(text)))
