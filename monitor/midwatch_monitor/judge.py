@@ -88,8 +88,8 @@ class Judge:
         if act.work and not isinstance(event, Change):
             self._step = act.number
             echo = self._repeats.observe(act)
-            may_move = act.failed or act.failed_before or event.edits
-            moved = self._movement.observe(event, act) if may_move else UNMOVED
+            may_move = act.failed or act.failed_before or act.marks
+            moved = self._movement.observe(act) if may_move else UNMOVED
             facets = act.facets | Facet.REPEAT if echo.distance else act.facets
         else:
             act, echo, moved = self._idle(event, act)
@@ -120,7 +120,7 @@ class Judge:
             self._step = event.number
             if act.waits:
                 self._repeats.wait()
-            moved = self._movement.observe(event, act) if event.edits else UNMOVED
+            moved = self._movement.observe(act) if act.marks else UNMOVED
         return act, NO_ECHO, moved
 
     def _restart(self) -> None:

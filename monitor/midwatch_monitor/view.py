@@ -113,7 +113,7 @@ class View:
         if isinstance(event, Change):
             moved = self.movements.plan(event)
         else:
-            moved = self.movements.observe(event, self.normaliser.act(event))
+            moved = self.movements.observe(self.normaliser.act(event))
         self.vigil.observe(event, moved)
         for trial in self.trials.values():
             trial.see_movement(moved.kinds, moved.paths)

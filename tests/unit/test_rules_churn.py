@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.config.rules import RevertChurn
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Contents
+from midwatch_monitor.rules.contents import Contents, marks
 from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.edits import RevertChurnDetector
 from midwatch_monitor.words import AlertKey, Edit, Finding, Severity, Step, StepKind
@@ -27,7 +27,7 @@ class Run:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="t", edits=edits)
         act = Act(self.step, work=True, edits=edits, reverted=reverted)
-        moved = Moved(touches=self.contents.observe(edits))
+        moved = Moved(touches=self.contents.observe(marks(edits)))
         return self.detector.observe(step, Seen(act, moved))
 
     def write(self, digests: str, *, path: str = "a.py") -> list[float | None]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.rules.contents import Contents, Touch
+from midwatch_monitor.rules.contents import Contents, Touch, marks
 from midwatch_monitor.words import Edit, Writer
 
 NEW, SAME, BACK = (
@@ -20,7 +20,7 @@ def write(
 
 def touches(*edits: Edit) -> list[Touch]:
     contents = Contents()
-    return [touch for edit in edits for touch in contents.observe([edit])]
+    return [touch for edit in edits for touch in contents.observe(marks([edit]))]
 
 
 def test_a_content_is_new_the_same_or_one_of_before() -> None:
@@ -54,8 +54,8 @@ def test_what_others_write_is_learned_but_not_told(by: Writer) -> None:
 
 def test_of_several_edits_of_a_file_in_one_step_the_last_counts() -> None:
     contents = Contents()
-    assert contents.observe([write("1"), write("2", path="b.py"), write("3")]) == (
+    assert contents.observe(marks([write("1"), write("2", path="b.py"), write("3")])) == (
         NEW,
         Touch("b.py", new=True),
     )
-    assert contents.observe([write("4"), write("1")]) == (BACK,)
+    assert contents.observe(marks([write("4"), write("1")])) == (BACK,)

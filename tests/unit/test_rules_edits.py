@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.config.rules import RepeatedEdits
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Contents
+from midwatch_monitor.rules.contents import Contents, marks
 from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
 from midwatch_monitor.words import (
@@ -42,7 +42,7 @@ class Run:
         self.step += 1
         step = Step(number=self.step, kind=StepKind.TOOL, tool="edit_file", edits=edits)
         kinds = frozenset({moved}) if moved else frozenset[Movement]()
-        seen = Moved(kinds, touches=self.contents.observe(edits))
+        seen = Moved(kinds, touches=self.contents.observe(marks(edits)))
         return self.detector.observe(step, Seen(Act(self.step, work=True), seen))
 
     def count(self, *edits: Edit, moved: Movement | None = None) -> float | None:

@@ -17,7 +17,7 @@ class Run:
         self.step = 0
 
     def feed(self, step: Step) -> Moved:
-        return self.movements.observe(step, self.normaliser.act(step))
+        return self.movements.observe(self.normaliser.act(step))
 
     def command(self, args: str, exit_code: int | None, output: str = "") -> set[Movement]:
         self.step += 1

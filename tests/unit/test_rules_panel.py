@@ -81,7 +81,7 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
             told = Seen(act, movements.plan(event), place=repeats.place)
         else:
             number, act = event.number, normaliser.act(event)
-            moved = movements.observe(event, act)
+            moved = movements.observe(act)
             echo = repeats.observe(act) if act.work else NO_ECHO
             told = Seen(act, moved, echo, repeats.place)
         facets = act.facets | (Facet.REPEAT if told.echo.distance else 0)

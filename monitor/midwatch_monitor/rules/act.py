@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.claimed import changes_unnamed, changing
 from midwatch_monitor.rules.claims import claims
+from midwatch_monitor.rules.contents import Mark, marks
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, command, identify, result, waits
 from midwatch_monitor.rules.memory import Memory
@@ -67,6 +68,8 @@ class Act(NamedTuple):
     """What of the surroundings stood in the way."""
     edits: tuple[Edit, ...] = ()
     """The worker's own, the last one of each file."""
+    marks: tuple[Mark, ...] = ()
+    """Everybody's, as they are compared."""
     reverted: tuple[str, ...] = ()
     """What a command put back to a state under version control."""
 
@@ -133,6 +136,7 @@ class Normaliser:
             failure=signature(step) if error else 0,
             blocked=surroundings(step.output) if fails else "",
             edits=edits,
+            marks=marks(step.edits) if step.edits else (),
             reverted=put_back,
             changes=changes,
             waits=line.startswith("sleep "),
@@ -191,6 +195,7 @@ def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:
         step.number,
         work=False,
         edits=edits,
+        marks=marks(step.edits) if step.edits else (),
         changes=bool(edits),
         waits=waits(step),
         claims=said,

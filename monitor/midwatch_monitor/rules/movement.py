@@ -4,7 +4,7 @@ from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.contents import Contents
 from midwatch_monitor.rules.detector import UNMOVED, Moved
 from midwatch_monitor.rules.memory import Memory
-from midwatch_monitor.words import Change, Movement, Step
+from midwatch_monitor.words import Change, Movement
 
 _FAILURES = 16
 """Failures that are remembered; the oldest goes first."""
@@ -36,12 +36,12 @@ class Movements:
         self._plan_step = change.plan_step
         return Moved(kinds=frozenset({Movement.PLAN_STEP}))
 
-    def observe(self, step: Step, act: Act) -> Moved:
+    def observe(self, act: Act) -> Moved:
         """What moves at this step. Checkpoints and the plan tools move nothing."""
         kinds = self._check(act) if act.failed is not None else _NONE
-        if not step.edits:
+        if not act.marks:
             return Moved(kinds=kinds) if kinds else UNMOVED
-        touches = self._contents.observe(step.edits)
+        touches = self._contents.observe(act.marks)
         paths = tuple(touch.path for touch in touches if touch.new) if act.work else ()
         return Moved(kinds=kinds | _NEW_CONTENT if paths else kinds, paths=paths, touches=touches)
 
