@@ -99,10 +99,13 @@ class Judge:
                 self._restart()
         if moved.kinds:
             facets |= Facet.MOVED
+        if act.reverted or (moved.touches and any(touch.back for touch in moved.touches)):
+            facets |= Facet.RETURN
         asked = self._panel.asked(facets)
         if not (asked or self._holding or moved.kinds or self._before):
             return _NOTHING
-        seen = Seen(act, moved, echo, self._repeats.place, fresh)
+        repeats = self._repeats
+        seen = Seen(act, moved, echo, repeats.place, repeats.changes, fresh)
         answers = self._panel.ask(asked, event, seen)
         faults = self._faults() if self._panel.broken else ()
         if answers or self._holding:

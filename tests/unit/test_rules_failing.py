@@ -22,6 +22,7 @@ class Run:
         self.detector = detector
         self.normaliser = Normaliser()
         self.step = 0
+        self.changes = 0
 
     def command(self, line: str, output: str = "", exit_code: int = 1) -> Sequence[Answer]:
         return self._feed(
@@ -44,7 +45,9 @@ class Run:
     def _feed(self, step: Step) -> Sequence[Answer]:
         self.step = step.number
         act: Act = self.normaliser.act(step)
-        return self.detector.observe(step, Seen(act, place=step.number))
+        self.changes += act.changes
+        seen = Seen(act, place=step.number, changes=self.changes)
+        return self.detector.observe(step, seen)
 
 
 def streak() -> Run:

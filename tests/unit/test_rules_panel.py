@@ -78,14 +78,16 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
     for event in events(random.Random(seed)):
         if isinstance(event, Change):
             act = Act(number, work=False, facets=Facet.CHANGE)
-            told = Seen(act, movements.plan(event), place=repeats.place)
+            told = Seen(act, movements.plan(event), NO_ECHO, repeats.place, repeats.changes)
         else:
             number, act = event.number, normaliser.act(event)
             moved = movements.observe(act)
             echo = repeats.observe(act) if act.work else NO_ECHO
-            told = Seen(act, moved, echo, repeats.place)
+            told = Seen(act, moved, echo, repeats.place, repeats.changes)
         facets = act.facets | (Facet.REPEAT if told.echo.distance else 0)
         facets |= Facet.MOVED if told.moved.kinds else 0
+        back = any(touch.back for touch in told.moved.touches)
+        facets |= Facet.RETURN if back or act.reverted else 0
         yield event, told, facets, windows.restart(event)
 
 

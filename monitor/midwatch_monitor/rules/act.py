@@ -38,6 +38,8 @@ class Facet:
     """Something moved: see `Movement`."""
     CLAIM = 256
     """It says that the tests pass."""
+    RETURN = 512
+    """A file went back to what it was."""
     REPEAT = 128
     """What was done before was done again, and told nothing new."""
 

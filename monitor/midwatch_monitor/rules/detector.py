@@ -43,6 +43,8 @@ class Seen(NamedTuple):
     echo: Echo = NO_ECHO
     place: int = 0
     """Which step of work it is, or the last one was: from 1, without gaps."""
+    changes: int = 0
+    """How many steps of work changed files so far."""
     fresh: bool = False
     """Whether the windows begin anew with this event."""
 

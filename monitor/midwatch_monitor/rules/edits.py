@@ -75,7 +75,7 @@ class RepeatedEditsDetector:
         path = touch.path
         file = self._files.get(path) or _File()
         file.count += self._settings.return_weight if touch.back else 1
-        file.steps = (*file.steps, step)[-_MAX_STEPS:]
+        file.steps = (*file.steps[1 - _MAX_STEPS :], step)
         dropped = remember(self._files, path, file, MAX_FILES)
         gone = () if dropped is None else (_forgotten(dropped),)
         severity = self._settings.grade(file.count) if file.count >= self._lowest else None
@@ -98,7 +98,7 @@ class RevertChurnDetector:
     """
 
     __slots__ = ("_gauge", "_returns", "_window")
-    hears = Facet.EDIT
+    hears = Facet.RETURN
     windowed = True
 
     def __init__(self, settings: RevertChurn) -> None:

@@ -57,23 +57,20 @@ class SameFailureDetector:
     A failure is known by what its output tells of it, so that one test less that fails is another.
     """
 
-    __slots__ = ("_action", "_changes", "_gauge", "_known", "_steps")
-    hears = Facet.FAILURE | Facet.EDIT | Facet.MOVED
+    __slots__ = ("_action", "_gauge", "_known", "_steps")
+    hears = Facet.FAILURE | Facet.MOVED
     awake = False
     windowed = True
 
     def __init__(self, settings: SameFailure) -> None:
         self._gauge = Gauge(settings)
         self._known = Memory(_FAILURES)
-        self._changes = 0
         self._action = 0
         self._steps: tuple[int, ...] = ()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while a failure has outlived enough changes."""
         act = seen.act
-        if act.changes:
-            self._changes = self._changes + 1 & 0xFFFF
         if act.failure and (act.shell or not act.edits):
             return self._failed(event, seen)
         if act.failed is False and act.action == self._action:
@@ -82,12 +79,12 @@ class SameFailureDetector:
         return ()
 
     def _failed(self, event: Event, seen: Seen) -> Sequence[Answer]:
-        failure = seen.act.failure
+        failure, changes = seen.act.failure, seen.changes & 0xFFFF
         packed = self._known.get(failure)
-        outlived, stamp = (0, self._changes) if packed is None else divmod(packed, 1 << 16)
-        if stamp != self._changes:
+        outlived, stamp = (0, changes) if packed is None else divmod(packed, 1 << 16)
+        if stamp != changes:
             outlived += 1
-        self._known.put(failure, outlived << 16 | self._changes)
+        self._known.put(failure, outlived << 16 | changes)
         if outlived:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         if self._leaves(seen.act.action, outlived) or not isinstance(event, Step):

@@ -43,13 +43,14 @@ NO_ECHO = Echo()
 class Repeats:
     """Remembers what one attempt did with what came of it."""
 
-    __slots__ = ("_changes", "_last", "_pairs", "_swapped", "_waited", "place")
+    __slots__ = ("_last", "_pairs", "_swapped", "_waited", "changes", "place")
 
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
-        self._changes = 0
         self.place = 0
         """How many steps of work there were."""
+        self.changes = 0
+        """How many of them changed files."""
         self._last = 0
         self._waited = False
         self._swapped = 0
@@ -66,13 +67,13 @@ class Repeats:
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
         waited, self._waited = self._waited or act.waits, False
-        before = self._changes
+        before = self.changes
         if act.changes or act.swaps:
-            self._changes = before + 1
+            self.changes = before + 1
         if act.swaps:
             self._swapped = before + 1
         key = hash((act.action, act.result)) & _BITS
-        known = self._pairs.put(key, (self._changes & 0xFFFF) << 16 | place & 0xFFFF)
+        known = self._pairs.put(key, (self.changes & 0xFFFF) << 16 | place & 0xFFFF)
         if known is None:
             return NO_ECHO
         stamp = known >> 16
