@@ -1,9 +1,11 @@
 """Where an attempt works: a worktree with its own branch, a copy, or an empty folder."""
 
 import asyncio
+import fcntl
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -34,7 +36,8 @@ async def prepare(
     if await asyncio.to_thread(_without_git, folder, source):
         return Ground(folder=folder)
     assert source is not None
-    await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+    async with _alone(source):
+        await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
     for other in merges:
         await _merge(folder, other)
     return Ground(folder=folder, branch=branch)
@@ -61,9 +64,35 @@ async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
-    await git(source, "worktree", "prune")
-    if await git(source, "branch", "--list", branch):
-        await git(source, "branch", "--quiet", "-D", branch)
+    async with _alone(source):
+        await git(source, "worktree", "prune")
+        if await git(source, "branch", "--list", branch):
+            await git(source, "branch", "--quiet", "-D", branch)
+
+
+@asynccontextmanager
+async def _alone(repository: Path) -> AsyncGenerator[None]:
+    """Keep all others, in other processes too, from a repository's list of worktrees.
+
+    git reads that list while it adds to it, and fails over an entry that is half written.
+    """
+    waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
+    try:
+        lock = await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        # The thread gets the lock all the same, and somebody must give it back.
+        waiting.add_done_callback(lambda done: os.close(done.result()))
+        raise
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    lock = os.open(path, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def is_repository(folder: Path) -> bool:

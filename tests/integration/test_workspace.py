@@ -1,5 +1,6 @@
 """Workspaces made with real git: worktrees, copies and empty folders."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,17 @@ async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> 
     assert (ground.folder / "a.txt").read_text() == "one\n"
     assert not (repository / "b.txt").exists()
     assert await git(repository, "show", "midwatch/b:b.txt") == "two\n"
+
+
+async def test_many_worktrees_may_begin_at_the_same_time(repository: Path) -> None:
+    names = [f"many-{number}" for number in range(16)]
+    grounds = await asyncio.gather(
+        *(
+            prepare(repository.parent / name, repository, branch=f"midwatch/{name}", merges=())
+            for name in names
+        )
+    )
+    assert [ground.branch for ground in grounds] == [f"midwatch/{name}" for name in names]
 
 
 async def test_finished_branches_are_merged_in(repository: Path) -> None:
