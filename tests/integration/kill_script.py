@@ -22,7 +22,7 @@ from midwatch_monitor.words import Intervention
 JOURNAL = Path("journal.db")
 REQUESTS = Path("requests.log")
 ACTS = Path("acts.log")
-WORKSPACE = Path("home/work/r1/fix-1")
+WORKSPACE = Path("home", "work", "r1", "fix-1")
 
 
 def _reflect(progress: int, decision: str) -> Call:

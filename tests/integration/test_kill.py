@@ -85,7 +85,7 @@ async def story(folder: Path) -> Story:
         told=[text for each in messages for text in prompts(each.body)],
         requests=(folder / "requests.log").read_text(),
         acts=(folder / "acts.log").read_text(),
-        result=(folder / "home/work/r1/fix-1/out.txt").read_text(),
+        result=folder.joinpath("home", "work", "r1", "fix-1", "out.txt").read_text(),
     )
 
 

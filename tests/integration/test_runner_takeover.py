@@ -56,7 +56,7 @@ async def started(stage: "Stage") -> Process:
     """A `midwatch run` whose worker waits at the gate."""
     (stage.folder / "tasks.yaml").write_text(tasks("test_runner_takeover"))
     process = await stage.start("run", "tasks.yaml", "--headless")
-    await stage.until((stage.folder / ".midwatch/work/r1/fix-1/waits").exists)
+    await stage.until(stage.folder.joinpath(".midwatch", "work", "r1", "fix-1", "waits").exists)
     return process
 
 

@@ -175,7 +175,7 @@ class RedundantSteps(Graded):
     window: Annotated[int, Field(ge=2, le=64)] = 10
     """How many steps of work are looked at."""
     notice_after: Count = 2
-    """Notice from this many on; a check that passes again after a change counts half."""
+    """Notice from this many on; what succeeds again after a change counts half."""
     warn_after: Count = 4
     """Warning from this many on; 0 is off."""
     critical_after: Count = 7
