@@ -149,7 +149,8 @@ class Attendance:
 
     def _beginning(self) -> tuple[Record, ...]:
         task = self.assignment.task
-        plan = Plan(steps=tuple(PlanStep(title=title) for title in task.plan or (task.label,)))
+        titles = [each.title for each in task.plan if not isinstance(each, str)] or [task.label]
+        plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
         limits = task.budget
         budget = Budget(
             requests=Meter(used=self.spent.requests.used, limit=limits.requests),

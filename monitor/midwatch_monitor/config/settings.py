@@ -5,10 +5,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from midwatch_monitor.config.rules import Count, Percent, RuleName, Rules, Section
-from midwatch_monitor.words import Action
-
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
+from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.config.protocol import (
+    CompletionSettings,
+    ErrorSettings,
+    PlanSettings,
+    ProviderSettings,
+)
+from midwatch_monitor.config.rules import Count, Percent, Rules, Section
+from midwatch_monitor.config.span import Seconds
 
 
 class Mode(StrEnum):
@@ -80,39 +85,14 @@ class SupervisorSettings(Section):
     max_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = 20.0
     """The longest pause between two tries."""
     cooldown: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Steps after an outcome before the same attempt may be escalated again."""
+    """Steps after a recovery, or after nothing was done, before the next escalation.
+
+    After an intervention that did not help there is no pause: the next rung follows at once.
+    """
+    max_requests: Annotated[int, Field(ge=1, le=10_000)] = 60
+    """Model requests for all decisions about one attempt; after them the policy table decides."""
     max_evidence_chars: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
     """How much of the evidence one decision is shown at most."""
-
-
-class PolicySettings(Section):
-    """What may be done, in what order, how often. The supervisor agent is bound by it too."""
-
-    ladder: tuple[Action, ...] = (
-        Action.NUDGE,
-        Action.REPLAN,
-        Action.RESTART,
-        Action.ASK_OPERATOR,
-        Action.STOP,
-    )
-    """The order of actions where a rule has none of its own: the next if the last did not help."""
-    rules: dict[RuleName, tuple[Action, ...]] = Field(
-        default_factory=lambda: {
-            "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
-            "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
-            "declining_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
-            "silence": (Action.RESTART, Action.STOP),
-        }
-    )
-    """Orders for single rules: a rule reaches only the actions that stand here."""
-    needs_approval: tuple[Action, ...] = ()
-    """Actions that an operator must approve even in `mode: act`."""
-    max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Delivered interventions per attempt; after them only ask_operator and stop remain."""
-    max_escalations: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Escalations per attempt; after them the attempt is handed to an operator."""
-    max_replans: Annotated[int, Field(ge=0, le=100)] = 3
-    """Revisions of the plan per attempt."""
 
 
 class RunSettings(Section):
@@ -166,6 +146,10 @@ class Settings(Section):
     mode: Mode = Mode.ACT
     """How far Midwatch goes by itself."""
     reflect: ReflectSettings = ReflectSettings()
+    plan: PlanSettings = PlanSettings()
+    errors: ErrorSettings = ErrorSettings()
+    completion: CompletionSettings = CompletionSettings()
+    provider: ProviderSettings = ProviderSettings()
     rules: Rules = Rules()
     monitor: MonitorSettings = MonitorSettings()
     supervisor: SupervisorSettings = SupervisorSettings()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -65,3 +65,6 @@ Span = Annotated[Length, BeforeValidator(parse_length), PlainSerializer(_write)]
 
 Duration = Annotated[Length, BeforeValidator(parse_duration), PlainSerializer(_write)]
 """A length of time as it stands in YAML; 0 means never."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+"""A positive number of seconds, up to a day."""

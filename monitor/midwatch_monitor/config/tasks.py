@@ -2,12 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from midwatch_monitor.config.refusal import Refusal, nearest_to
-from midwatch_monitor.config.rules import Section
+from midwatch_monitor.config.rules import Percent, Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
@@ -65,6 +65,8 @@ class WorkerSpec(Section):
     """Commands or URLs of MCP servers."""
     agent: str = ""
     """Import path of a ready pydantic-ai agent, `package.module:name`; used instead of the rest."""
+    other_models: tuple[ModelSpec, ...] = ()
+    """Models that `switch_model` may go to, in this order."""
 
 
 class BudgetSpec(Section):
@@ -97,6 +99,27 @@ AcceptanceSpec = Annotated[
 """A command that must exit with 0, or a file that must be there."""
 
 
+class PlanStepSpec(Section):
+    """A plan step that the owner of a task wrote; a plain text is its title."""
+
+    title: Annotated[str, Field(min_length=1)]
+    files: tuple[str, ...] = ()
+    """Files that it should leave behind, relative to the workspace."""
+    acceptance: tuple[str, ...] = ()
+    """Commands that exit with 0 once it is done."""
+    confidence: Percent | None = None
+    """How sure one is of it; less sure plan steps get more of the model requests."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_title(cls, value: object) -> object:
+        return {"title": value} if isinstance(value, str) else value
+
+
+AUTO = "auto"
+"""Instead of plan steps: the planner writes them."""
+
+
 class TaskSpec(Section):
     """One task."""
 
@@ -108,13 +131,20 @@ class TaskSpec(Section):
     """Default: the only worker, or a coder."""
     workspace: str | None = None
     """A git repository gives a worktree and branch, another folder a copy, none an empty folder."""
-    plan: tuple[str, ...] = ()
-    """Plan steps; none means that the goal is the only one."""
+    plan: tuple[PlanStepSpec, ...] | Literal["auto"] = ()
+    """Plan steps, or `auto` for the planner's; none means that the goal is the only one.
+
+    Where the task file names a model for the role `planner`, none means `auto`.
+    """
     acceptance: Annotated[tuple[AcceptanceSpec, ...], Field(min_length=1)]
     """Checks that Midwatch runs itself; only they make a task `completed`."""
     budget: BudgetSpec = BudgetSpec()
     depends_on: tuple[str, ...] = ()
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
+    other_workers: tuple[str, ...] = ()
+    """Workers that may take the task over after a restart, in this order."""
+    review: bool = False
+    """Whether the role `reviewer` looks at the work, reading only, before it counts as done."""
 
     @property
     def label(self) -> str:
@@ -177,6 +207,13 @@ class TaskFile(Section):
     @model_validator(mode="after")
     def _workers_exist(self) -> "TaskFile":
         for at, task in enumerate(self.tasks):
+            for position, other in enumerate(task.other_workers):
+                if other not in self.workers:
+                    raise Refusal(
+                        f"there is no worker {other!r}",
+                        at=("tasks", at, "other_workers", position),
+                        nearest=nearest_to(other, self.workers),
+                    )
             if task.worker and task.worker not in self.workers:
                 raise Refusal(
                     f"there is no worker {task.worker!r}",

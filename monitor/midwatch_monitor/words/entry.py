@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from midwatch_monitor.words.alert import Alert, Fault
+from midwatch_monitor.words.analysis import Analysis
 from midwatch_monitor.words.intervention import (
     Decision,
     Delivery,
@@ -12,8 +13,15 @@ from midwatch_monitor.words.intervention import (
     Intervention,
     OutcomeReport,
 )
+from midwatch_monitor.words.plan import Completion, Plan, PlanCheck
 from midwatch_monitor.words.step import Change, Step
-from midwatch_monitor.words.work import Acceptance, AttemptState, Plan, TaskState
+from midwatch_monitor.words.work import (
+    Acceptance,
+    AttemptState,
+    BudgetRequest,
+    Spending,
+    TaskState,
+)
 
 Record = (
     TaskState
@@ -21,6 +29,11 @@ Record = (
     | Step
     | Change
     | Plan
+    | PlanCheck
+    | Completion
+    | Analysis
+    | BudgetRequest
+    | Spending
     | Acceptance
     | Alert
     | Escalation

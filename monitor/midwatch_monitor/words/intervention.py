@@ -1,9 +1,10 @@
 """What is done about it: escalations, decisions, interventions, and what came of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from midwatch_monitor.words.alert import AlertKey
+from midwatch_monitor.words.work import Grant
 
 
 class Action(StrEnum):
@@ -12,7 +13,10 @@ class Action(StrEnum):
     OBSERVE = "observe"
     NUDGE = "nudge"
     REPLAN = "replan"
+    GRANT_BUDGET = "grant_budget"
+    SWITCH_MODEL = "switch_model"
     RESTART = "restart"
+    SPLIT = "split"
     ASK_OPERATOR = "ask_operator"
     STOP = "stop"
     PAUSE = "pause"
@@ -25,7 +29,7 @@ class Action(StrEnum):
     @property
     def spoken(self) -> bool:
         """Whether it reaches the worker as a message at its next model request."""
-        return self in {Action.NUDGE, Action.REPLAN, Action.RESUME}
+        return self in _SPOKEN
 
     @property
     def of_alerts(self) -> bool:
@@ -35,7 +39,12 @@ class Action(StrEnum):
     @property
     def at_once(self) -> bool:
         """Whether it ends the attempt without waiting for the next model request."""
-        return self in {Action.RESTART, Action.STOP}
+        return self in {Action.RESTART, Action.SPLIT, Action.STOP}
+
+
+_SPOKEN = frozenset(
+    {Action.NUDGE, Action.REPLAN, Action.GRANT_BUDGET, Action.SWITCH_MODEL, Action.RESUME}
+)
 
 
 class Actor(StrEnum):
@@ -59,6 +68,34 @@ class Diagnosis(StrEnum):
     BUDGET = "budget"
     FALSE_ALARM = "false_alarm"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A smaller task that a split makes."""
+
+    title: str
+    goal: str
+    acceptance: tuple[str, ...] = ()
+    """Commands that exit with 0 once it is done; none takes over the checks of the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What exactly an action does, where its name does not say it."""
+
+    grant: Grant = field(default_factory=Grant)
+    """For `grant_budget`."""
+    model: str = ""
+    """For `switch_model` and `restart`: the name of the model that goes on; empty keeps it."""
+    worker: str = ""
+    """For `restart`: the worker that takes over; empty keeps it."""
+    keep: tuple[str, ...] = ()
+    """For `restart`: the changed files to take over, as paths or globs; none drops them all."""
+    after: str = ""
+    """For `restart`: the task that must be over first, whose work is built upon."""
+    parts: tuple[Part, ...] = ()
+    """For `split`."""
 
 
 class EscalationState(StrEnum):
@@ -94,9 +131,14 @@ class Decision:
     rationale: str
     plan: tuple[str, ...] = ()
     """For `replan`: the new remaining plan steps; empty asks the worker for them."""
+    terms: Terms = Terms()
+    steps: tuple[int, ...] = ()
+    """The numbers of the steps that the diagnosis rests on."""
     by: Actor
     author: str = ""
     """The model, or the person."""
+    refused: str = ""
+    """Why nothing came of it; empty where it was carried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +150,11 @@ class Intervention:
     author: str = ""
     message: str = ""
     plan: tuple[str, ...] = ()
+    terms: Terms = Terms()
+    diagnosis: Diagnosis = Diagnosis.UNKNOWN
     escalation: int | None = None
+    petition: int | None = None
+    """The plan check or the budget request that it answers, by journal id."""
     answers: tuple[AlertKey, ...] = ()
     """The alerts that it is meant to resolve; empty for an operator's own act."""
     needs_approval: bool = False

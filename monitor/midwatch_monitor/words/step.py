@@ -105,6 +105,10 @@ class Change:
     plan_step: int | None = None
     plan_steps: int | None = None
     revision: int | None = None
+    plan_step_requests: int | None = None
+    """The share of the task's model requests that the plan step in hand has."""
+    model: str | None = None
+    """The model that goes on from here."""
     lifecycle: Lifecycle | None = None
     activity: Activity | None = None
     doing: str = ""

@@ -1,4 +1,4 @@
-"""What is wanted and who tries it: tasks, attempts, plans, budgets."""
+"""What is wanted and who tries it: tasks, attempts, budgets."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +36,8 @@ class Ending(StrEnum):
     """Stopped by an intervention."""
     RESTARTED = "restarted"
     """Ended by an intervention in favour of a new attempt."""
+    SPLIT = "split"
+    """Ended by an intervention in favour of smaller tasks; there is no further attempt."""
     OUT_OF_BUDGET = "out-of-budget"
     """A limit of the task's budget was reached."""
     ERROR = "error"
@@ -77,41 +79,37 @@ class Budget:
     minutes: Meter = Meter()
 
 
-class PlanStepState(StrEnum):
-    """Where one plan step stands."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """So much more of the four resources."""
 
-    OPEN = "open"
-    DONE = "done"
-    SKIPPED = "skipped"
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    minutes: float = 0.0
+
+    def __bool__(self) -> bool:
+        return any((self.requests, self.tokens, self.cost_usd, self.minutes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStep:
-    """One item of the plan."""
+class BudgetRequest:
+    """A worker asks for more than its task was given."""
 
-    title: str
-    state: PlanStepState = PlanStepState.OPEN
+    wanted: Grant
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What an attempt means to do, in order. A revision replaces the open plan steps only."""
+class Spending:
+    """What somebody other than the worker used of a model."""
 
-    steps: tuple[PlanStep, ...]
-    revision: int = 0
-
-    @property
-    def current(self) -> int:
-        """The number, from 1, of the first open plan step; one past the end when all are closed."""
-        for number, step in enumerate(self.steps, start=1):
-            if step.state is PlanStepState.OPEN:
-                return number
-        return len(self.steps) + 1
-
-    @property
-    def open_titles(self) -> tuple[str, ...]:
-        """The titles of what is still to be done."""
-        return tuple(step.title for step in self.steps if step.state is PlanStepState.OPEN)
+    role: str
+    """`supervisor`, `planner` or `reviewer`."""
+    model: str
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,38 @@
+"""Why something failed, said before it is tried again."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Whether a failure goes away by itself."""
+
+    TRANSIENT = "transient"
+    """It passes: a timeout, a rate limit, an overload. Waiting helps; a change does not."""
+    PERMANENT = "permanent"
+    """It stays until something is changed."""
+    UNKNOWN = "unknown"
+
+
+class Teller(StrEnum):
+    """Who wrote an analysis."""
+
+    WORKER = "worker"
+    WATCH = "watch"
+    """Midwatch itself, for a provider that was asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """The analysis of one failure."""
+
+    what: str
+    """What happened."""
+    cause: Cause
+    root: str
+    """The root cause, or the belief that was wrong."""
+    remedy: str
+    """What changes before the next try."""
+    about: int = 0
+    """The number of the step that failed; 0 for an attempt before this one, or the provider."""
+    by: Teller = Teller.WORKER
