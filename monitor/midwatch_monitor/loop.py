@@ -38,10 +38,12 @@ from midwatch_monitor.words import (
     Fault,
     Hint,
     Lifecycle,
+    Outcome,
     OutcomeReport,
     Record,
     Resolution,
     Step,
+    TaskState,
 )
 
 log = logging.getLogger(__name__)
@@ -66,6 +68,8 @@ class Monitor:
         self._clock = clock
         self._after = 0
         self._views: dict[int, View] = {}
+        self._over: dict[int, TaskState] = {}
+        """The tasks that have ended."""
         self._touched: set[int] = set()
         self._neighbours = Neighbours(settings.rules.workspace_conflict)
         self._looking = asyncio.Lock()
@@ -123,6 +127,9 @@ class Monitor:
                 if entry.attempt is not None:
                     await self._fold(entry, entry.attempt)
                     self._touched.add(entry.attempt)
+                elif isinstance(entry.record, TaskState) and entry.record.lifecycle.over:
+                    self._over[entry.task] = entry.record
+                    self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
             self._after = page[-1].id
 
     async def _fold(self, entry: Entry, attempt: int) -> None:
@@ -158,6 +165,7 @@ class Monitor:
             await self._write(view, *timely)
             await self._read()
         reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
+        reports = (*reports, *_judged_split(view, self._over.get(view.task)))
         if view.about_alerts:
             await self._write(view, *(_taken(view, id) for id in view.about_alerts))
         elif reports:
@@ -257,6 +265,21 @@ async def _whole(look: Coroutine[Any, Any, None]) -> None:
         await asyncio.shield(task)
     finally:
         await asyncio.wait({task})
+
+
+def _judged_split(view: View, end: TaskState | None) -> tuple[OutcomeReport, ...]:
+    """A split is judged by what became of the whole task."""
+    if view.split is None or end is None:
+        return ()
+    done = end.lifecycle is Lifecycle.COMPLETED
+    return (
+        OutcomeReport(
+            intervention=view.split,
+            outcome=Outcome.RECOVERED if done else Outcome.NO_EFFECT,
+            step=view.last_step,
+            reason=f"the task is {end.lifecycle}: {end.reason}",
+        ),
+    )
 
 
 def _closed(escalation: Escalation, reason: str) -> Escalation:

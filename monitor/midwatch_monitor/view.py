@@ -15,6 +15,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AttemptState,
     Change,
+    Decision,
     Delivery,
     DeliveryState,
     Entry,
@@ -51,6 +52,10 @@ class View:
         default_factory=dict[int, tuple[Intervention, Outcome | None]]
     )
     """Delivered ones, in order, with their outcome once it is known."""
+    observed: dict[int, tuple[AlertKey, ...]] = field(
+        default_factory=dict[int, tuple[AlertKey, ...]]
+    )
+    """The alerts about which it was decided to do nothing, by the decision's journal id."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
     movements: Movements = field(default_factory=Movements, compare=False)
     normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
@@ -90,6 +95,8 @@ class View:
 
     def _fold_intervention(self, id: int, record: Record) -> None:
         match record:
+            case Decision(action=Action.OBSERVE, refused="") if self.escalation is not None:
+                self.observed[id] = self.escalation.alerts
             case Intervention() as intervention:
                 self.issued[id] = intervention
             case Delivery() as delivery:
@@ -121,11 +128,17 @@ class View:
     def _fold_escalation(self, escalation: Escalation) -> None:
         if escalation.state is EscalationState.CLOSED:
             self.escalation = None
-            self.closed_at_step = self.last_step
+            # Where an intervention was in vain, the next rung must not wait.
+            self.closed_at_step = None if self._in_vain(escalation.id) else self.last_step
             return
         if self.escalation is None:
             self.raised += 1
         self.escalation = escalation
+
+    def _in_vain(self, escalation: int) -> bool:
+        """Whether an intervention answered an escalation and did not help."""
+        outcomes = [out for each, out in self.done.values() if each.escalation == escalation]
+        return any(out in {Outcome.NO_EFFECT, Outcome.MADE_WORSE} for out in outcomes)
 
     def _fold_delivery(self, delivery: Delivery) -> None:
         intervention = self.issued.get(delivery.intervention)
@@ -193,6 +206,14 @@ class View:
             return None
         waiting = [each for each in self.issued.values() if each.escalation == asked.id]
         return None if waiting or self.trials else asked
+
+    @property
+    def split(self) -> int | None:
+        """The delivered split that ended this attempt and was not judged yet, by journal id."""
+        for id, (intervention, outcome) in self.done.items():
+            if intervention.action is Action.SPLIT and outcome is None:
+                return id
+        return None
 
     @property
     def restart(self) -> tuple[int, Intervention] | None:
