@@ -25,6 +25,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import RunContext
 
+from midwatch_agents.breaker import Breaker
 from midwatch_tools.pauses import pausing
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -48,16 +49,26 @@ def passing(error: BaseException) -> bool:
 class PatientModel(WrapperModel):
     """A model that is asked again, `tries` times in all, before its error ends an attempt.
 
-    The model's `request_timeout` holds for each try by itself.
+    The model's `request_timeout` holds for each try by itself. While the breaker of its provider
+    is open it waits without asking; that uses up no try.
     """
 
-    def __init__(self, wrapped: Model, *, tries: int, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        wrapped: Model,
+        *,
+        tries: int,
+        breaker: Breaker | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         super().__init__(wrapped)
+        self._breaker = breaker
+        self._sleep = sleep
         self._retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(passing),
             stop=tenacity.stop_after_attempt(tries),
             wait=advised,
-            before_sleep=_tell,
+            before_sleep=self._tell,
             reraise=True,
             sleep=sleep,
         )
@@ -84,7 +95,43 @@ class PatientModel(WrapperModel):
                     raise
                 raise ModelRequestTimeout(self.model_name, seconds) from None
 
-        return await self._retrying(ask)
+        return await self._retrying(self._through, ask)
+
+    async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
+        """Ask once the breaker lets it, and tell the breaker how it went."""
+        breaker = self._breaker
+        if breaker is None:
+            return await ask()
+        await self._admitted(breaker)
+        try:
+            response = await ask()
+        except Exception as error:
+            if passing(error):
+                breaker.failed()
+            elif isinstance(error, ModelAPIError):
+                breaker.succeeded()
+            else:
+                breaker.released()
+            raise
+        except BaseException:  # cancelled: another request may try the provider
+            breaker.released()
+            raise
+        breaker.succeeded()
+        return response
+
+    async def _admitted(self, breaker: Breaker) -> None:
+        told = False
+        while seconds := breaker.ask():
+            if not told:
+                await pausing(seconds, f"{self.system} keeps failing, so it is not asked")
+                told = True
+            await self._sleep(seconds)
+
+    async def _tell(self, state: tenacity.RetryCallState) -> None:
+        """Say that the attempt waits, so that nobody takes its silence for something else."""
+        if state.next_action is not None:
+            error = state.outcome.exception() if state.outcome else None
+            await pausing(state.next_action.sleep, f"{what(error)} from {self.system}")
 
     @asynccontextmanager
     async def request_stream(
@@ -105,10 +152,15 @@ class PatientModel(WrapperModel):
         return None
 
 
-async def _tell(state: tenacity.RetryCallState) -> None:
-    """Say that the attempt waits, so that nobody takes its silence for something else."""
-    if state.next_action is not None:
-        await pausing(state.next_action.sleep)
+def what(error: BaseException | None) -> str:
+    """What happened to a request, in a few words: "HTTP 429", "no answer in time"."""
+    if isinstance(error, ModelHTTPError):
+        return f"HTTP {error.status_code}"
+    if isinstance(error, ModelRequestTimeout | TimeoutError):
+        return "no answer in time"
+    if isinstance(error, ModelAPIError):
+        return error.message or type(error).__name__
+    return type(error).__name__
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)

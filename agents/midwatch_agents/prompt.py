@@ -5,6 +5,15 @@ from dataclasses import dataclass
 
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
 
+_OF_IT = (
+    "Your work counts as done when these checks pass; they are run after you end, so run them "
+    "yourself first where you can"
+)
+_OF_THE_WHOLE = (
+    "Your part has no check of its own. When all parts are put together, these checks of the "
+    "whole are run; they need not pass before"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
@@ -16,10 +25,29 @@ class Past:
     """What a supervisor or an operator said when it was restarted."""
     last_notes: str = ""
     """The worker's own last notes."""
+    analyses: tuple[str, ...] = ()
+    """What the worker itself found to be the cause of its failures, newest last."""
+    tried: tuple[str, ...] = ()
+    """The interventions that reached it, each with what came of it."""
+    kept: tuple[str, ...] = ()
+    """The files of its work that stand in the workspace of the attempt after it."""
 
 
-def opening(task: TaskSpec, plan: str, *, number: int, past: Sequence[Past]) -> str:
-    """The first prompt of an attempt: the goal, the plan, the checks, and what was tried."""
+def opening(
+    task: TaskSpec,
+    plan: str,
+    *,
+    number: int,
+    past: Sequence[Past],
+    board: str = "",
+    precedents: str = "",
+    provisional: bool = False,
+) -> str:
+    """The first prompt of an attempt: the goal, the plan, the checks, and what was tried.
+
+    `board` says what others at the same files report, and `precedents` how similar tasks went.
+    The checks of a provisional task are those of the whole that it is a part of.
+    """
     checks = "\n".join(
         f"- the file {check.file} exists" if isinstance(check, FileCheck) else f"- `{check}`"
         for check in task.acceptance
@@ -27,21 +55,40 @@ def opening(task: TaskSpec, plan: str, *, number: int, past: Sequence[Past]) -> 
     parts = [
         f"# Task: {task.label}\n\n{task.goal.strip()}",
         f"## Plan\n\n{plan}",
-        "## Acceptance\n\nYour work counts as done when these checks pass; they are run after "
-        f"you end, so run them yourself first where you can:\n{checks}",
+        f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
+    if precedents:
+        parts.append(f"## How similar tasks went\n\n{precedents.strip()}")
+    if board:
+        parts.append(board.strip())
     if past:
-        tried = "\n".join(_tried(each) for each in past)
-        parts.append(
-            f"This is attempt {number} of this task.\n\n## What was tried before\n\n{tried}\n\n"
-            "You start from a clean workspace. Do not repeat what failed; say first what you will "
-            "do differently."
-        )
+        parts.append(_before(number, past))
     return "\n\n".join(parts)
 
 
-def _tried(past: Past) -> str:
+def _before(number: int, past: Sequence[Past]) -> str:
+    tried = "\n".join(told(each) for each in past)
+    return (
+        f"This is attempt {number} of this task.\n\n## What was tried before\n\n{tried}\n\n"
+        f"{_start(past[-1])} Do not repeat what failed: begin with `report_error`, and say "
+        "in it why the attempt before failed and what you will do differently."
+    )
+
+
+def _start(last: Past) -> str:
+    if not last.kept:
+        return "You start from a clean workspace: nothing of that work is in it, on purpose."
+    return (
+        "Of that work these files stand in your workspace, the rest was dropped on purpose: "
+        f"{', '.join(last.kept)}."
+    )
+
+
+def told(past: Past) -> str:
+    """An earlier attempt in lines: why it ended, what was tried, what was advised."""
     lines = [f"- Attempt {past.number}: {past.reason}"]
+    lines += [f"  Its own analysis: {analysis}" for analysis in past.analyses]
+    lines += [f"  Intervention: {tried}" for tried in past.tried]
     if past.last_notes:
         lines.append(f"  Its last notes: {past.last_notes}")
     if past.advice:

@@ -7,6 +7,7 @@ keeps no state: after a crash the history says where it was.
 from collections.abc import AsyncIterator, Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 import anyio
 from pydantic_ai.messages import (
@@ -32,15 +33,26 @@ _SHORT = {"demo": "midwatch_supervisor.demo"}
 
 
 def scripted_model(name: str, *, role: Role, key: str, pace: float | None = None) -> Model:
-    """The model `scripted:NAME`, where NAME is `demo` or a module with `script_for(role, key)`.
+    """The model `scripted:NAME`, where NAME is `demo` or a module.
 
-    `NAME@SECONDS` sets the pause before each answer where `pace` does not. Raises UsageError if
-    there is no such module or script.
+    The module has `script_for(role, key)`, or `model_for(role, key)` where a script is not enough:
+    that answers a model of its own making. `NAME@SECONDS` sets the pause before each answer of a
+    script where `pace` does not. Raises UsageError if there is no such module or neither function.
     """
     source, _, seconds = name.partition("@")
     if pace is None:
         pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
-    return play(_script(source, role, key), name=f"scripted:{source}", pace=pace)
+    module = _module(source)
+    own: Callable[[Role, str], Model] | None = getattr(module, "model_for", None)
+    if own is not None:
+        return own(role, key)
+    script_for: Callable[[Role, str], Script] | None = getattr(module, "script_for", None)
+    if script_for is None:
+        raise UsageError(
+            f"scripted:{source}: the module {module.__name__!r} has no `script_for` and no "
+            "`model_for`"
+        )
+    return play(script_for(role, key), name=f"scripted:{source}", pace=pace)
 
 
 def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
@@ -68,7 +80,7 @@ def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
     return FunctionModel(answer, stream_function=stream, model_name=name)
 
 
-def _script(source: str, role: Role, key: str) -> Script:
+def _module(source: str) -> ModuleType:
     path = _SHORT.get(source, source)
     try:
         known = find_spec(path) is not None
@@ -76,11 +88,7 @@ def _script(source: str, role: Role, key: str) -> Script:
         known = False
     if not known:
         raise UsageError(f"scripted:{source}: there is no module {path!r}")
-    script_for: Callable[[Role, str], Script] | None
-    script_for = getattr(import_module(path), "script_for", None)
-    if script_for is None:
-        raise UsageError(f"scripted:{source}: the module {path!r} has no `script_for`")
-    return script_for(role, key)
+    return import_module(path)
 
 
 def _seconds(name: str, text: str) -> float:

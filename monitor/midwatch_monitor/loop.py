@@ -28,6 +28,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     AttemptState,
+    Change,
     Commit,
     Delivery,
     DeliveryState,
@@ -40,6 +41,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Outcome,
     OutcomeReport,
+    Plan,
     Record,
     Resolution,
     Step,
@@ -138,14 +140,15 @@ class Monitor:
             view = self._views[attempt] = await self._meet(attempt, entry.task)
             self._hand_over(view)
         view.fold(entry)
-        if isinstance(entry.record, Step):
+        if isinstance(entry.record, Step | Change | Plan):
             self._touched.update(self._neighbours.observe(attempt, entry.record))
         elif isinstance(entry.record, AttemptState) and view.over:
             self._touched.update(self._neighbours.end(attempt))
 
     async def _meet(self, attempt: int, task: int) -> View:
         worker = (await self._journal.attempt(attempt)).worker
-        self._neighbours.join(attempt, project_of(await self._journal.task(task)))
+        of = await self._journal.task(task)
+        self._neighbours.join(attempt, project_of(of), f"task {of.name}")
         vigil = Vigil(for_worker(self._settings.rules, worker), began=self._began)
         return View(attempt=attempt, task=task, vigil=vigil)
 

@@ -8,7 +8,7 @@ from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.rules.conflict import ConflictDetector, Told
 from midwatch_monitor.rules.detector import Answer, Clear
 from midwatch_monitor.vigil import Alerts, follow
-from midwatch_monitor.words import Alert, AlertKey, AlertState, Step, Task
+from midwatch_monitor.words import Alert, AlertKey, AlertState, Change, Plan, Step, Task
 
 
 class Neighbours:
@@ -21,22 +21,34 @@ class Neighbours:
         self._standing: dict[int, dict[AlertKey, Answer]] = {}
         self._since: dict[tuple[int, AlertKey], Moment] = {}
 
-    def join(self, attempt: int, project: str) -> None:
-        """An attempt begins; without a project it has no neighbours."""
+    def join(self, attempt: int, project: str, name: str = "") -> None:
+        """An attempt begins; without a project it has no neighbours.
+
+        `name` is what it is called where the others are told of it.
+        """
         if project and self._settings.enabled:
             self._projects[attempt] = project
+            self._of(project).meet(attempt, name)
 
-    def observe(self, attempt: int, step: Step) -> Collection[int]:
-        """The attempts of which something may be to be said after a step."""
+    def observe(self, attempt: int, event: Step | Change | Plan) -> Collection[int]:
+        """The attempts of which something may be to be said after an event or a plan."""
         project = self._projects.get(attempt)
         if project is None:
             return ()
+        if not isinstance(event, Step):
+            files = _meant(event)
+            return () if files is None else self._take(self._of(project).plan(attempt, files))
         # What holds already may be about to fire: its hold or a cooldown counts steps.
         standing = {attempt} if self._standing.get(attempt) else set[int]()
-        if not step.edits:
+        if not event.edits:
             return standing
-        detector = self._conflicts.setdefault(project, ConflictDetector(self._settings))
-        return standing | self._take(detector.observe(attempt, step))
+        return standing | self._take(self._of(project).observe(attempt, event))
+
+    def _of(self, project: str) -> ConflictDetector:
+        found = self._conflicts.get(project)
+        if found is None:
+            found = self._conflicts[project] = ConflictDetector(self._settings)
+        return found
 
     def end(self, attempt: int) -> Collection[int]:
         """The attempts of which something is to be said now that this one is over."""
@@ -74,6 +86,13 @@ class Neighbours:
 
 def _done(answer: Answer, before: Alert | None) -> bool:
     return isinstance(answer, Clear) and (before is None or not before.firing)
+
+
+def _meant(event: Change | Plan) -> Collection[str] | None:
+    """The files of the plan step in hand; `None` where nothing is said of it."""
+    if isinstance(event, Change):
+        return event.plan_step_files
+    return () if event.in_hand is None else event.in_hand.files
 
 
 def project_of(task: Task) -> str:

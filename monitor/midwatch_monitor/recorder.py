@@ -67,6 +67,8 @@ class Recorder:
         """The last model request before the current plan step."""
         self.checkpoints: list[tuple[Step, Checkpoint]] = []
         """The reports on the current plan step, oldest first."""
+        self.listener: Callable[[Sequence[Entry]], None] | None = None
+        """Told of every commit, in the order of the journal."""
         self._judge = judge
         self._incarnation = incarnation
         self._seq = 0
@@ -160,6 +162,8 @@ class Recorder:
                 results=tuple(results),
             )
         )
+        if self.listener is not None:
+            self.listener(entries)
         for entry in entries:
             self.bus.publish(
                 Hint(

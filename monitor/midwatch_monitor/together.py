@@ -11,7 +11,7 @@ from midwatch_monitor.errors import TraceError
 from midwatch_monitor.neighbours import Neighbours
 from midwatch_monitor.replay import Changes, Replay, ReplayLine, alert_line, lines
 from midwatch_monitor.traces import AUTO, Damage, find_traces, open_trace
-from midwatch_monitor.words import Event, Step
+from midwatch_monitor.words import Event
 
 MAX_TRACES = 500
 """Traces that may be open at the same time."""
@@ -60,8 +60,8 @@ def _merged(
     events: Iterator[Dated], runs: Sequence[Replay], names: Sequence[str], settings: Settings
 ) -> Iterator[ReplayLine]:
     neighbours = Neighbours(settings.rules.workspace_conflict)
-    for number in range(len(runs)):
-        neighbours.join(number, _PROJECT)
+    for number, name in enumerate(names):
+        neighbours.join(number, _PROJECT, f"trace {Path(name).stem}")
     for at, number, event in events:
         now = None if at in (_START, _END) else at
         if event is None:
@@ -70,7 +70,7 @@ def _merged(
         else:
             yield from _told(number, runs, names, neighbours, now)
             yield from lines(names[number], runs[number], event)
-            concerned = neighbours.observe(number, event) if isinstance(event, Step) else ()
+            concerned = () if isinstance(event, Damage) else neighbours.observe(number, event)
         for each in sorted(concerned):
             yield from _told(each, runs, names, neighbours, now)
 

@@ -1,6 +1,7 @@
 """Where a task and its attempts stand, folded from the journal for a person to read. Pure."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from midwatch_monitor.alerts import health
 from midwatch_monitor.words import (
@@ -8,13 +9,17 @@ from midwatch_monitor.words import (
     Action,
     Alert,
     AlertKey,
+    Analysis,
     Attempt,
     AttemptState,
     Budget,
+    BudgetRequest,
     Change,
     Checkpoint,
+    Completion,
     Decision,
     Delivery,
+    Ending,
     Entry,
     Escalation,
     EscalationState,
@@ -24,13 +29,16 @@ from midwatch_monitor.words import (
     Lifecycle,
     OutcomeReport,
     Plan,
+    PlanCheck,
     Record,
+    Spending,
     Step,
     Task,
     TaskState,
 )
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
+from midwatch_supervisor.petition import Petition, petition_in
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +60,48 @@ class AttemptAccount:
     """The interventions, by journal id, and what became of each."""
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
     faults: list[Fault] = field(default_factory=list[Fault])
+    analyses: list[Analysis] = field(default_factory=list[Analysis])
+    plan_checks: dict[int, PlanCheck] = field(default_factory=dict[int, PlanCheck])
+    """By journal id, as `requests` are."""
+    requests: dict[int, BudgetRequest] = field(default_factory=dict[int, BudgetRequest])
+    completions: list[Completion] = field(default_factory=list[Completion])
+    switched: str = ""
+    """The model that it was switched to."""
+
+    @property
+    def model(self) -> str:
+        """The model in force."""
+        return self.switched or self.attempt.model
+
+    @property
+    def split(self) -> bool:
+        """Whether smaller tasks took over: it is over, and no failure."""
+        return self.state.ending is Ending.SPLIT
+
+    @property
+    def standing(self) -> str:
+        """Where it stands, in a word."""
+        return "split" if self.split else self.lifecycle.value
+
+    @property
+    def petitions(self) -> Mapping[int, Petition]:
+        """What it asked for and was not answered, by journal id."""
+        if self.lifecycle.over:
+            return {}
+        asked: dict[int, PlanCheck | BudgetRequest] = {**self.plan_checks, **self.requests}
+        return {
+            id: petition
+            for id, record in sorted(asked.items())
+            if (petition := petition_in(record)) is not None and self.answer(id) is None
+        }
+
+    def answer(self, petition: int) -> Intervention | None:
+        """What was said to a petition; `None` while it waits. Approval is as if never needed."""
+        for fate in reversed(self.fates.values()):
+            about = fate.intervention
+            if about.petition == petition and fate.state is not InterventionState.REJECTED:
+                return replace(about, needs_approval=fate.state is InterventionState.HELD)
+        return None
 
     @property
     def firing(self) -> tuple[Alert, ...]:
@@ -117,6 +167,19 @@ class AttemptAccount:
             case Fault() as fault:
                 self.faults.append(fault)
             case _:
+                self._fold_account(id, record)
+
+    def _fold_account(self, id: int, record: Record) -> None:
+        match record:
+            case Analysis() as analysis:
+                self.analyses.append(analysis)
+            case PlanCheck() as check:
+                self.plan_checks[id] = check
+            case BudgetRequest() as request:
+                self.requests[id] = request
+            case Completion() as completion:
+                self.completions.append(completion)
+            case _:
                 pass
 
     def _fold_circumstances(self, news: AttemptState | Change | Plan | Acceptance) -> None:
@@ -126,6 +189,7 @@ class AttemptAccount:
             case Change() as change:
                 self.lifecycle = change.lifecycle or self.lifecycle
                 self.budget = change.budget or self.budget
+                self.switched = change.model or self.switched
             case Plan() as plan:
                 self.plan = plan
             case Acceptance() as check:
@@ -142,6 +206,8 @@ class TaskAccount:
     """By id, oldest first."""
     last: Entry | None = None
     """The newest entry."""
+    spent: dict[tuple[str, str], Spending] = field(default_factory=dict[tuple[str, str], Spending])
+    """What others than the workers used, by role and model."""
 
     @property
     def latest(self) -> AttemptAccount | None:
@@ -153,7 +219,9 @@ class TaskAccount:
         """What must come from elsewhere before the task goes on, in words; empty for nothing."""
         if self.state.lifecycle.over:
             return ""
-        return self.latest.waits_for if self.latest else "its turn"
+        if self.latest is None:
+            return "its turn"
+        return "the tasks that it was split into" if self.latest.split else self.latest.waits_for
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt must be met first."""
@@ -169,6 +237,8 @@ class TaskAccount:
         match entry.record:
             case TaskState() as state:
                 self.state = state
+            case Spending() as spending:
+                self._spend(spending)
             case Delivery() | OutcomeReport() as news:
                 # A restart is issued on one attempt and judged on the next.
                 for account in self.attempts.values():
@@ -178,3 +248,13 @@ class TaskAccount:
                 self.attempts[entry.attempt].fold(entry.id, record)
             case _:
                 pass
+
+    def _spend(self, more: Spending) -> None:
+        key = more.role, more.model
+        before = self.spent.get(key, Spending(role=more.role, model=more.model))
+        self.spent[key] = replace(
+            before,
+            requests=before.requests + more.requests,
+            tokens=before.tokens + more.tokens,
+            cost_usd=before.cost_usd + more.cost_usd,
+        )

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from pydantic import Field
+
 from midwatch_monitor.config.rules import Section
 from midwatch_monitor.config.tasks import (
+    AUTO,
     ModelSpec,
     Role,
     TaskFile,
@@ -14,17 +17,42 @@ from midwatch_monitor.config.tasks import (
 
 
 class Assignment(Section):
-    """One task, its worker, the models of all roles, and its workspace as an absolute path."""
+    """One task, its workers, the models of all roles, and its workspace as an absolute path."""
 
     task: TaskSpec
     worker: str
     spec: WorkerSpec
     models: dict[Role, ModelSpec]
+    """Of each role; one without a model of its own has the worker's."""
     workspace: Path | None
+    named: tuple[Role, ...] = ()
+    """The roles that the task file itself gave a model."""
+    others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
+    """The workers that may take the task over, each with its model, in the task file's order."""
+    parent: str = ""
+    """The task that was split into this one and others; it is not split again."""
+    part: int = 0
+    """Which of them this is, from 1."""
+    provisional: bool = False
+    """Whether the task has no checks of its own: those of the whole are run with the whole."""
 
     def model(self, role: Role) -> ModelSpec | None:
         """The model of a role in this task."""
         return self.models.get(role)
+
+    def worker_spec(self, name: str) -> WorkerSpec:
+        """What a worker of this task is; an unknown name is the task's first worker."""
+        return self.others.get(name, self.spec) if name != self.worker else self.spec
+
+    def worker_model(self, name: str) -> ModelSpec | None:
+        """The model that a worker of this task begins with."""
+        other = self.others.get(name) if name != self.worker else None
+        return self.model(Role.WORKER) if other is None else other.model
+
+    @property
+    def planned(self) -> bool:
+        """Whether the planner writes the plan steps."""
+        return self.task.plan == AUTO or (not self.task.plan and Role.PLANNER in self.named)
 
 
 def assignments(file: TaskFile, beside: Path) -> tuple[Assignment, ...]:
@@ -41,12 +69,27 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
         spec=spec,
         models={role: model for role, model in found.items() if model is not None},
         workspace=resolve_workspace(task, beside),
+        named=tuple(file.models),
+        others={each: _other(file, each) for each in task.other_workers if each != name},
     )
+
+
+def _other(file: TaskFile, name: str) -> WorkerSpec:
+    spec = file.workers[name]
+    return spec.model_copy(update={"model": file.model_of(Role.WORKER, spec)})
 
 
 def folder_of(home: Path, label: str, task: str, number: int) -> Path:
     """The workspace of an attempt; `label` is the run's own, free of those before it."""
     return home / "work" / label / f"{task}-{number}"
+
+
+def whole_of(part: Path) -> Path:
+    """Where the parts of a split task are put together, from the workspace that was split.
+
+    That is beside it, `fix-whole` for `fix-2`.
+    """
+    return part.with_name(f"{part.name.rpartition('-')[0]}-whole")
 
 
 def branch_of(workspace: Path) -> str:

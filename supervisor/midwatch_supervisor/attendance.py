@@ -2,14 +2,15 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.patience import passing
 from midwatch_agents.prompt import Past, opening
-from midwatch_agents.sandbox import MARK, place
-from midwatch_agents.worker import Station, Worker
+from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
     BudgetSpentError,
     MidwatchError,
@@ -19,60 +20,57 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Acceptance,
-    Action,
     Activity,
+    Analysis,
     Attempt,
     AttemptState,
     Budget,
+    Cause,
     Change,
-    Delivery,
-    DeliveryState,
+    Checkpoint,
+    Completion,
     Ending,
     Fault,
-    Intervention,
     Lifecycle,
-    Meter,
     Plan,
-    PlanStep,
     Record,
+    Step,
+    Task,
+    Teller,
 )
-from midwatch_supervisor.acceptance import check_all, summary
+from midwatch_supervisor.acceptance import check_all
 from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.beginning import budget_of, circumstances, drafted, own_plan
+from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.ending import Ended, ordered, overtime, result, undoable
+from midwatch_supervisor.finishing import Work, finish, room
+from midwatch_supervisor.handover import changed, records
+from midwatch_supervisor.listing import listing
+from midwatch_supervisor.parking import Question, hung, park
+from midwatch_supervisor.precedents import precedents
 from midwatch_supervisor.workspace import Ground, keep
 from midwatch_tools import Watch
+from midwatch_tools.board import Board
 from midwatch_tools.guidance import outline
 from midwatch_tools.inbox import Inbox
-from midwatch_tools.spending import exhausted
 
 log = logging.getLogger(__name__)
 
-_LIFECYCLES = {
-    Ending.DONE: Lifecycle.COMPLETED,
-    Ending.CANCELED: Lifecycle.CANCELED,
-}
-"""All other endings are failures of the attempt."""
+_LEFT = frozenset({Ending.RESTARTED, Ending.SPLIT, Ending.UNACCEPTED})
+"""Endings after which others go on; nothing of the work may get lost by that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How an attempt ended."""
+class Halt:
+    """The work does not go on by itself: it has ended, or it hangs and a person is asked."""
 
-    ending: Ending
-    reason: str
-    checks: tuple[Acceptance, ...] = ()
-    stamps: tuple[Delivery, ...] = ()
-    """Of the interventions that ended it."""
-
-    @property
-    def lifecycle(self) -> Lifecycle:
-        """The attempt's lifecycle with this ending."""
-        return _LIFECYCLES.get(self.ending, Lifecycle.FAILED)
-
-    @property
-    def passed(self) -> int:
-        """How many acceptance checks passed."""
-        return sum(check.passed for check in self.checks)
+    ended: Ended | None
+    questions: tuple[Question, ...] = ()
+    budget: Budget | None = None
+    """What was used by then."""
+    abandoned: bool = False
+    """Whether the worker had to be given up, because it does not let go."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,16 +78,21 @@ class Attendance:
     """Attends one attempt. It holds the worker's task and the means to cancel it."""
 
     deck: Deck
+    task: Task
     assignment: Assignment
+    crew: Crew
     attempt: Attempt
     ground: Ground
-    worker: Worker
     past: tuple[Past, ...] = ()
-    spent: Budget = field(default_factory=Budget)
-    """What earlier attempts of the task used."""
+    spent: Budget | None = None
+    """What the attempt before left of the task's budget, with what it was granted."""
+    plan: Plan | None = None
+    """The plan to go on with, where work was kept; else the task's own."""
     recorder: Recorder | None = None
     """The attempt's voice, once it is attended."""
     inbox: Inbox | None = None
+    busy: bool = False
+    """Whether the worker is at work, and not its planner or the checks."""
 
     @property
     def parked(self) -> bool:
@@ -110,31 +113,13 @@ class Attendance:
         elif recorder.lifecycle is Lifecycle.WORKING:
             # It goes on after a break: that time was no silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING))
-        watch = Watch(
-            root=self.ground.folder,
-            settings=self.deck.settings,
-            recorder=recorder,
-            bus=self.deck.bus,
-            clock=self.deck.clock,
-        )
-        work = asyncio.create_task(self._work(watch, outline(recorder.plan)))
-        try:
-            ended = await self._until_ended(work, watch, recorder)
-        except StaleIncarnationError:
-            await self._gone(work)  # and what bears the mark now is the other process's
-            raise
-        except BaseException:
-            await self._gone(work)
-            await end_leftovers(self._mark)
-            raise
-        abandoned = not await self._gone(work)
-        await end_leftovers(self._mark)
-        await self._close(ended, recorder, abandoned=abandoned)
-        return ended
+        while (halt := await self._until_halted(recorder)).ended is None:
+            recorder = self.recorder = await self._park(halt, recorder)
+        await self._close(halt.ended, recorder, abandoned=halt.abandoned)
+        return halt.ended
 
     @property
     def _mark(self) -> str:
-        # Numbers would be the same for the first attempt of every journal on the machine.
         return str(self.ground.folder)
 
     async def _claim(self) -> Recorder:
@@ -147,52 +132,131 @@ class Attendance:
             clock=self.deck.clock,
         )
 
-    def _beginning(self) -> tuple[Record, ...]:
-        task = self.assignment.task
-        titles = [each.title for each in task.plan if not isinstance(each, str)] or [task.label]
-        plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
-        limits = task.budget
-        budget = Budget(
-            requests=Meter(used=self.spent.requests.used, limit=limits.requests),
-            tokens=Meter(used=self.spent.tokens.used, limit=limits.tokens),
-            cost_usd=Meter(used=self.spent.cost_usd.used, limit=limits.cost_usd),
-            minutes=Meter(used=self.spent.minutes.used, limit=limits.minutes),
-        )
-        circumstances = Change(
-            reflect=True,
-            reflect_every=self.deck.settings.reflect.remind_every,
-            plan_step=plan.current,
-            plan_steps=len(plan.steps),
-            revision=0,
-            lifecycle=Lifecycle.WORKING,
-            budget=budget,
-        )
-        return working(), plan, circumstances
+    # -- the beginning ---------------------------------------------------------------------
 
-    async def _work(self, watch: Watch, plan: str) -> Ended:
+    def _beginning(self) -> tuple[Record, ...]:
+        budget = budget_of(self.assignment.task, self.spent)
+        if self.assignment.planned and self.plan is None:
+            planning = Change(
+                lifecycle=Lifecycle.WORKING,
+                activity=Activity.MODEL,
+                doing="the planner writes the plan",
+                budget=budget,
+            )
+            return working(), planning
+        plan = self.plan or own_plan(self.assignment.task)
+        return working(), *circumstances(plan, budget, self.deck.settings)
+
+    async def _plan(self, recorder: Recorder) -> None:
+        """Have the planner write the plan, unless there is one."""
+        if recorder.plan.steps:
+            return
+        outlined = await drafted(
+            self.crew.planner,
+            self.assignment,
+            past=self.past,
+            precedents=await precedents(self.deck.journal, self.task),
+            listing=await listing(self.ground.folder),
+            settings=self.deck.settings,
+        )
+        begun = circumstances(outlined.plan, recorder.budget, self.deck.settings)
+        await recorder.record(*outlined.records, *begun)
+
+    async def _opening(self, recorder: Recorder, board: Board) -> str:
+        # A planner has read how similar tasks went; its plan says what follows from it.
+        before = not self.assignment.planned
+        return opening(
+            self.assignment.task,
+            outline(recorder.plan),
+            number=self.attempt.number,
+            past=self.past,
+            board=await board.section(),
+            precedents=await precedents(self.deck.journal, self.task) if before else "",
+            provisional=self.assignment.provisional,
+        )
+
+    # -- the work --------------------------------------------------------------------------
+
+    def _watch(self, recorder: Recorder, board: Board) -> Watch:
+        return Watch(
+            root=self.ground.folder,
+            settings=self.deck.settings,
+            recorder=recorder,
+            bus=self.deck.bus,
+            clock=self.deck.clock,
+            check=self._check,
+            model_for=self.crew.model_named(self.attempt.worker),
+            board=board,
+        )
+
+    async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
+        """Run the acceptance commands of a plan step where the attempt works."""
+        seconds = self.deck.settings.run.check_seconds
+        return await check_all(commands, room(self.deck, self.ground), seconds=seconds)
+
+    async def _work(self, watch: Watch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
         try:
-            await self.worker.run(
-                opening(
-                    self.assignment.task,
-                    plan,
-                    number=self.attempt.number,
-                    past=self.past,
-                ),
-                station=Station(
-                    folder=self.ground.folder,
-                    walls=self.deck.walls,
-                    network=self.deck.settings.run.network,
-                    mark=self._mark,
-                ),
-                watch=watch,
-                history=await self._history(),
-            )
+            await self._plan(recorder)
+            history = await self._history()
+            prompt = None if history else await self._opening(recorder, board)
+            self.busy = True
+            await self._run(prompt, history, watch, recorder)
         except BudgetSpentError as error:
             return Ended(ending=Ending.OUT_OF_BUDGET, reason=str(error))
         except WorkerError as error:
             return Ended(ending=Ending.ERROR, reason=str(error))
-        return await self._accept()
+        finally:
+            self.busy = False
+        doing = "the acceptance checks"
+        await recorder.record(Change(activity=Activity.COMMAND, doing=doing))
+        return await finish(
+            self.deck, self.assignment, self.ground, await self._done(recorder), self.crew.reviewer
+        )
+
+    async def _run(
+        self, prompt: str | None, history: list[ModelMessage], watch: Watch, recorder: Recorder
+    ) -> None:
+        """The worker's run; after an outage of its provider it goes on where it was.
+
+        Raises as `Worker.run` does, for an outage only when there are too many in a row.
+        """
+        worker = self.crew.worker(self.attempt.worker, self.attempt.model)
+        outages = 0
+        while True:
+            try:
+                await worker.run(prompt, station=self._station(), watch=watch, history=history)
+                return
+            except WorkerError as error:
+                known, history = len(history), await self._history()
+                outages = 1 if len(history) > known else outages + 1
+                if outages >= self.deck.settings.provider.max_outages or not _passes(error):
+                    raise
+                prompt = None if history else prompt
+                await self._sit_out(recorder, str(error))
+
+    async def _sit_out(self, recorder: Recorder, said: str) -> None:
+        """Wait for a provider that could not serve a request however often it was asked."""
+        seconds = self.deck.settings.provider.breaker_seconds
+        await recorder.record(
+            Change(activity=Activity.RATE_LIMITED, doing=f"goes on in {seconds:g} s"),
+            Analysis(
+                what=said,
+                cause=Cause.TRANSIENT,
+                root="the provider could not serve the request",
+                remedy=f"wait {seconds:g} s and go on",
+                by=Teller.WATCH,
+            ),
+        )
+        await asyncio.sleep(seconds)
+
+    def _station(self) -> Station:
+        return Station(
+            folder=self.ground.folder,
+            walls=self.deck.walls,
+            network=self.deck.settings.run.network,
+            mark=self._mark,
+        )
 
     async def _history(self) -> list[ModelMessage]:
         messages = await self.deck.journal.messages(self.attempt.id)
@@ -202,49 +266,69 @@ class Attendance:
             for message in ModelMessagesTypeAdapter.validate_json(each.body)
         ]
 
-    async def _accept(self) -> Ended:
-        settings = self.deck.settings.run
-        if self.recorder is not None:
-            doing = "the acceptance checks"
-            await self.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
-        workspace = place(
-            self.ground.folder,
-            self.deck.walls,
-            network=settings.network,
-            env={MARK: self._mark},
-        )
-        checks = await check_all(
-            self.assignment.task.acceptance, workspace, seconds=settings.check_seconds
-        )
-        failing = summary(checks)
-        if failing:
-            return Ended(
-                ending=Ending.UNACCEPTED, reason=f"acceptance failed: {failing}", checks=checks
-            )
-        return Ended(ending=Ending.DONE, reason="every acceptance check passed", checks=checks)
+    async def _done(self, recorder: Recorder) -> Work:
+        """What the worker leaves, and how sure it last said it was."""
+        stated: int | None = None
+        async for record in records(self.deck.journal, self.attempt, (Step, Completion)):
+            match record:
+                case Step(checkpoint=Checkpoint(confidence=confidence)):
+                    stated = confidence
+                case Completion(confidence=confidence):
+                    stated = confidence
+                case _:
+                    pass
+        bare = self.assignment.workspace is None
+        files = await changed(self.deck.journal, self.attempt, self.ground, bare=bare)
+        return Work(plan=recorder.plan, changed=files, stated=stated)
 
-    async def _until_ended(
+    # -- until it ends ---------------------------------------------------------------------
+
+    async def _until_halted(self, recorder: Recorder) -> Halt:
+        """Have the work done until it ends, or hangs and a person is asked."""
+        board = Board(journal=self.deck.journal, task=self.task, attempt=self.attempt)
+        watch = self._watch(recorder, board)
+        work = asyncio.create_task(self._work(watch, recorder, board))
+        try:
+            heard = await self._heard(work, watch, recorder)
+        except StaleIncarnationError:
+            await self._gone(work)  # and what bears the mark now is the other process's
+            raise
+        except BaseException:
+            await self._gone(work)
+            await end_leftovers(self._mark)
+            raise
+        budget = watch.budget()
+        gone = await self._gone(work)
+        await end_leftovers(self._mark)
+        if isinstance(heard, Ended):
+            return Halt(ended=heard, budget=budget, abandoned=not gone)
+        return Halt(ended=None, questions=heard, budget=budget, abandoned=not gone)
+
+    async def _heard(
         self, work: "asyncio.Task[Ended]", watch: Watch, recorder: Recorder
-    ) -> Ended:
+    ) -> Ended | tuple[Question, ...]:
         """Wait for the work, or for what ends it at once."""
-        inbox = Inbox(
-            self.deck.journal,
-            self.deck.bus,
-            self.attempt.id,
-            poll_seconds=self.deck.settings.monitor.poll_seconds,
-        )
+        poll_seconds = self.deck.settings.monitor.poll_seconds
+        inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=poll_seconds)
+        divisible = not self.assignment.parent
         async with self.deck.bus.subscribe() as hints:
             while True:
-                ended = _ordered_end(await inbox.due(), recorder.last_step)
+                due = await inbox.due()
                 self.inbox = inbox
-                ended = ended or _overtime(watch.budget())
+                if refused := undoable(due, recorder.last_step, divisible=divisible):
+                    await recorder.record(*refused)
+                    continue
+                ended = ordered(due, recorder.last_step, divisible=divisible)
+                ended = ended or overtime(watch.budget(), due)
                 if ended is not None:
                     return ended
-                heard = asyncio.create_task(hints.wait(self.deck.settings.monitor.poll_seconds))
+                if self._hangs(recorder) and (questions := hung(due)):
+                    return questions
+                heard = asyncio.create_task(hints.wait(poll_seconds))
                 await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
                 heard.cancel()
                 if work.done():
-                    return _result(work)
+                    return result(work)
                 if not heard.result():
                     await recorder.record()  # refused if another process has taken it over
 
@@ -256,64 +340,46 @@ class Attendance:
         _, pending = await asyncio.wait({work}, timeout=self.deck.settings.run.grace_seconds)
         return not pending
 
+    def _hangs(self, recorder: Recorder) -> bool:
+        """Whether a question to a person would not be heard in time by the worker itself."""
+        return self.busy and recorder.lifecycle is Lifecycle.WORKING
+
+    async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:
+        """Store that a hung attempt waits for a person; its voice from here on."""
+        if halt.abandoned:
+            recorder = await self._claim()  # a late result is refused
+        inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=0)
+        due = {id for id, _ in await inbox.due()}
+        # It may have come to its next request after all, and have parked itself.
+        if questions := [each for each in halt.questions if each[0] in due]:
+            history = await self._history()
+            await park(recorder, questions, budget=halt.budget, history=history)
+        return recorder
+
+    # -- the end ---------------------------------------------------------------------------
+
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> None:
         """Store the end. A worker that does not let go loses its voice first."""
-        more: tuple[Record, ...] = (*ended.checks, *ended.stamps)
+        more = ended.records
         if abandoned:
             recorder = await self._claim()
             more = (*more, Fault(part="worker", error="it did not end when it was cancelled"))
         if ended.ending is Ending.DONE:
-            await self._keep()
+            await self._keep("By Midwatch,")
+        elif ended.ending in _LEFT:
+            await self._keep("Not accepted: by Midwatch,")
         state = AttemptState(lifecycle=ended.lifecycle, reason=ended.reason, ending=ended.ending)
         await recorder.end(state, *more)
 
-    async def _keep(self) -> None:
+    async def _keep(self, by: str) -> None:
+        task = self.assignment.task
+        number = self.attempt.number
         try:
-            await keep(
-                self.ground,
-                f"{self.assignment.task.label}\n\nBy Midwatch, attempt "
-                f"{self.attempt.number} of {self.assignment.task.id}.",
-            )
+            await keep(self.ground, f"{task.label}\n\n{by} attempt {number} of {task.id}.")
         except MidwatchError:
             log.exception("the work stays uncommitted in %s", self.ground.folder)
 
 
-def _result(work: "asyncio.Task[Ended]") -> Ended:
-    """What the work came to; an error that nobody expected is a reason too.
-
-    Raises StaleIncarnationError where the work was refused: then the end is another's to store.
-    """
-    if work.cancelled():
-        return Ended(ending=Ending.ERROR, reason="the worker's task was cancelled from within")
-    error = work.exception()
-    if error is None:
-        return work.result()
-    if isinstance(error, StaleIncarnationError):
-        raise error
-    log.error("an attempt failed", exc_info=error)
-    return Ended(ending=Ending.ERROR, reason=f"{type(error).__name__}: {error}")
-
-
-def _ordered_end(due: tuple[tuple[int, Intervention], ...], step: int) -> Ended | None:
-    """The end that an intervention asks for; the strongest wins, and all are stamped."""
-    orders = [(id, each) for id, each in due if each.action.at_once]
-    if not orders:
-        return None
-    stop = next((each for _, each in orders if each.action is Action.STOP), None)
-    chosen = stop or orders[-1][1]
-    ending = Ending.STUCK if stop else Ending.RESTARTED
-    return Ended(
-        ending=ending,
-        reason=f"{chosen.action} by {chosen.by}" + (chosen.message and f": {chosen.message}"),
-        stamps=tuple(
-            Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step) for id, _ in orders
-        ),
-    )
-
-
-def _overtime(budget: Budget | None) -> Ended | None:
-    """The end of an attempt that hangs beyond its minutes."""
-    if budget is None or not budget.minutes.spent:
-        return None
-    gone = exhausted(Budget(minutes=budget.minutes))
-    return Ended(ending=Ending.OUT_OF_BUDGET, reason=f"out of budget: {gone}")
+def _passes(error: WorkerError) -> bool:
+    """Whether the same request may succeed later."""
+    return error.__cause__ is not None and passing(error.__cause__)

@@ -20,8 +20,7 @@ async def changes(folder: Path) -> str | None:
     """
     if not await asyncio.to_thread(is_repository, folder):
         return None
-    known = await git(folder, "reflog", "show", "--format=%H %gs", "HEAD")
-    base = begin(known.splitlines()) or "HEAD"
+    base = await beginning(folder)
     tracked = await git(
         folder, "--no-optional-locks", "diff", "--no-ext-diff", "--no-color", base, "--"
     )
@@ -30,6 +29,23 @@ async def changes(folder: Path) -> str | None:
     names = await git(folder, "ls-files", "--others", "--exclude-standard", "-z")
     found = [name for name in names.split("\0") if name]
     return tracked + await asyncio.to_thread(_new_files, folder, found, MAX_CHARS - len(tracked))
+
+
+async def beginning(folder: Path) -> str:
+    """The commit that a worktree's attempt began with."""
+    known = await git(folder, "reflog", "show", "--format=%H %gs", "HEAD")
+    return begin(known.splitlines()) or "HEAD"
+
+
+async def changed_names(folder: Path) -> tuple[str, ...]:
+    """The files that are other than at a worktree's beginning, committed or not, by name."""
+    base = await beginning(folder)
+    tracked = await git(
+        *(folder, "--no-optional-locks", "diff", "--no-ext-diff", "--no-renames"),
+        *("--name-only", "-z", base, "--"),
+    )
+    new = await git(folder, "ls-files", "--others", "--exclude-standard", "-z")
+    return tuple(sorted({name for name in (tracked + new).split("\0") if name}))
 
 
 def begin(reflog: Iterable[str]) -> str:

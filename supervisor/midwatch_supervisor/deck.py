@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from midwatch_agents.breaker import Breakers
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
@@ -24,6 +25,8 @@ class Deck:
     label: str
     """What the run's folders and branches are called, so that no earlier run's are in the way."""
     walls: Walls
+    breakers: Breakers
+    """Of the providers, shared by all models."""
     node: str
     holder: str
     """This process, for the leases of its attempts."""

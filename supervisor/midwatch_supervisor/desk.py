@@ -23,9 +23,12 @@ from midwatch_monitor.words import (
     Hint,
     Intervention,
     Record,
+    Terms,
 )
+from midwatch_supervisor.petition import Petition, granted, refused
 from midwatch_tools.watch import now
 
+_NO_TERMS = Terms()
 GO_ON = "Go on."
 """What a worker hears when it is let go on without a word."""
 
@@ -47,11 +50,19 @@ class Desk:
         self.author = author
 
     async def act(
-        self, attempt: Attempt, action: Action, message: str = "", *, about: Sequence[AlertKey] = ()
+        self,
+        attempt: Attempt,
+        action: Action,
+        message: str = "",
+        *,
+        about: Sequence[AlertKey] = (),
+        terms: Terms = _NO_TERMS,
+        petition: int | None = None,
     ) -> int:
         """Issue an intervention; answers its journal id.
 
-        `about` are the alerts that it is meant to resolve, and by which its outcome is judged.
+        `about` are the alerts that it is meant to resolve, and by which its outcome is judged;
+        `petition` is what it answers of the worker's, by journal id.
         """
         if action is Action.RESUME and not message.strip():
             message = GO_ON
@@ -60,6 +71,8 @@ class Desk:
             by=Actor.OPERATOR,
             author=self.author,
             message=message,
+            terms=terms,
+            petition=petition,
             answers=tuple(about),
         )
         (entry,) = await self._write(attempt, intervention)
@@ -70,11 +83,21 @@ class Desk:
         await self._write(attempt, self._stamp(intervention, DeliveryState.APPROVED, step))
 
     async def reject(
-        self, attempt: Attempt, intervention: int, comment: str = "", *, step: int
+        self,
+        attempt: Attempt,
+        intervention: int,
+        comment: str = "",
+        *,
+        step: int,
+        petition: int | None = None,
     ) -> None:
-        """Turn down a decision that waits for approval."""
+        """Turn down a decision that waits for approval.
+
+        `petition` is what the decision would have answered: its worker hears that it is refused.
+        """
         refusal = self._stamp(intervention, DeliveryState.REJECTED, step, comment)
-        await self._write(attempt, refusal)
+        answer = refused(petition, author=self.author, message=comment) if petition else None
+        await self._write(attempt, *([refusal, answer] if answer else [refusal]))
 
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
@@ -90,6 +113,17 @@ class Desk:
         refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
         entries = await self._write(attempt, refusal, instead)
         return entries[-1].id
+
+    async def grant(self, attempt: Attempt, id: int, petition: Petition) -> int:
+        """Give a worker what it asked for; answers the intervention's journal id."""
+        (entry,) = await self._write(attempt, granted(id, petition, author=self.author))
+        return entry.id
+
+    async def refuse(self, attempt: Attempt, id: int, comment: str = "") -> int:
+        """Refuse a worker what it asked for; answers the intervention's journal id."""
+        refusal = refused(id, author=self.author, message=comment)
+        (entry,) = await self._write(attempt, refusal)
+        return entry.id
 
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> None:
         """Store a person's verdict on the result of an attempt."""

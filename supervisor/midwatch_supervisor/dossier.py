@@ -7,28 +7,43 @@ from midwatch_agents.prompt import Past
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.outlook import done_percent, outlook
 from midwatch_monitor.view import View
 from midwatch_monitor.words import (
     Acceptance,
     Action,
+    Activity,
     Actor,
+    Alert,
+    AlertKey,
+    Analysis,
     Attempt,
     AttemptState,
     Budget,
     Change,
+    Completion,
     Entry,
     Lifecycle,
     Meter,
+    OutcomeReport,
     Plan,
+    PlanCheck,
+    Record,
     Step,
     StepKind,
+    Teller,
 )
+from midwatch_supervisor.allowance import forecast, used
 from midwatch_supervisor.changes import changes
+from midwatch_supervisor.diagnosis import Noted, Signs
 from midwatch_supervisor.evidence import Case
-from midwatch_supervisor.policy import Tried
+from midwatch_supervisor.standing import Tried
+from midwatch_supervisor.track import Track
 
 _RECENT = 30
 """Steps that a case shows; the rest is there for the asking."""
+_LESSONS = 5
+"""Analyses that the next attempt is given, the newest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +54,19 @@ class Dossier:
     view: View
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     budget: Budget = field(default_factory=Budget)
+    began: Budget | None = None
+    """The budget as the attempt found it."""
+    model: str = ""
+    """The model in force."""
+    activity: Activity | None = None
+    analyses: list[Noted] = field(default_factory=list[Noted])
+    plan_checks: list[PlanCheck] = field(default_factory=list[PlanCheck])
+    completions: list[Completion] = field(default_factory=list[Completion])
+    track: Track = field(default_factory=Track)
+    revised_at: int = 0
+    """The last step before the plan was last written anew."""
+    reasons: dict[int, str] = field(default_factory=dict[int, str])
+    """Why the outcomes are what they are, by the interventions' journal ids."""
     steps: list[Step] = field(default_factory=list[Step])
     checks: list[Acceptance] = field(default_factory=list[Acceptance])
     state: AttemptState | None = None
@@ -47,7 +75,8 @@ class Dossier:
     @classmethod
     async def read(cls, journal: Journal, attempt: Attempt) -> "Dossier":
         """Fold everything that the journal says of the attempt."""
-        dossier = cls(attempt=attempt, view=View(attempt=attempt.id, task=attempt.task))
+        view = View(attempt=attempt.id, task=attempt.task)
+        dossier = cls(attempt=attempt, view=view, model=attempt.model)
         after = 0
         while page := await journal.entries(after, attempt=attempt.id):
             for entry in page:
@@ -60,14 +89,38 @@ class Dossier:
         match entry.record:
             case Step() as step:
                 self.steps.append(step)
+                self.track.take(step)
             case Plan() as plan:
+                if plan.revision > self.plan.revision:
+                    self.revised_at = self.view.last_step
                 self.plan = plan
-            case Change(budget=Budget() as budget):
-                self.budget = budget
+            case Change() as change:
+                self._take_change(change)
             case AttemptState() as state:
                 self.state = state
             case Acceptance() as check:
                 self.checks.append(check)
+            case record:
+                self._take_word(record)
+
+    def _take_change(self, change: Change) -> None:
+        self.model = change.model or self.model
+        self.activity = change.activity or self.activity
+        if change.budget is not None:
+            self.budget = change.budget
+            self.began = self.began or change.budget
+
+    def _take_word(self, record: Record) -> None:
+        """What the worker wrote down, and why an outcome is what it is."""
+        match record:
+            case Analysis() as analysis:
+                self.analyses.append(Noted(analysis=analysis, step=self.view.last_step))
+            case PlanCheck() as check:
+                self.plan_checks.append(check)
+            case Completion() as completion:
+                self.completions.append(completion)
+            case OutcomeReport() as report:
+                self.reasons[report.intervention] = report.reason
             case _:
                 pass
 
@@ -78,27 +131,68 @@ class Dossier:
 
     @property
     def tried(self) -> tuple[Tried, ...]:
-        """The interventions that reached the attempt, with their outcomes."""
+        """The interventions that reached the attempt, with their outcomes.
+
+        Answers to what the worker asked for are none.
+        """
         return tuple(
             Tried(
                 action=each.action,
                 outcome=outcome,
+                reason=self.reasons.get(id, ""),
                 by=Actor(each.by),
                 message=each.message,
+                diagnosis=each.diagnosis,
+                terms=each.terms,
             )
-            for each, outcome in self.view.done.values()
+            for id, (each, outcome) in self.view.done.items()
+            if each.petition is None
         )
 
     @property
     def past(self) -> Past:
         """What the next attempt should know of this one."""
         notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
-        lessons = [each.message for each in self.tried if each.action is Action.RESTART]
+        tried = self.tried
+        restarts = [each for each in tried if each.action is Action.RESTART]
+        last = restarts[-1] if restarts else None
+        lessons = [noted.analysis for noted in self.analyses if noted.analysis.by is Teller.WORKER]
         return Past(
             number=self.attempt.number,
             reason=self.state.reason if self.state else "",
-            advice=lessons[-1] if lessons else "",
+            advice=last.message if last else "",
             last_notes=notes[-1] if notes else "",
+            analyses=tuple(map(_lesson, lessons[-_LESSONS:])),
+            tried=tuple(_tried(each) for each in tried if each is not last),
+            kept=last.terms.keep if last else (),
+        )
+
+    @property
+    def observed(self) -> frozenset[AlertKey]:
+        """The alerts about which nothing was done so far, on purpose."""
+        return frozenset(key for keys in self.view.observed.values() for key in keys)
+
+    def then_used(self, ahead: int) -> float:
+        """The share of the tightest limit that will be used `ahead` steps from now."""
+        began = self.began or self.budget
+        return forecast(began, self.budget, steps=self.view.last_step, ahead=ahead)
+
+    def signs(
+        self, alerts: tuple[Alert, ...], tried: tuple[Tried, ...], *, conflict: bool
+    ) -> Signs:
+        """What a cause is read from; `tried` is what was done in the whole task."""
+        return Signs(
+            alerts=alerts,
+            steps=tuple(self.steps[-_RECENT:]),
+            checkpoints=self._checkpoints,
+            revised_at=self.revised_at,
+            analyses=tuple(self.analyses),
+            plan=self.plan,
+            used=used(self.budget),
+            tried=tried,
+            track=self.track,
+            activity=self.activity,
+            conflict=conflict,
         )
 
     async def case(self, task: TaskSpec, calibration: Calibration | None = None) -> Case:
@@ -109,14 +203,32 @@ class Dossier:
             plan=self.plan,
             attempt=self.attempt.number,
             worker=self.attempt.worker,
-            budget=spent_words(self.budget),
+            budget=". ".join(filter(None, (spent_words(self.budget), self._outlook()))),
             alerts=tuple(alert for alert in self.view.alerts.values() if alert.firing),
             steps=tuple(self.steps[-_RECENT:]),
-            checkpoints=await self.checkpoints(),
+            checkpoints=self._checkpoints,
             interventions=self.tried,
+            analyses=tuple(self.analyses),
+            plan_check=self.plan_checks[-1] if self.plan_checks else None,
+            completions=tuple(self.completions),
             diff=await self.diff(),
             calibration=calibration,
         )
+
+    def _outlook(self) -> str:
+        """Whether the budget lasts at the rate so far, in words."""
+        last = self._checkpoints[-1].checkpoint if self._checkpoints else None
+        within = last.progress_percent if last else None
+        done = done_percent(self.plan.current, len(self.plan.steps), within)
+        found = outlook(self.budget, done)
+        if found is None or done is None:
+            return ""
+        verdict = "enough" if found.enough else "not enough"
+        return f"about {done:.0f} % done; at this rate the {found.resource} are {verdict}"
+
+    @property
+    def _checkpoints(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.kind is StepKind.CHECKPOINT)
 
     async def timeline(self, first: int, last: int) -> tuple[Step, ...]:
         """The steps from one number to another."""
@@ -132,7 +244,16 @@ class Dossier:
 
     async def checkpoints(self) -> tuple[Step, ...]:
         """The steps that carry a checkpoint."""
-        return tuple(step for step in self.steps if step.kind is StepKind.CHECKPOINT)
+        return self._checkpoints
+
+
+def _lesson(analysis: Analysis) -> str:
+    return f"{analysis.what}: {analysis.root} → {analysis.remedy}"
+
+
+def _tried(past: Tried) -> str:
+    reason = f": {past.reason}" if past.reason else ""
+    return f"{past.action}: {past.outcome or 'not judged'}{reason}"
 
 
 def spent_words(budget: Budget) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from midwatch_monitor.calibration import Calibration
-from midwatch_monitor.words import Alert, Plan, Step
-from midwatch_supervisor.policy import Tried
+from midwatch_monitor.words import Alert, Completion, Plan, PlanCheck, PlanStep, Step
+from midwatch_supervisor.diagnosis import Noted
+from midwatch_supervisor.spelling import analysis_words, completion_words, plan_check_words
+from midwatch_supervisor.standing import Diagnosed, Rival, Tried
 
 MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""
@@ -38,9 +40,21 @@ class Case:
     """Those of kind `checkpoint`, oldest first."""
     interventions: tuple[Tried, ...] = ()
     """The delivered ones, oldest first."""
+    analyses: tuple[Noted, ...] = ()
+    """Of what failed, oldest first."""
+    plan_check: PlanCheck | None = None
+    """The last look at the rest of the plan."""
+    completions: tuple[Completion, ...] = ()
+    """What was claimed of finished plan steps, oldest first."""
+    rivals: tuple[Rival, ...] = ()
+    """Other attempts at work on the same files."""
+    petition: str = ""
+    """What the worker asks for, in its words; empty for an escalation."""
     diff: str = ""
     calibration: Calibration | None = None
     """Of the attempt's model."""
+    reading: Diagnosed | None = None
+    """The cause as the policy table reads it."""
 
     @property
     def last_step(self) -> int:
@@ -58,7 +72,7 @@ def render(case: Case, max_chars: int) -> str:
     head = (
         f"Attempt {case.attempt}, last step {case.last_step}.\n"
         f"interventions so far: {len(case.interventions)}\n"
-        f"{_calibrated(case)}"
+        f"{_read(case)}{_calibrated(case)}"
     )
     parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
     frame = sum(len(_framed(name, "")) + 1 for name in parts)
@@ -101,14 +115,27 @@ def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
     each = max(200, max_chars // 2 // max(1, len(case.steps)))
     return (
         ("task", f"{case.title}\n{case.goal}"),
+        ("petition", case.petition),
         ("worker", f"{case.worker}\n{case.budget}".strip()),
         ("alerts", "\n".join(map(_alert, case.alerts))),
         ("interventions", "\n".join(map(_tried, case.interventions))),
+        ("rivals", "\n".join(map(_rival, case.rivals))),
         ("plan", _plan(case.plan)),
+        ("plan check", plan_check_words(case.plan_check) if case.plan_check else ""),
+        ("completions", "\n".join(_line(completion_words(each)) for each in case.completions)),
+        ("analyses", "\n".join(map(_noted, case.analyses))),
         ("checkpoints", described(case.checkpoints, each)),
         ("diff", case.diff),
         ("steps", described(case.steps, each)),
     )
+
+
+def _read(case: Case) -> str:
+    """The table's reading. Numbers and a known word only, so it may stand outside the data."""
+    if case.reading is None:
+        return ""
+    steps = f" (steps {', '.join(map(str, case.reading.steps))})" if case.reading.steps else ""
+    return f"first reading of the signs, by rules: {case.reading.cause}{steps}\n"
 
 
 def _calibrated(case: Case) -> str:
@@ -149,14 +176,28 @@ def _alert(alert: Alert) -> str:
 
 def _tried(past: Tried) -> str:
     said = f": {_line(past.message)}" if past.message else ""
-    return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{said}"
+    why = f" ({_line(past.reason)})" if past.reason else ""
+    return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
+
+
+def _rival(rival: Rival) -> str:
+    turn = "it began first" if rival.elder else "this attempt began first"
+    return f"task {_line(rival.task)} works on {_line(rival.path)} too; {turn}"
+
+
+def _noted(noted: Noted) -> str:
+    return f"after step {noted.step}: {_line(analysis_words(noted.analysis))}"
 
 
 def _plan(plan: Plan) -> str:
     return "\n".join(
-        f"{number}. [{step.state}] {_line(step.title)}"
+        f"{number}. [{step.state}] {_line(step.title)}{_flagged(step)}"
         for number, step in enumerate(plan.steps, start=1)
     )
+
+
+def _flagged(step: PlanStep) -> str:
+    return f" (flag: {_line(step.flag)})" if step.flag else ""
 
 
 def _step(step: Step) -> str:

@@ -5,24 +5,25 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
-from midwatch_agents.models import model_for
-from midwatch_agents.patience import PatientModel
+from midwatch_agents.breaker import Breakers
 from midwatch_agents.sandbox import Walls, find_walls
-from midwatch_agents.worker import Worker
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.words import Entry, Run, Task, TaskState
-from midwatch_supervisor.assignment import Assignment, branch_of
+from midwatch_monitor.words import Ending, Entry, Run, Task, TaskState
+from midwatch_supervisor.assignment import Assignment, branch_of, whole_of
+from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.runner import Job, Place, Runner
+from midwatch_supervisor.job import Job, Place
+from midwatch_supervisor.runner import Runner
 from midwatch_supervisor.supervision import Supervision
 from midwatch_supervisor.workspace import free_label
 from midwatch_tools.watch import now
@@ -41,40 +42,50 @@ async def begin(
 ) -> tuple[Deck, tuple[Job, ...]]:
     """Store a new run with its tasks. Nothing is stored if a worker could not be built."""
     walls = await find_walls(settings.run.sandbox)
-    crews = [(_worker(each), _supervisor(each, settings)) for each in wanted]
+    breakers = Breakers(settings.provider)
+    crews = [Crew(each, settings=settings, breakers=breakers) for each in wanted]
     at = now()
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
     jobs = [
         Job(
-            task=await journal.add_task(
-                run=run.id,
-                name=assignment.task.id,
-                title=assignment.task.label,
-                spec=assignment.model_dump_json(),
-                at=at,
-            ),
+            task=await _stored(journal, run, assignment, at),
             assignment=assignment,
-            worker=worker,
-            supervisor=supervisor,
+            crew=crew,
         )
-        for assignment, (worker, supervisor) in zip(wanted, crews, strict=True)
+        for assignment, crew in zip(wanted, crews, strict=True)
     ]
     label = await free_label(run.id, home, [each.workspace for each in wanted])
-    return _deck(journal, run, settings, home, label, walls), tuple(jobs)
+    return _deck(journal, run, settings, home, label, walls, breakers), tuple(jobs)
 
 
 async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
     settings = Settings.model_validate_json(run.settings)
     walls = await find_walls(settings.run.sandbox)
-    jobs = [await _job_again(journal, run, task, settings) for task in await journal.tasks(run.id)]
+    breakers = Breakers(settings.provider)
+    jobs = [
+        await _job_again(journal, run, task, settings, breakers)
+        for task in await journal.tasks(run.id)
+    ]
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
-    return _deck(journal, run, settings, home, label, walls), tuple(jobs)
+    return _deck(journal, run, settings, home, label, walls, breakers), tuple(jobs)
 
 
-async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings) -> Job:
+async def _stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
+    return await journal.add_task(
+        run=run.id,
+        name=assignment.task.id,
+        title=assignment.task.label,
+        spec=assignment.model_dump_json(),
+        at=at,
+    )
+
+
+async def _job_again(
+    journal: Journal, run: Run, task: Task, settings: Settings, breakers: Breakers
+) -> Job:
     if task.spec == "{}":
         raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
     assignment = Assignment.model_validate_json(task.spec)
@@ -82,14 +93,16 @@ async def _job_again(journal: Journal, run: Run, task: Task, settings: Settings)
     attempts = await journal.attempts(task.id)
     workspace = Path(attempts[-1].workspace) if attempts else None
     last = await Dossier.read(journal, attempts[-1]) if attempts else None
+    ending = last.state.ending if last and last.state else None
+    if workspace is not None and ending is Ending.SPLIT and state.lifecycle.over:
+        workspace = whole_of(workspace)
     return Job(
         task=task,
         assignment=assignment,
-        worker=_worker(assignment),
-        supervisor=_supervisor(assignment, settings),
+        crew=Crew(assignment, settings=settings, breakers=breakers),
         place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
         state=state,
-        ending=last.state.ending if last and last.state else None,
+        ending=ending,
         workspace=workspace,
         branch=branch_of(workspace) if workspace and assignment.workspace else "",
     )
@@ -101,22 +114,14 @@ async def latest_state(journal: Journal, task: Task) -> TaskState:
     return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
 
 
-def _worker(assignment: Assignment) -> Worker:
-    spec = assignment.model(Role.WORKER)
-    model = model_for(spec, role=Role.WORKER, key=assignment.task.id)
-    if model is not None and spec is not None:
-        model = PatientModel(model, tries=spec.tries)
-    return Worker(assignment.spec, name=assignment.worker, model=model)
-
-
-def _supervisor(assignment: Assignment, settings: Settings) -> Supervisor:
-    spec = assignment.model(Role.SUPERVISOR)
-    model = model_for(spec, role=Role.SUPERVISOR, key=assignment.task.id)
-    return Supervisor(model, settings.supervisor)
-
-
 def _deck(
-    journal: Journal, run: Run, settings: Settings, home: Path, label: str, walls: Walls
+    journal: Journal,
+    run: Run,
+    settings: Settings,
+    home: Path,
+    label: str,
+    walls: Walls,
+    breakers: Breakers,
 ) -> Deck:
     node = socket.gethostname()
     return Deck(
@@ -127,6 +132,7 @@ def _deck(
         home=home,
         label=label,
         walls=walls,
+        breakers=breakers,
         node=node,
         holder=f"{node}:{os.getpid()}",
         clock=now,
@@ -141,7 +147,8 @@ async def conduct(
     While a person attends at a console, it does not end because a task waits for one.
     Cancelling it leaves everything resumable.
     """
-    runner = Runner(deck, jobs, attended=attended)
+    roster = Roster(deck, jobs)
+    runner = Runner(deck, jobs, hire=roster.hire, attended=attended)
     monitor = Monitor(
         journal=deck.journal,
         bus=deck.bus,
@@ -153,7 +160,7 @@ async def conduct(
     await monitor.try_to_look()
     helpers = [
         asyncio.create_task(monitor.run()),
-        asyncio.create_task(_supervision(deck, jobs).run()),
+        asyncio.create_task(_supervision(deck, roster).run()),
         asyncio.create_task(follower.run()),
     ]
     try:
@@ -168,14 +175,38 @@ async def conduct(
     return runner.exit_code
 
 
-def _supervision(deck: Deck, jobs: tuple[Job, ...]) -> Supervision:
+class Roster:
+    """Who supervises which task of a run. It grows where a task is split."""
+
+    def __init__(self, deck: Deck, jobs: Sequence[Job]) -> None:
+        self._deck = deck
+        self.tasks: dict[int, TaskSpec] = {}
+        self.supervisors: dict[int, Supervisor] = {}
+        for job in jobs:
+            self._enter(job)
+
+    def _enter(self, job: Job) -> None:
+        self.tasks[job.task.id] = job.assignment.task
+        self.supervisors[job.task.id] = job.crew.supervisor
+
+    async def hire(self, assignment: Assignment) -> Job:
+        """A new task of the run, stored; raises UsageError for whom it cannot have."""
+        deck = self._deck
+        crew = Crew(assignment, settings=deck.settings, breakers=deck.breakers)
+        task = await _stored(deck.journal, deck.run, assignment, deck.clock())
+        job = Job(task=task, assignment=assignment, crew=crew)
+        self._enter(job)
+        return job
+
+
+def _supervision(deck: Deck, roster: Roster) -> Supervision:
     return Supervision(
         journal=deck.journal,
         bus=deck.bus,
         settings=deck.settings,
         run=deck.run.id,
-        tasks={job.task.id: job.assignment.task for job in jobs},
-        supervisors={job.task.id: job.supervisor for job in jobs},
+        tasks=roster.tasks,
+        supervisors=roster.supervisors,
         clock=deck.clock,
     )
 

@@ -163,6 +163,12 @@ class DecisionLine(_Line):
     author: str
     message: str
     rationale: str
+    steps: tuple[int, ...] = ()
+    """The steps that the diagnosis rests on."""
+    terms: str = ""
+    """What exactly the action does, in words, where its name does not say it."""
+    refused: str = ""
+    """Why nothing came of it; empty where it was carried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +188,10 @@ class InterventionLine(_Line):
     """Of the outcome."""
     answers: tuple[str, ...]
     """The rules whose alerts it is meant to resolve."""
+    diagnosis: Diagnosis | None = None
+    """The cause that it acts on, if one was found."""
+    terms: str = ""
+    """What exactly it does, in words, where its action does not say it."""
 
 
 Line = (

@@ -11,10 +11,12 @@ from midwatch_monitor.words import (
     AlertKey,
     Attempt,
     AttemptState,
+    Change,
     Checkpoint,
     Decision,
     Delivery,
     DeliveryState,
+    Diagnosis,
     Entry,
     Escalation,
     Intervention,
@@ -41,6 +43,7 @@ from midwatch_supervisor.line import (
     TaskLine,
     TaskSum,
 )
+from midwatch_supervisor.spelling import terms_words
 
 MAX_TEXT = 500
 """Characters of an output, an argument or a text that a line shows; the journal has it all."""
@@ -103,6 +106,8 @@ class Transcript:
         self._attempts = {attempt.id: attempt for attempt in attempts}
         self._tallies = {id: _Tally() for id in self._tasks}
         self._fates: dict[int, Fate] = {}
+        self._models: dict[int, str] = {}
+        """What attempts were switched to."""
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt began later and must be met first."""
@@ -111,6 +116,15 @@ class Transcript:
     def meet(self, attempt: Attempt) -> None:
         """Learn of an attempt that began after the first entries were taken."""
         self._attempts[attempt.id] = attempt
+
+    def lacks_task(self, entry: Entry) -> bool:
+        """Whether the entry's task was made while the run was under way, and must be met first."""
+        return entry.task not in self._tasks
+
+    def meet_task(self, task: Task) -> None:
+        """Learn of a task that a split made."""
+        self._tasks[task.id] = task
+        self._tallies[task.id] = _Tally()
 
     def line(self, entry: Entry) -> Line | None:
         """Take in the run's next entry; its line, or `None` for what has none.
@@ -129,7 +143,10 @@ class Transcript:
                     acceptance=Checks(passed=state.passed, total=state.total),
                 )
             case AttemptState() as state:
-                return _attempt(subject, state, self._attempts.get(entry.attempt or 0))
+                return self._attempt(subject, state)
+            case Change(model=str() as model) if entry.attempt is not None:
+                self._models[entry.attempt] = model
+                return None
             case Step() as step:
                 return _step(subject, step)
             case Alert() as alert:
@@ -205,17 +222,18 @@ class Transcript:
         fate.fold(news)
         return _intervention(subject, news.intervention, fate)
 
-
-def _attempt(subject: _Subject, state: AttemptState, attempt: Attempt | None) -> AttemptLine:
-    return AttemptLine(
-        **subject,
-        id=subject["attempt"],
-        status=state.lifecycle,
-        worker=attempt.worker if attempt else "",
-        model=attempt.model if attempt else "",
-        reason=state.reason,
-        ending=state.ending,
-    )
+    def _attempt(self, subject: _Subject, state: AttemptState) -> AttemptLine:
+        id = subject["attempt"] or 0
+        attempt = self._attempts.get(id)
+        return AttemptLine(
+            **subject,
+            id=subject["attempt"],
+            status=state.lifecycle,
+            worker=attempt.worker if attempt else "",
+            model=self._models.get(id, attempt.model if attempt else ""),
+            reason=state.reason,
+            ending=state.ending,
+        )
 
 
 def _step(subject: _Subject, step: Step) -> StepLine | CheckpointLine:
@@ -290,6 +308,9 @@ def _asked(subject: _Subject, asked: Escalation | Decision) -> EscalationLine | 
         author=asked.author,
         message=asked.message,
         rationale=asked.rationale,
+        steps=asked.steps,
+        terms=terms_words(asked.terms),
+        refused=asked.refused,
     )
 
 
@@ -306,6 +327,8 @@ def _intervention(subject: _Subject, id: int, fate: Fate) -> InterventionLine:
         outcome=fate.outcome,
         reason=fate.reason,
         answers=_rules(what.answers),
+        diagnosis=None if what.diagnosis is Diagnosis.UNKNOWN else what.diagnosis,
+        terms=terms_words(what.terms),
     )
 
 

@@ -88,6 +88,15 @@ def assignment_of(task: Task) -> Assignment | None:
         return None
 
 
+def models_of(task: Task, worker: str) -> tuple[str, ...]:
+    """The models that a worker of the task may have, its own first; empty where nobody knows."""
+    assignment = assignment_of(task)
+    if assignment is None:
+        return ()
+    specs = assignment.worker_model(worker), *assignment.worker_spec(worker).other_models
+    return tuple(spec.name for spec in specs if spec is not None)
+
+
 def _by_name(tasks: list[list[Task]], name: str) -> Task | None:
     return next((each for run in tasks for each in run if each.name == name), None)
 

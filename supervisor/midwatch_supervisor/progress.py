@@ -4,6 +4,7 @@ from datetime import tzinfo
 
 from midwatch_monitor.words import (
     AlertState,
+    Ending,
     EscalationState,
     Resolution,
     Severity,
@@ -23,6 +24,7 @@ from midwatch_supervisor.line import (
     TaskLine,
     TaskSum,
 )
+from midwatch_supervisor.spelling import in_brackets, steps_words
 
 _WIDTH = 160
 """Characters that a text of somebody else's may take on a line."""
@@ -79,7 +81,8 @@ def _told(line: Line) -> str | None:
             return _task(line)
         case AttemptLine():
             by = " with ".join(each for each in (line.worker, line.model) if each)
-            return " ".join(each for each in (line.status.value, _because(line.reason, by)) if each)
+            status = "split" if line.ending is Ending.SPLIT else line.status.value
+            return " ".join(each for each in (status, _because(line.reason, by)) if each)
         case StepLine() | CheckpointLine():
             return described(line)
         case AlertLine():
@@ -88,9 +91,7 @@ def _told(line: Line) -> str | None:
             rules = ", ".join(line.rules)
             return f"ESCALATION {line.id}: {rules}" if line.state is EscalationState.OPEN else None
         case DecisionLine():
-            author = f" ({line.author})" if line.author else ""
-            decided = f"DECISION {line.action} by {line.by}{author}: {line.diagnosis}"
-            return f"{decided}; {short(line.rationale)}" if line.rationale else decided
+            return _decision(line)
         case InterventionLine():
             return _intervention(line)
 
@@ -128,13 +129,25 @@ def _alert(line: AlertLine) -> str | None:
     return None
 
 
+def _decision(line: DecisionLine) -> str:
+    author = in_brackets(line.author)
+    terms = in_brackets(short(line.terms))
+    steps = in_brackets(short(steps_words(line.steps)))
+    told = f"DECISION {line.action}{terms} by {line.by}{author}: {line.diagnosis}{steps}"
+    if line.rationale:
+        told = f"{told}; {short(line.rationale)}"
+    return f"{told}; REFUSED{_reason(line.refused)}" if line.refused else told
+
+
 def _intervention(line: InterventionLine) -> str:
     if line.outcome is not None:
         return f"OUTCOME of {line.action} ({line.id}): {line.outcome}{_reason(line.reason)}"
     by = f" by {line.author or line.by}"
     told = f"INTERVENTION {line.action} ({line.id}){by}{_WAY[line.state]}"
     fresh = line.state in {InterventionState.ISSUED, InterventionState.HELD}
-    return f"{told}{_reason(line.message)}" if fresh else told
+    if not fresh:
+        return told
+    return f"{told}{in_brackets(short(line.terms))}{_reason(line.message)}"
 
 
 def _sum(task: TaskSum) -> str:

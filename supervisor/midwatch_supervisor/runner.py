@@ -1,13 +1,10 @@
 """Runs the tasks of one run: in the order of their dependencies, each until it is over."""
 
 import asyncio
-import logging
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from midwatch_agents.worker import Worker
-from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import (
     JournalError,
     MidwatchError,
@@ -24,66 +21,40 @@ from midwatch_monitor.words import (
     Ending,
     Hint,
     Lifecycle,
-    Task,
+    Plan,
     TaskState,
 )
-from midwatch_supervisor.assignment import Assignment, branch_of, folder_of
-from midwatch_supervisor.attendance import Attendance, Ended
-from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.assembly import assembled, whole_records
+from midwatch_supervisor.assignment import Assignment, folder_of
+from midwatch_supervisor.attendance import Attendance
+from midwatch_supervisor.beginning import budget_of
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.workspace import Ground, clear, is_repository, prepare
+from midwatch_supervisor.ending import Ended, known_end
+from midwatch_supervisor.job import Job, Place
+from midwatch_supervisor.placing import Site, bequeathed, found, inherited, made
+from midwatch_supervisor.splitting import carried, keeps_work, parts
+from midwatch_supervisor.succession import AGAIN, Heir, circular, end_terms, heir
+from midwatch_supervisor.workspace import Ground
 
-log = logging.getLogger(__name__)
-
-_AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
-"""Endings after which another attempt may succeed. The others have a reason that stays."""
-
-
-class Place(StrEnum):
-    """Where a task is on its way."""
-
-    BLOCKED = "blocked"
-    """Waits for the tasks that it depends on."""
-    QUEUED = "queued"
-    RUNNING = "running"
-    OVER = "over"
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """One task under way."""
-
-    task: Task
-    assignment: Assignment
-    worker: Worker
-    supervisor: Supervisor
-    place: Place = Place.BLOCKED
-    state: TaskState = field(default_factory=lambda: TaskState(lifecycle=Lifecycle.SUBMITTED))
-    ending: Ending | None = None
-    workspace: Path | None = None
-    """Of the newest attempt of an earlier process."""
-    branch: str = ""
-    slot: bool = False
-    """Whether it counts against the concurrency. A parked one does not, nor when it goes on."""
-    attendance: Attendance | None = None
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def parked(self) -> bool:
-        """Whether its attempt waits for a person."""
-        return self.attendance is not None and self.attendance.parked
+Hire = Callable[[Assignment], Awaitable[Job]]
+"""Stores a new task of the run and finds who works on it."""
 
 
 class Runner:
     """Runs jobs side by side, as many as the configuration allows."""
 
-    def __init__(self, deck: Deck, jobs: tuple[Job, ...], *, attended: bool = False) -> None:
+    def __init__(
+        self, deck: Deck, jobs: tuple[Job, ...], *, hire: Hire, attended: bool = False
+    ) -> None:
         """Run `jobs`; while a person attends, what waits for one is waited for."""
         self._deck = deck
-        self._attended = attended
-        self.jobs = {job.assignment.task.id: job for job in jobs}
+        self._hire = hire
+        # What waits for a person who has a time limit does not wait for ever.
+        self._patient = attended or deck.settings.policy.person.timeout_minutes > 0
+        self.jobs = {job.name: job for job in jobs}
         self._slots = asyncio.Semaphore(deck.settings.run.concurrency)
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
         """Run until every task is over, or nothing is left to do but to wait for a person.
@@ -91,21 +62,21 @@ class Runner:
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
         goes on with the run, and JournalError when nothing can be stored any more.
         """
-        tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
+        self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
-            while pending := [task for task in tasks if not task.done()]:
+            while pending := [task for task in self._tasks if not task.done()]:
                 await asyncio.wait(
                     pending,
                     timeout=self._deck.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                waits = self._waits_for_a_person() and not self._attended
-                if waits or any(_failed(task) for task in tasks):
+                waits = self._waits_for_a_person() and not self._patient
+                if waits or any(_failed(task) for task in self._tasks):
                     break
         finally:
-            for task in tasks:
+            for task in self._tasks:
                 task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -120,28 +91,30 @@ class Runner:
 
     @property
     def exit_code(self) -> int:
-        """0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 otherwise failed."""
+        """0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 otherwise failed.
+
+        A task that was split and failed with one of its parts counts as that part does.
+        """
         if any(job.place is not Place.OVER for job in self.jobs.values()):
             return 3
-        failed = [
-            job for job in self.jobs.values() if job.state.lifecycle is not Lifecycle.COMPLETED
-        ]
+        failed = [job for job in self.jobs.values() if not job.completed]
         if not failed:
             return 0
+        blamed = {job.assignment.parent for job in failed}
         spent = {Ending.STUCK, Ending.OUT_OF_BUDGET}
-        return 4 if all(job.ending in spent for job in failed) else 1
+        return 4 if all(job.ending in spent or job.name in blamed for job in failed) else 1
+
+    # -- from the queue to the end ---------------------------------------------------------
 
     async def _run_job(self, job: Job) -> None:
         if job.place is Place.OVER:
             job.over.set()
             return
-        for name in job.assignment.task.depends_on:
-            await self.jobs[name].over.wait()
-        job.place = Place.QUEUED
-        await self._slots.acquire()
-        job.place, job.slot = Place.RUNNING, True
         try:
-            await self._store(job, self._refused(job) or await self._attempts(job))
+            await self._wait_for(job, job.assignment.task.depends_on)
+            ended = self._refused(job) or await self._attempts(job)
+            job.ending = ended.ending
+            await self._store(job, ended.task_state)
         except (StaleIncarnationError, JournalError):
             raise  # nothing that this process says would be stored
         except MidwatchError as error:
@@ -151,72 +124,109 @@ class Runner:
         job.place = Place.OVER
         job.over.set()
 
+    async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
+        """Let others run in its place until these tasks are over, then wait for its turn."""
+        self._free(job)
+        job.place, job.awaits = Place.BLOCKED, frozenset(names)
+        for name in job.awaits:
+            await self.jobs[name].over.wait()
+        job.place, job.awaits = Place.QUEUED, frozenset()
+        await self._slots.acquire()
+        job.place, job.slot = Place.RUNNING, True
+
     def _free(self, job: Job) -> None:
         """Let another job run in its place, once."""
         if job.slot:
             job.slot = False
             self._slots.release()
 
-    def _refused(self, job: Job) -> TaskState | None:
+    def _refused(self, job: Job) -> Ended | None:
         """The end of a task whose dependencies did not succeed."""
         for name in job.assignment.task.depends_on:
-            if self.jobs[name].state.lifecycle is not Lifecycle.COMPLETED:
-                reason = f"it depends on {name}, which is {self.jobs[name].state.lifecycle}"
-                job.ending = self.jobs[name].ending
-                return TaskState(lifecycle=Lifecycle.FAILED, reason=reason)
+            other = self.jobs[name]
+            if not other.completed:
+                reason = f"it depends on {name}, which is {other.state.lifecycle}"
+                return Ended(ending=other.ending or Ending.ERROR, reason=reason)
         return None
 
-    async def _attempts(self, job: Job) -> TaskState:
+    async def _attempts(self, job: Job) -> Ended:
         """One attempt after the other, until one succeeds or there is no reason for another."""
         await self._store(job, TaskState(lifecycle=Lifecycle.WORKING))
+        journal = self._deck.journal
         earlier = [
-            await Dossier.read(self._deck.journal, attempt)
-            for attempt in await self._deck.journal.attempts(job.task.id)
+            await Dossier.read(journal, each) for each in await journal.attempts(job.task.id)
         ]
-        ended: Ended | None = _how_it_ended(earlier[-1]) if earlier else None
-        while ended is None or ended.ending in _AGAIN:
-            unfinished = earlier[-1] if earlier and ended is None else None
-            before = earlier[:-1] if unfinished else earlier
+        ended = _known_end(earlier[-1]) if earlier else None
+        while ended is None or ended.ending in AGAIN:
+            unfinished = earlier.pop() if earlier and ended is None else None
+            successor = await heir(journal, job.crew, [each.attempt for each in earlier])
             if unfinished is None:
                 if len(earlier) >= job.assignment.task.max_attempts:
                     break
-                unfinished = await self._next_attempt(job, len(earlier) + 1)
-            elif not unfinished.begun:
-                await self._clear(job, unfinished.attempt)
-            ended = await self._attend(job, unfinished, before)
-            earlier = [*before, await Dossier.read(self._deck.journal, unfinished.attempt)]
-        job.ending = ended.ending if ended else None
-        return _task_state(ended)
+                await self._wait_for_others(job, successor)
+                attempt = await self._next_attempt(job, len(earlier) + 1, successor)
+                unfinished = await Dossier.read(journal, attempt)
+                again = False
+            else:
+                again = True
+            ended = await self._attend(job, unfinished, earlier, successor, again=again)
+            earlier.append(await Dossier.read(journal, unfinished.attempt))
+        if ended is None:
+            return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
+        return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
 
-    async def _next_attempt(self, job: Job, number: int) -> Dossier:
-        name = job.assignment.task.id
-        model = job.assignment.model(Role.WORKER)
-        attempt = await self._deck.journal.add_attempt(
+    async def _wait_for_others(self, job: Job, successor: Heir) -> None:
+        """Wait for the tasks that a restart put before this one, unless they wait for this."""
+        waits = {
+            name: each.awaits or frozenset(each.assignment.task.depends_on)
+            for name, each in self.jobs.items()
+            if each.place is not Place.OVER
+        }
+        names = [
+            name
+            for name in successor.after
+            if name in waits and not circular(waits, job.name, name)
+        ]
+        if names:
+            await self._wait_for(job, names)
+
+    async def _next_attempt(self, job: Job, number: int, successor: Heir) -> Attempt:
+        return await self._deck.journal.add_attempt(
             task=job.task.id,
             number=number,
-            worker=job.assignment.worker,
-            model=model.name if model else "",
+            worker=successor.worker,
+            model=successor.model,
             node=self._deck.node,
-            workspace=str(folder_of(self._deck.home, self._deck.label, name, number)),
+            workspace=str(folder_of(self._deck.home, self._deck.label, job.name, number)),
             at=self._deck.clock(),
         )
-        return await Dossier.read(self._deck.journal, attempt)
 
-    async def _attend(self, job: Job, dossier: Dossier, before: list[Dossier]) -> Ended:
+    # -- one attempt -----------------------------------------------------------------------
+
+    async def _attend(
+        self, job: Job, dossier: Dossier, before: list[Dossier], successor: Heir, *, again: bool
+    ) -> Ended:
         attempt = dossier.attempt
+        last = before[-1] if before else None
         try:
-            ground = await self._ground(job, attempt, begun=dossier.begun)
+            site = await self._site(job, last, successor)
+            ground, kept = await self._ground(site, dossier, again=again)
         except WorkspaceError as error:
             return await self._unplaced(attempt, str(error))
-        job.branch = ground.branch
+        job.branch, job.workspace = ground.branch, ground.folder
+        past = [each.past for each in before]
+        if past:
+            past[-1] = replace(past[-1], kept=kept)
         job.attendance = Attendance(
             deck=self._deck,
+            task=job.task,
             assignment=job.assignment,
+            crew=job.crew,
             attempt=attempt,
             ground=ground,
-            worker=job.worker,
-            past=tuple(each.past for each in before),
-            spent=before[-1].budget if before else Budget(),
+            past=tuple(past),
+            spent=last.budget if last else await self._carried(job),
+            plan=Plan(steps=last.plan.steps) if last and kept else None,
         )
         try:
             return await job.attendance.attend()
@@ -231,58 +241,118 @@ class Runner:
         await self._deck.journal.commit(Commit(drafts=(draft,)))
         return Ended(ending=Ending.ERROR, reason=reason)
 
-    async def _ground(self, job: Job, attempt: Attempt, *, begun: bool) -> Ground:
-        """The attempt's workspace: made now, or found where an earlier process made it."""
-        folder, source = Path(attempt.workspace), job.assignment.workspace
-        branch = branch_of(Path(attempt.workspace))
-        if begun:
-            if not await asyncio.to_thread(folder.is_dir):
-                raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
-            versioned = source is not None and is_repository(source)
-            return Ground(folder=folder, branch=branch if versioned else "")
-        merges = [self.jobs[other].branch for other in job.assignment.task.depends_on]
-        return await prepare(
-            folder, source, branch=branch, merges=[branch for branch in merges if branch]
+    async def _ground(
+        self, site: Site, dossier: Dossier, *, again: bool
+    ) -> tuple[Ground, tuple[str, ...]]:
+        """The attempt's workspace, and the files in it that the attempt before left."""
+        journal, attempt = self._deck.journal, dossier.attempt
+        if dossier.begun:
+            return await found(site, attempt), await bequeathed(journal, site)
+        ground = await made(site, Path(attempt.workspace), again=again)
+        return ground, await inherited(journal, site, ground)
+
+    async def _site(self, job: Job, last: Dossier | None, successor: Heir) -> Site:
+        """What the ground of the next attempt is made from."""
+        after = [name for name in successor.after if name in self.jobs]
+        below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
+        done = [each for each in below if each.completed]
+        branches = [each.branch for each in done]
+        folders = [each.workspace for each in done if _siblings(each, job)]
+        parent = self.jobs.get(job.assignment.parent) if job.assignment.part == 1 else None
+        if parent is not None and (split := await self._split_attempt(parent)) is not None:
+            branches.append(split.branch)
+            folders.append(split.folder)
+        return Site(
+            source=job.assignment.workspace,
+            merges=tuple(dict.fromkeys(branch for branch in branches if branch)),
+            copied=folders[-1] if folders else None,
+            bequest=last.attempt if last else None,
+            keep=successor.keep,
         )
 
-    async def _clear(self, job: Job, attempt: Attempt) -> None:
-        """Remove what a killed process may have left half made."""
-        await clear(
-            Path(attempt.workspace),
-            job.assignment.workspace,
-            branch=branch_of(Path(attempt.workspace)),
+    async def _carried(self, job: Job) -> Budget | None:
+        """What a part of a task begins with: its share, and what the part before left of its own.
+
+        `None` for any other task.
+        """
+        before = next((each for each in self.jobs.values() if _precedes(each, job)), None)
+        attempts = await self._deck.journal.attempts(before.task.id) if before else []
+        if not attempts:
+            return None
+        left = (await Dossier.read(self._deck.journal, attempts[-1])).budget
+        return carried(budget_of(job.assignment.task, None), left)
+
+    # -- a split ---------------------------------------------------------------------------
+
+    async def _split_attempt(self, parent: Job) -> Ground | None:
+        """The ground of the attempt that was split, if its parts go on with the work there."""
+        attempts = await self._deck.journal.attempts(parent.task.id)
+        last = await Dossier.read(self._deck.journal, attempts[-1])
+        terms = await end_terms(self._deck.journal, last.attempt)
+        if not keeps_work(terms, last.plan):
+            return None
+        return await found(Site(source=parent.assignment.workspace), last.attempt)
+
+    async def _split(self, job: Job, last: Dossier) -> Ended:
+        """Have the parts of a task done, and put them together. It has no other attempt."""
+        job.workspace = Path(last.attempt.workspace)
+        terms = await end_terms(self._deck.journal, last.attempt)
+        wanted = parts(
+            job.assignment,
+            terms,
+            last.budget,
+            taken=[name for name, each in self.jobs.items() if not _part_of(each, job)],
         )
+        if not wanted:
+            reason = f"too little of its budget is left for {len(terms.parts)} parts"
+            return Ended(ending=Ending.OUT_OF_BUDGET, reason=reason)
+        for each in wanted:
+            if each.task.id not in self.jobs:
+                child = self.jobs[each.task.id] = await self._hire(each)
+                self._tasks.append(asyncio.create_task(self._run_job(child)))
+        children = [self.jobs[each.task.id] for each in wanted]
+        await self._wait_for(job, [child.name for child in children])
+        below = [self.jobs[name] for name in job.assignment.task.depends_on] + children
+        site = Site(
+            source=job.assignment.workspace,
+            merges=tuple(dict.fromkeys(each.branch for each in below if each.branch)),
+            copied=children[-1].workspace,
+        )
+        ended = await assembled(self._deck, job, children, site)
+        await self._publish(job, whole_records(self._deck, job, ended))
+        return ended
+
+    # -- the journal -----------------------------------------------------------------------
 
     async def _store(self, job: Job, state: TaskState) -> None:
         if job.state == state:
             return
         job.state = state
-        entries = await self._deck.journal.commit(
-            Commit(drafts=(Draft(record=state, at=self._deck.clock(), task=job.task.id),))
-        )
-        for entry in entries:
-            self._deck.bus.publish(Hint(entry=entry.id, kind=kind_of(TaskState), task=job.task.id))
+        draft = Draft(record=state, at=self._deck.clock(), task=job.task.id)
+        await self._publish(job, Commit(drafts=(draft,)))
+
+    async def _publish(self, job: Job, commit: Commit) -> None:
+        for entry in await self._deck.journal.commit(commit):
+            kind = kind_of(type(entry.record))
+            self._deck.bus.publish(Hint(entry=entry.id, kind=kind, task=job.task.id))
 
 
 def _failed(task: "asyncio.Task[None]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
 
 
-def _how_it_ended(dossier: Dossier) -> Ended | None:
-    """The end of an attempt as the journal knows it; `None` if it has not ended."""
-    state = dossier.state
-    if not isinstance(state, AttemptState) or state.ending is None:
-        return None
-    return Ended(ending=state.ending, reason=state.reason, checks=tuple(dossier.checks))
+def _known_end(dossier: Dossier) -> Ended | None:
+    return known_end(dossier.state, dossier.checks)
 
 
-def _task_state(ended: Ended | None) -> TaskState:
-    if ended is None:
-        return TaskState(lifecycle=Lifecycle.FAILED, reason="no attempt was allowed")
-    done = ended.ending is Ending.DONE
-    return TaskState(
-        lifecycle=Lifecycle.COMPLETED if done else Lifecycle.FAILED,
-        reason=ended.reason,
-        passed=ended.passed,
-        total=len(ended.checks),
-    )
+def _part_of(child: Job, parent: Job) -> bool:
+    return child.assignment.parent == parent.name
+
+
+def _precedes(one: Job, other: Job) -> bool:
+    return _siblings(one, other) and one.assignment.part == other.assignment.part - 1
+
+
+def _siblings(one: Job, other: Job) -> bool:
+    """Whether both are parts of the same task: without git they build on each other's folder."""
+    return bool(one.assignment.parent) and one.assignment.parent == other.assignment.parent

@@ -1,41 +1,56 @@
-"""Answers the open escalations of a run: each becomes one decision and at most one intervention."""
+"""Answers what is open in a run: escalations, what workers ask for, and questions left too long."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import (
     Action,
+    AttemptState,
     Commit,
     Decision,
+    Delivery,
     Draft,
     Entry,
     Escalation,
     EscalationState,
+    Fault,
     Hint,
     Intervention,
     Record,
+    Spending,
 )
+from midwatch_supervisor.agenda import KINDS, Agenda
+from midwatch_supervisor.brief import Brief
 from midwatch_supervisor.calibrator import Calibrator
+from midwatch_supervisor.deadlines import Due, overdue
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.policy import Standing, approval_needed
+from midwatch_supervisor.history import History
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.petition import petition_in
+from midwatch_supervisor.petitions import Plea, Ruled, by_policy
+from midwatch_supervisor.policy import approval_needed
 
 log = logging.getLogger(__name__)
 
+_OVER = "the attempt is over"
+_CLOSED = "the question is closed"
+
 
 class Supervision:
-    """Follows the escalations of one run until it is told to stop.
+    """Follows what is open in one run until it is told to stop.
 
-    A question that was stored is answered: what is still open after a crash is found again.
+    What was stored is answered: what is still open after a crash is found again.
     """
 
     def __init__(
@@ -49,6 +64,7 @@ class Supervision:
         supervisors: Mapping[int, Supervisor],
         clock: Callable[[], datetime],
     ) -> None:
+        """Decide with `supervisors`, by task; without one of its own, by the policy."""
         self._journal = journal
         self._bus = bus
         self._settings = settings
@@ -58,8 +74,8 @@ class Supervision:
         self._clock = clock
         self._calibrator = Calibrator(journal)
         self._after = 0
-        self._open: dict[int, Entry] = {}
-        self._answering: dict[int, asyncio.Task[None]] = {}
+        self._agenda = Agenda()
+        self._answering: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Answer whatever is open, until cancelled."""
@@ -77,68 +93,91 @@ class Supervision:
             await asyncio.gather(*self._answering.values(), return_exceptions=True)
 
     async def _look(self) -> None:
-        while page := await self._journal.entries(self._after, run=self._run, kinds=(Escalation,)):
+        while page := await self._journal.entries(self._after, run=self._run, kinds=KINDS):
             for entry in page:
-                self._sort(entry)
+                self._agenda.take(entry)
             self._after = page[-1].id
-        for id, entry in self._open.items():
-            if id not in self._answering:
-                self._answering[id] = asyncio.create_task(self._answer(entry))
-        for id in [id for id, task in self._answering.items() if task.done()]:
-            del self._answering[id]
+        for due in overdue(self._agenda, self._settings.policy.person, self._clock()):
+            await self._in_time(due)
+        for id, entry in self._agenda.escalations.items():
+            self._begin(("escalation", id), entry, self._decide)
+        for id, entry in self._agenda.petitions.items():
+            self._begin(("petition", id), entry, self._rule)
+        for key in [key for key, task in self._answering.items() if task.done()]:
+            del self._answering[key]
 
-    def _sort(self, entry: Entry) -> None:
-        if not isinstance(entry.record, Escalation):
-            return
-        if entry.record.state is EscalationState.OPEN:
-            self._open[entry.record.id] = entry
-        else:
-            self._open.pop(entry.record.id, None)
+    def _begin(
+        self,
+        key: tuple[str, int],
+        entry: Entry,
+        answer: Callable[[Entry], Coroutine[Any, Any, None]],
+    ) -> None:
+        if key not in self._answering:
+            self._answering[key] = asyncio.create_task(self._tried(key, entry, answer))
 
-    async def _answer(self, entry: Entry) -> None:
-        escalation = entry.record
-        if not isinstance(escalation, Escalation):
-            return
+    async def _tried(
+        self,
+        key: tuple[str, int],
+        entry: Entry,
+        answer: Callable[[Entry], Coroutine[Any, Any, None]],
+    ) -> None:
         try:
-            await self._decide(escalation, entry.task)
+            await answer(entry)
         except StaleIncarnationError as error:
             log.info("somebody else was first: %s", error)
         except Exception:  # the question stays open, and the next look asks again
-            log.exception("escalation %d is not answered yet", escalation.id)
+            log.exception("%s %d is not answered yet", *key)
 
-    async def _decide(self, escalation: Escalation, task: int) -> None:
-        attempt = await self._journal.attempt(escalation.attempt)
-        dossier = await Dossier.read(self._journal, attempt)
-        spec = self._tasks[task]
-        standing = self._standing(escalation, dossier, spec)
-        case = await dossier.case(spec, await self._calibrator.calibration(attempt.model))
-        decision = await self._supervisors[task].decide(case, dossier, standing)
-        await self._write(task, attempt.id, self._answered(escalation, decision))
-
-    def _standing(self, escalation: Escalation, dossier: Dossier, spec: TaskSpec) -> Standing:
-        view = dossier.view
-        asked = set(escalation.alerts)
-        alerts = tuple(alert for key, alert in view.alerts.items() if key in asked)
-        return Standing(
-            escalation=escalation.id,
-            alerts=alerts,
-            interventions=dossier.tried,
-            escalations=view.raised - 1,
-            replans=sum(each.action is Action.REPLAN for each in dossier.tried),
-            attempts_left=spec.max_attempts - dossier.attempt.number,
-            policy=self._settings.policy,
+    async def _brief(self, task: int, attempt: int) -> Brief:
+        """What is known of an attempt; tasks that came later are found in the journal."""
+        spec = self._tasks.get(task)
+        if spec is None:
+            assignment = assignment_of(await self._journal.task(task))
+            if assignment is None:
+                raise LookupError(f"nothing says what task {task} wants")
+            spec = assignment.task
+        return await Brief.read(
+            self._journal, await self._journal.attempt(attempt), spec, self._settings
         )
 
-    def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
+    def _supervisor(self, task: int) -> Supervisor:
+        found = self._supervisors.get(task)
+        return Supervisor(None, self._settings.supervisor) if found is None else found
+
+    # -- escalations -----------------------------------------------------------------------
+
+    async def _decide(self, entry: Entry) -> None:
+        escalation = entry.record
+        if not isinstance(escalation, Escalation):
+            return
+        brief = await self._brief(entry.task, escalation.attempt)
+        standing = brief.standing(escalation.id, escalation.alerts)
+        model = brief.dossier.model
+        case = await brief.case(standing, await self._calibrator.calibration(model))
+        decided = await self._supervisor(entry.task).decide(case, brief.dossier, standing)
+        answer = await self._answered(escalation, decided.decision)
+        extra = _extra(decided.spending, decided.fault)
+        await self._write(entry.task, escalation.attempt, (*answer, *extra))
+
+    async def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
+        """What becomes of a decision, by the state of the attempt now that it is made."""
+        over, last = await self._state_of(escalation)
+        closed = replace(escalation, state=EscalationState.CLOSED, reason=_OVER)
+        if over:
+            refused = replace(decision, refused=_OVER)
+            return (refused, closed) if last is EscalationState.OPEN else (refused,)
+        if last is not EscalationState.OPEN:
+            return (replace(decision, refused=_CLOSED),)
         if decision.action is Action.OBSERVE:
-            closed = replace(escalation, state=EscalationState.CLOSED, reason="observed")
-            return decision, closed
+            return decision, replace(closed, reason="observed")
         intervention = Intervention(
             action=decision.action,
             by=decision.by,
             author=decision.author,
             message=decision.message,
             plan=decision.plan,
+            terms=decision.terms,
+            diagnosis=decision.diagnosis,
             escalation=escalation.id,
             answers=escalation.alerts,
             needs_approval=approval_needed(
@@ -147,7 +186,76 @@ class Supervision:
         )
         return decision, intervention, replace(escalation, state=EscalationState.ANSWERED)
 
+    async def _state_of(self, escalation: Escalation) -> tuple[bool, EscalationState]:
+        """Whether the attempt is over, and where the escalation stands."""
+        state = EscalationState.OPEN
+        over = False
+        for record in await self._told(escalation.attempt, AttemptState, Escalation):
+            if isinstance(record, AttemptState):
+                over = record.lifecycle.over
+            elif isinstance(record, Escalation) and record.id == escalation.id:
+                state = record.state
+        return over, state
+
+    async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:
+        """All that the journal says of an attempt, of some kinds."""
+        records: list[Record] = []
+        after = 0
+        while page := await self._journal.entries(after, attempt=attempt, kinds=kinds):
+            records += [entry.record for entry in page]
+            after = page[-1].id
+        return records
+
+    # -- what workers ask for --------------------------------------------------------------
+
+    async def _rule(self, entry: Entry) -> None:
+        petition = petition_in(entry.record)
+        if petition is None or entry.attempt is None:
+            return
+        brief = await self._brief(entry.task, entry.attempt)
+        if brief.dossier.view.over or brief.history.answered(entry.id):
+            return
+        standing = brief.standing(0, (alert.key for alert in brief.firing))
+        plea = brief.plea(entry.id, petition)
+        ruled = by_policy(plea, standing)
+        if self._settings.mode is not Mode.OFF:
+            case = await brief.case(standing)
+            supervisor = self._supervisor(entry.task)
+            ruled = await supervisor.rule(plea, case, brief.dossier, standing)
+        extra = _extra(ruled.spending, ruled.fault)
+        if await self._settled(entry):  # by an operator or its end, while the model thought
+            await self._write(entry.task, entry.attempt, extra)
+            return
+        act = ruled.intervention(plea, needs_approval=self._held(plea, ruled))
+        await self._write(entry.task, entry.attempt, (act, *extra))
+
+    async def _settled(self, entry: Entry) -> bool:
+        """Whether a petition needs no answer any more."""
+        later = await History.read(self._journal, entry.task)
+        states = await self._told(entry.attempt or 0, AttemptState)
+        ended = any(isinstance(each, AttemptState) and each.lifecycle.over for each in states)
+        return ended or later.answered(entry.id)
+
+    def _held(self, plea: Plea, ruled: Ruled) -> bool:
+        """Whether a person must approve an answer; not one that follows from their own refusal."""
+        if plea.turned_down is not None or self._settings.mode is Mode.OFF:
+            return False
+        action = ruled.intervention(plea, needs_approval=False).action
+        return approval_needed(action, self._settings.mode, self._settings.policy)
+
+    # -- what nobody answered in time ------------------------------------------------------
+
+    async def _in_time(self, due: Due) -> None:
+        record = due.record
+        if isinstance(record, Delivery):
+            dossier = await Dossier.read(self._journal, await self._journal.attempt(due.attempt))
+            record = replace(record, step=dossier.view.last_step)
+        await self._write(due.task, due.attempt, (record,))
+        log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
+
     async def _write(self, task: int, attempt: int, records: tuple[Record, ...]) -> None:
+        if not records:
+            return
         now = self._clock()
         entries = await self._journal.commit(
             Commit(
@@ -165,3 +273,8 @@ class Supervision:
                     attempt=attempt,
                 )
             )
+
+
+def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:
+    """What stands beside an answer: what it took, and what was wrong with it."""
+    return tuple(record for record in (spending, fault) if record is not None)

@@ -46,6 +46,19 @@ BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
 EDITS = AlertKey(rule="repeated_edits", subject="orders/totals.py")
 CYCLE = AlertKey(rule="cycle")
+PLAN = Plan(
+    steps=(
+        PlanStep(title="Find the rounding error", state=PlanStepState.DONE, flag="one case by eye"),
+        PlanStep(
+            title="Round half up in totals",
+            files=("orders/totals.py",),
+            confidence=60,
+            requests=14,
+        ),
+        PlanStep(title="Say so in the change log"),
+    ),
+    revision=1,
+)
 
 
 def alert(key: AlertKey, severity: Severity, step: int, *evidence: int, summary: str) -> Alert:
@@ -126,17 +139,9 @@ class Chronicle:
 
 async def stuck(log: Chronicle) -> None:
     """It edits one file over and over; a nudge had no effect."""
-    plan = Plan(
-        steps=(
-            PlanStep(title="Find the rounding error", state=PlanStepState.DONE),
-            PlanStep(title="Round half up in totals"),
-            PlanStep(title="Say so in the change log"),
-        ),
-        revision=1,
-    )
     attempt = await log.attempt(
         await log.task("totals", "Totals are rounded half up"),
-        plan,
+        PLAN,
         acts(1, "read_file", "orders/totals.py"),
         reflects(2, 20, 85, "The error is in the rounding."),
         *(acts(number, "edit_file", "orders/totals.py") for number in range(3, 6)),

@@ -268,7 +268,7 @@ async def test_messages_tell_by_whom_when_they_arrived_and_what_came_of_it(sit: 
         await seat.press("f7")
         (line,) = seat.lines("messages")
         assert " ".join(line.split()) == (
-            ">20:00:00 3 nudge eve (operator) » 20:00:00 step 3 ✓ recovered Read [i]it."
+            ">20:00:00 3 nudge eve (operator) » 20:00:00 step 3 ✓ recovered: it moves Read [i]it."
         )
 
 

@@ -211,12 +211,15 @@ def perform(
         budget: Budget | None = None,
         tools: tuple[Callable[..., Any], ...] = (),
         of: Attempt = attempt,
+        plan: tuple[PlanStep, ...] = (PlanStep(title="find it"), PlanStep(title="fix it")),
+        **watching: Any,
     ) -> AgentRunResult[str]:
         recorder = await claim(settings, of=of)
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            plan = Plan(steps=(PlanStep(title="find it"), PlanStep(title="fix it")))
-            change = Change(reflect=True, plan_step=1, plan_steps=2, revision=0, budget=budget)
-            await recorder.record(working(), plan, change)
+            begun = Change(
+                reflect=True, plan_step=1, plan_steps=len(plan), revision=0, budget=budget
+            )
+            await recorder.record(working(), Plan(steps=plan), begun)
         watch = Watch(
             root=workspace,
             settings=settings,
@@ -224,6 +227,7 @@ def perform(
             bus=bus,
             clock=recorder.clock,
             seconds=lambda: 0.0,
+            **watching,
         )
         history = [
             message

@@ -34,6 +34,11 @@ def _put(text: str) -> Call:
     return Call(tool="put", args=f'{{"path": "out.txt", "text": "{text}"}}')
 
 
+_DONE = (
+    '{"goal": "out.txt", "files": ["out.txt"], "structural": [], "functional": [],'
+    ' "confidence": 90}'
+)
+
 SCRIPT = Script(
     phases=(
         Phase(
@@ -48,7 +53,7 @@ SCRIPT = Script(
         Phase(
             turns=(
                 Turn(calls=(_put("three"),)),
-                Turn(calls=(Call(tool="finish_plan_step", args='{"evidence": "out.txt"}'),)),
+                Turn(calls=(Call(tool="complete_step", args=_DONE),)),
                 Turn(say="Done."),
             ),
         ),

@@ -22,6 +22,8 @@ from midwatch_monitor.words import (
     Edit,
     Ending,
     Lifecycle,
+    Plan,
+    PlanStep,
     Step,
     StepKind,
 )
@@ -138,8 +140,14 @@ async def test_what_only_time_shows_is_shown_by_the_trace_too(
     assert told(capsys.readouterr().out) == live
 
 
-EDITS = [(1, act(1, "a")), (2, act(1, "b")), (2, act(2, "a")), (1, act(2, "c")), (1, act(3, "b"))]
-"""Who does what, minute by minute."""
+EDITS: list[tuple[int, Step | Plan]] = [
+    *((1, act(1, "a")), (2, act(1, "b")), (2, act(2, "a")), (1, act(2, "c"))),
+    (1, Plan(steps=(PlanStep(title="mend", files=("b",)),))),
+    (2, Plan(steps=(PlanStep(title="mend", files=("d", "c")),))),
+    (2, Plan(steps=(PlanStep(title="mend", files=("d",)),))),
+    (1, act(3, "b")),
+]
+"""Who does, or means to do, what, minute by minute."""
 
 
 async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
@@ -156,9 +164,9 @@ async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
             task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
         )
         recorders[number] = await claim(of, Settings(), clock)
-    for minute, (number, step) in enumerate(EDITS):
+    for minute, (number, what) in enumerate(EDITS):
         clock.minutes = minute
-        await recorders[number].record(step)
+        await recorders[number].record(what)
         await monitor.look()
     for recorder in recorders.values():
         clock.minutes += 1
@@ -166,10 +174,14 @@ async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
         await monitor.look()
     live = await fired(journal, **{"t1-1": 2, "t2-1": 3})
     assert live == [
-        ("t1-1", "workspace_conflict", "a", "notice", 1),
-        ("t1-1", "workspace_conflict", "b", "notice", 3),
-        ("t2-1", "workspace_conflict", "a", "notice", 2),
+        ("t1-1", "workspace_conflict", "a", "warning", 1),
+        ("t1-1", "workspace_conflict", "b", "notice", 2),
+        ("t1-1", "workspace_conflict", "b", "warning", 3),
+        ("t1-1", "workspace_conflict", "c", "notice", 2),
+        ("t2-1", "workspace_conflict", "a", "warning", 2),
         ("t2-1", "workspace_conflict", "b", "notice", 2),
+        ("t2-1", "workspace_conflict", "b", "warning", 2),
+        ("t2-1", "workspace_conflict", "c", "notice", 2),
     ]
     await midwatch("export", "--all", "traces")
     capsys.readouterr()

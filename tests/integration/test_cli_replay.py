@@ -173,7 +173,7 @@ def test_traces_of_one_project_are_replayed_together(tmp_path: Path, capsys: Cap
         times = (f"2026-01-01T00:0{minute}:00Z", f"2026-01-01T00:0{minute + 2}:00Z")
         lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
         write(tmp_path / f"{name}.jsonl", lines)
-    conflict = (1, "workspace_conflict", "notice")
+    conflict = (1, "workspace_conflict", "warning")
     for more, fired in (([], []), (["--together"], [conflict, conflict])):
         assert main(["replay", str(tmp_path), *more, "--json"]) == 0
         assert alerts(capsys.readouterr().out) == fired

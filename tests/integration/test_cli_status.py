@@ -19,6 +19,7 @@ from midwatch_monitor.words import (
     Attempt,
     AttemptState,
     Budget,
+    BudgetRequest,
     Change,
     Checkpoint,
     Commit,
@@ -26,6 +27,7 @@ from midwatch_monitor.words import (
     DeliveryState,
     Draft,
     Ending,
+    Grant,
     Intervention,
     Lifecycle,
     Meter,
@@ -210,6 +212,25 @@ async def test_a_parked_attempt_waits_for_a_person(
     await write(journal, attempt, at, came, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
     (line,) = await lines(capsys)
     assert line["waits_for"] == waits_for
+
+
+async def test_what_a_worker_asks_for_holds_nothing_up(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(
+        journal, attempt, at, WORKING, BudgetRequest(wanted=Grant(requests=5), reason="more")
+    )
+    (line,) = await lines(capsys)
+    assert line["waits_for"] is None
+
+
+async def test_a_task_that_was_split_waits_for_its_parts(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT))
+    await write(journal, attempt, at, alert(Severity.CRITICAL, AlertState.RESOLVED))
+    (line,) = await lines(capsys)
+    assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
 
 
 async def test_a_task_that_has_not_begun_waits_for_its_turn(

@@ -33,9 +33,10 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.decide import REQUESTS, Supervisor
+from midwatch_supervisor.decide import REQUESTS, Decided, Supervisor
 from midwatch_supervisor.evidence import Case
-from midwatch_supervisor.policy import Standing, choose
+from midwatch_supervisor.policy import choose
+from midwatch_supervisor.standing import Diagnosed, Means, Standing
 
 ALERT = Alert(
     key=AlertKey(rule="repeated_edits", subject="calc.py"),
@@ -59,7 +60,13 @@ CASE = Case(
     alerts=(ALERT,),
     steps=STEPS[3:],
 )
-STANDING = Standing(escalation=7, alerts=(ALERT,), attempts_left=1, policy=PolicySettings())
+STANDING = Standing(
+    escalation=7,
+    alerts=(ALERT,),
+    reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
+    means=Means(attempts=1),
+    policy=PolicySettings(),
+)
 WEAK = replace(STANDING, alerts=(replace(ALERT, key=AlertKey(rule="low_confidence")),))
 SETTINGS = SupervisorSettings()
 
@@ -115,6 +122,11 @@ class Script:
     async def decide(
         self, standing: Standing = STANDING, settings: SupervisorSettings = SETTINGS
     ) -> Decision:
+        return (await self.decided(standing, settings)).decision
+
+    async def decided(
+        self, standing: Standing = STANDING, settings: SupervisorSettings = SETTINGS
+    ) -> Decided:
         model = FunctionModel(self.reply, model_name="scripted")
         supervisor = Supervisor(model, settings, sleep=self.sleep)
         return await supervisor.decide(CASE, Records(), standing)
@@ -126,24 +138,27 @@ def answer(action: str = "nudge", **other: object) -> Call:
         "diagnosis": "wrong_approach",
         "message": "Read the failing output.",
         "rationale": "It guesses.",
+        "evidence": [3, 5],
     }
     return ("answer", {**values, **other})
 
 
 async def test_without_a_model_the_policy_decides() -> None:
     supervisor = Supervisor(None, SETTINGS)
-    assert await supervisor.decide(CASE, Records(), STANDING) == choose(STANDING)
+    decided = await supervisor.decide(CASE, Records(), STANDING)
+    assert decided == Decided(decision=choose(STANDING))
 
 
 async def test_a_models_answer_becomes_the_decision() -> None:
-    script = Script([answer("replan", evidence=[3, 5], plan=["read", "fix"])])
+    script = Script([answer("replan", evidence=[5, 3], plan=["read", "fix"])])
     assert await script.decide() == Decision(
         escalation=7,
         action=Action.REPLAN,
         diagnosis=Diagnosis.WRONG_APPROACH,
         message="Read the failing output.",
-        rationale="It guesses. (steps 3, 5)",
+        rationale="It guesses.",
         plan=("read", "fix"),
+        steps=(3, 5),
         by=Actor.SUPERVISOR,
         author="scripted",
     )
@@ -154,7 +169,7 @@ async def test_any_model_that_fills_in_the_answer_will_do() -> None:
         call_tools=[],
         custom_output_args={"action": "observe", "diagnosis": "false_alarm", "rationale": "Fine."},
     )
-    decision = await Supervisor(model, SETTINGS).decide(CASE, Records(), STANDING)
+    decision = (await Supervisor(model, SETTINGS).decide(CASE, Records(), STANDING)).decision
     assert (decision.action, decision.diagnosis) == (Action.OBSERVE, Diagnosis.FALSE_ALARM)
 
 
@@ -256,8 +271,8 @@ async def test_a_model_that_only_talks_is_replaced_by_the_policy() -> None:
         return ModelResponse(parts=[TextPart(content="I wonder.")])
 
     settings = SupervisorSettings(tries=1)
-    decision = await Supervisor(FunctionModel(talk), settings).decide(CASE, Records(), STANDING)
-    assert decision.by is Actor.POLICY
+    decided = await Supervisor(FunctionModel(talk), settings).decide(CASE, Records(), STANDING)
+    assert decided.decision.by is Actor.POLICY
 
 
 async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -267,7 +282,7 @@ async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 async def test_a_model_that_hangs_is_given_up() -> None:
     supervisor = Supervisor(FunctionModel(hang), SupervisorSettings(timeout_seconds=0.05))
-    decision = await supervisor.decide(CASE, Records(), STANDING)
+    decision = (await supervisor.decide(CASE, Records(), STANDING)).decision
     assert decision.by is Actor.POLICY
     assert "no answer within 0.05 s" in decision.rationale
 

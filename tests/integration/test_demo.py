@@ -128,3 +128,28 @@ def test_it_runs_again_in_the_same_folder_though_that_is_a_repository_now(
 def said_by_git(folder: Path, *command: str) -> str:
     done = subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout
+
+
+def test_its_report_agrees_with_its_last_line(first: tuple[Path, list[Line]]) -> None:
+    folder, lines = first
+    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "report", "--run", "1", "--json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    told = {
+        line["task"]: (line["status"], line["attempts"], line["interventions"], line["recovered"])
+        for line in found
+        if line["type"] == "task"
+    }
+    assert told == {
+        task["id"]: (task["status"], task["attempts"], task["interventions"], task["recovered"])
+        for task in lines[-1]["tasks"]
+    }
+    alarms = {line["rule"] for line in found if line["type"] == "detection"}
+    assert len(alarms - {None}) >= 4

@@ -20,6 +20,8 @@ from midwatch_monitor.words import (
     Ending,
     Escalation,
     Lifecycle,
+    Plan,
+    PlanStep,
     Resolution,
     Severity,
     Step,
@@ -44,6 +46,10 @@ ENDED = (AlertState.RESOLVED, Resolution.ENDED)
 def edit(path: str = "a.py", writer: Writer = Writer.WORKER) -> Step:
     edits = (Edit(path=path, digest="d", writer=writer),)
     return Step(number=0, kind=StepKind.TOOL, tool="edit", edits=edits)
+
+
+def planning(*files: str) -> Plan:
+    return Plan(steps=(PlanStep(title="mend", files=files), PlanStep(title="test", files=("t",))))
 
 
 def look() -> Step:
@@ -91,23 +97,25 @@ def monitor(watching: Build) -> Monitor:
     return watching()
 
 
-async def test_both_attempts_are_told_and_nobody_is_asked(
+async def test_both_attempts_are_told_and_the_supervisor_is_asked(
     journal: Journal, monitor: Monitor, join: Join, at: datetime
 ) -> None:
     one, two = await join(), await join()
     await one.record(look(), edit())
     await two.record(edit())
     await monitor.look()
-    entries = await journal.entries(kinds=[Alert, Escalation])
+    asked = await journal.entries(kinds=[Escalation])
+    assert [entry.attempt for entry in asked] == [ONE, TWO]
+    entries = await journal.entries(kinds=[Alert])
     assert [(entry.attempt, entry.record) for entry in entries] == [
         (
             attempt,
             Alert(
                 key=KEY,
-                severity=Severity.NOTICE,
+                severity=Severity.WARNING,
                 state=AlertState.FIRING,
                 value=1,
-                summary="another attempt at work changed a.py too",
+                summary=f"task {other} at work changed a.py too",
                 evidence=(step,),
                 since_step=step,
                 step=step,
@@ -115,8 +123,38 @@ async def test_both_attempts_are_told_and_nobody_is_asked(
                 at=at,
             ),
         )
-        for attempt, step in ((ONE, 2), (TWO, 1))
+        for attempt, step, other in ((ONE, 2, "two"), (TWO, 1, "one"))
     ]
+
+
+async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_does(
+    journal: Journal, monitor: Monitor, join: Join
+) -> None:
+    """Whoever is told of it can still wait; nobody is asked as long as it is only planned."""
+    for each in (await join(), await join()):
+        await each.record(planning("a.py"))
+        await monitor.look()
+    assert await told(journal) == [(ONE, *FIRING, 0), (TWO, *FIRING, 0)]
+    entries = await journal.entries(kinds=[Alert, Escalation])
+    assert [
+        (e.record.severity, e.record.summary) for e in entries if isinstance(e.record, Alert)
+    ] == [
+        (Severity.NOTICE, "task two at work means to change a.py too"),
+        (Severity.NOTICE, "task one at work means to change a.py too"),
+    ]
+    assert len(entries) == 2
+
+
+async def test_a_plan_that_leaves_the_file_alone_ends_the_conflict(
+    journal: Journal, monitor: Monitor, join: Join
+) -> None:
+    one, two = await join(), await join()
+    await one.record(edit())
+    await two.record(planning("a.py"))
+    await monitor.look()
+    await two.record(planning("b.py"))
+    await monitor.look()
+    assert (await told(journal))[2:] == [(ONE, *CLEARED, 1), (TWO, *CLEARED, 0)]
 
 
 async def test_it_is_said_once_however_often_the_file_is_changed(

@@ -15,6 +15,7 @@ from pydantic_ai.messages import ModelRequest
 
 from midwatch_agents.models import model_for
 from midwatch_agents.patience import PatientModel
+from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.settings import (
     PolicySettings,
     RunSettings,
@@ -41,7 +42,7 @@ from midwatch_supervisor.assignment import assignments
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.launch import begin, conduct
-from midwatch_supervisor.policy import Standing
+from midwatch_supervisor.standing import Standing
 
 T = TypeVar("T")
 NAME = "gpt-4o"
@@ -184,7 +185,9 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
             {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}]}
         )
         file = TaskFile(models={Role.WORKER: spec}, tasks=(task,))
-        settings = Settings(run=RunSettings(sandbox=Sandbox.OFF))
+        settings = Settings(
+            run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
+        )
         wanted = assignments(file, tmp_path)
         deck, jobs = await begin(
             journal, wanted, source="tasks.yaml", settings=settings, home=tmp_path / "home"
@@ -380,8 +383,8 @@ async def test_the_supervisor_decides_once_over_http(
     model = model_for(server.spec(timeout_seconds=1), role=Role.SUPERVISOR, key="write")
     dossier = await Dossier.read(journal, attempt)
     task = TaskSpec(id="write", goal="Write a.txt.", acceptance=("true",))
-    standing = Standing(escalation=1, alerts=(), attempts_left=1, policy=PolicySettings())
+    standing = Standing(escalation=1, alerts=(), policy=PolicySettings())
     supervisor = Supervisor(model, SupervisorSettings(max_wait_seconds=0))
-    decision = await supervisor.decide(await dossier.case(task), dossier, standing)
+    decision = (await supervisor.decide(await dossier.case(task), dossier, standing)).decision
     assert (decision.by, len(server.asked)) == (by, len(replies))
     assert rationale in decision.rationale

@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
     Change,
     Checkpoint,
     Ending,
+    Entry,
     Health,
     Lifecycle,
     Message,
@@ -47,6 +48,17 @@ def report(progress: int, confidence: int) -> Step:
 async def told(journal: Journal, kind: type[T]) -> list[T]:
     entries = await journal.entries()
     return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+async def test_a_listener_hears_what_the_journal_holds_in_its_order(
+    journal: Journal, claim: Claim
+) -> None:
+    recorder = await claim()
+    before = await journal.last_id()
+    heard: list[Entry] = []
+    recorder.listener = heard.extend
+    await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
+    assert heard == await journal.entries(before)
 
 
 async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, claim: Claim) -> None:

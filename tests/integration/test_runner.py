@@ -64,6 +64,11 @@ REFLECT = Turn(
         ),
     )
 )
+REPORT = Call(
+    tool="report_error",
+    args='{"what_happened": "The file held the wrong word.", "category": "permanent", '
+    '"root_cause": "I took the wrong word from the goal.", "change": "I write the word one."}',
+)
 HANG = Turn(calls=(Call(tool="hang"),))
 MEET = Turn(calls=(Call(tool="meet", args='{"name": "somebody"}'),))
 DONE = Turn(say="Done.")
@@ -78,14 +83,17 @@ SCRIPTS = {
     "other": once(putting("two"), DONE),
     "beside": once(putting("beside", "beside.txt"), DONE),
     "read": once(DONE),
-    "wrong": once(putting("wrong"), DONE),
+    "wrong": Script(
+        phases=(Phase(turns=(putting("wrong"), DONE)),),
+        again=(Phase(turns=(Turn(calls=(REPORT,)), putting("wrong"), DONE)),),
+    ),
     "learn": Script(
         phases=(Phase(turns=(putting("wrong"), DONE)),),
-        again=(Phase(turns=(putting("one"), DONE)),),
+        again=(Phase(turns=(Turn(calls=(REPORT,)), putting("one"), DONE)),),
     ),
     "restart": Script(
         phases=(Phase(turns=(REFLECT, REFLECT, HANG)),),
-        again=(Phase(turns=(REFLECT, REFLECT, putting("one"), DONE)),),
+        again=(Phase(turns=(REFLECT, REFLECT, Turn(calls=(REPORT,)), putting("one"), DONE)),),
     ),
     "endless": once(putting("{n}")),
     "hang": once(HANG),
@@ -249,7 +257,7 @@ async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
     )
     assert await run == 0
     reports = [len(await stage.told(Step, attempt=number)) for number in (1, 2)]
-    assert reports == [2, 4]
+    assert reports == [2, 5]
     assert await stage.told(Alert) == []
     assert "Advice for you: Begin with the tests." in await prompt(stage, 2)
 
@@ -264,6 +272,8 @@ async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
 async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
     name: str, budget: str, reason: str, stage: "Stage"
 ) -> None:
+    ungenerous = stage.settings.policy.model_copy(update={"max_grants": 0})
+    stage.settings = stage.settings.model_copy(update={"policy": ungenerous})
     code = await stage.run(tasks(task(name, more=f"budget: {budget}, max_attempts: 3")))
     state = (await stage.told(AttemptState))[-1]
     assert (code, state.ending) == (4, Ending.OUT_OF_BUDGET)

@@ -48,6 +48,16 @@ def putting(path: str, text: str):
     return ("put", {"path": path, "text": text})
 
 
+def completing(*files: str) -> tuple[str, dict[str, Any]]:
+    said: dict[str, Any] = {
+        "goal": "it is done",
+        "files": files,
+        "structural": [],
+        "functional": [],
+    }
+    return ("complete_step", {**said, "confidence": 90})
+
+
 async def told(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
     entries = await journal.entries(attempt=attempt)
     return [entry.record for entry in entries if isinstance(entry.record, kind)]
@@ -248,16 +258,17 @@ async def test_checkpoints_beyond_the_cap_are_refused_and_no_more_are_asked_for(
 
 async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Perform) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=1))
-    finish = ("finish_plan_step", {"evidence": "it passes"})
-    result = await perform([reflecting()], [finish], [reflecting()], settings=settings)
+    result = await perform(
+        [reflecting(), putting("a.py", "1")], [completing()], [reflecting()], settings=settings
+    )
     assert all(each.startswith("Rec") for each in answers(result.all_messages(), "reflect"))
 
 
 async def test_finishing_and_planning_in_one_turn_lose_neither(
     journal: Journal, perform: Perform
 ) -> None:
-    finish, plan = ("finish_plan_step", {"evidence": "seen"}), ("set_plan", {"steps": ["a", "b"]})
-    await perform([finish, plan])
+    plan = ("set_plan", {"steps": ["a", "b"]})
+    await perform([putting("a.py", "1"), completing(), plan])
     assert (await told(journal, Plan))[-1] == Plan(
         steps=(
             PlanStep(title="find it", state=PlanStepState.DONE),
@@ -269,9 +280,8 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(
 
 
 async def test_a_finished_plan_cannot_be_finished_again(perform: Perform) -> None:
-    finish = ("finish_plan_step", {"evidence": "seen"})
-    result = await perform([finish, finish, finish])
-    said = answers(result.all_messages(), "finish_plan_step")
+    result = await perform([putting("a.py", "1"), *[completing("a.py")] * 3])
+    said = answers(result.all_messages(), "complete_step")
     assert ["Every plan step is done" in each for each in said] == [False, False, True]
 
 

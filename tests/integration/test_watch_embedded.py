@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
+    Attempt,
     AttemptState,
     Change,
     Checkpoint,
@@ -22,9 +24,11 @@ from midwatch_monitor.words import (
     Plan,
     PlanStep,
     Step,
+    Task,
     TaskState,
 )
 from midwatch_tools import Watch
+from midwatch_tools.board import Board
 
 Build = Callable[..., Agent[None, str]]
 T = TypeVar("T")
@@ -94,6 +98,26 @@ async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
     assert [step.request for step in await told(journal_file, Step)] == [1]
     spent = [change.budget for change in await told(journal_file, Change) if change.budget]
     assert [budget.requests.used for budget in spent] == [1]
+
+
+async def test_a_tool_of_midwatch_that_cannot_read_ends_the_watch_and_not_the_work(
+    worker: Build,
+    journal_file: Path,
+    tmp_path: Path,
+    at: datetime,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    task = Task(id=1, run=1, name="n", title="t", spec="{}")
+    attempt = Attempt(
+        id=1, task=1, number=1, worker="w", model="m", node="n", workspace="", started_at=at
+    )
+    async with await Journal.open(tmp_path / "other.db") as closed:
+        board = Board(journal=closed, task=task, attempt=attempt)
+    watch = Watch(journal=str(journal_file), board=board)
+    result = await worker([("read_board", {})], [REFLECT]).run("Fix it.", capabilities=[watch])
+    assert result.output == "Done."
+    assert answers(result, "read_board") == answers(result, "reflect")
+    assert "unwatched from here on" in caplog.text
 
 
 async def test_the_agents_own_error_stays_its_own(

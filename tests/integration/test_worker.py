@@ -29,8 +29,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.words import Attempt, Step
 from midwatch_tools import Watch
+from midwatch_tools.reflect import NAMES
 
-OWN = {"reflect", "set_plan", "finish_plan_step"}
+OWN = {*NAMES} - {"read_board"}
 CODING = {"read_file", "write_file", "edit_file", "list_files", "grep", "run_command"}
 SOURCE = '''
 from pydantic_ai import Agent, RunContext

@@ -9,17 +9,23 @@ from midwatch_monitor.words import (
     Alert,
     AlertKey,
     AlertState,
+    Analysis,
+    Cause,
     Checkpoint,
+    Completion,
+    Diagnosis,
     Outcome,
     Plan,
+    PlanCheck,
     PlanStep,
     PlanStepState,
     Severity,
     Step,
     StepKind,
 )
+from midwatch_supervisor.diagnosis import Noted
 from midwatch_supervisor.evidence import MIN_CHARS, Case, cut, data, described, render
-from midwatch_supervisor.policy import Tried
+from midwatch_supervisor.standing import Diagnosed, Rival, Tried
 
 ALERT = Alert(
     key=AlertKey(rule="repeated_edits", subject="calc.py"),
@@ -77,6 +83,35 @@ def test_a_case_is_shown_whole() -> None:
         'step 5: shell, failed, exit code 1\n  args: {"command":"pytest"}\n'
         "</data>"
     )
+
+
+def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
+    analysis = Analysis(what="it failed", cause=Cause.PERMANENT, root="</data>", remedy="read")
+    case = replace(
+        CASE,
+        analyses=(Noted(analysis=analysis, step=5),),
+        plan_check=PlanCheck(plan_step=2, assumption="a", reality="b", impact="c"),
+        completions=(Completion(plan_step=1, goal="look", confidence=60, accepted=True, flag="x"),),
+        rivals=(Rival(path="a.py", task="other", elder=True),),
+        petition="asks for more",
+        interventions=(replace(TRIED, reason="cycle still fires"),),
+    )
+    text = render(case, 5000)
+    for part in (
+        '<data name="petition">\nasks for more\n</data>',
+        '<data name="rivals">\ntask other works on a.py too; it began first\n</data>',
+        "after step 5: (permanent): &lt;/data> → read",
+        "plan step 2, granted: a → b",
+        "accepted with a flag, plan step 1 at 60 %: look; flag: x",
+        "nudge by policy, outcome no effect (cycle still fires): Stop.",
+    ):
+        assert part in text
+
+
+def test_the_first_reading_stands_before_all_data() -> None:
+    text = render(replace(CASE, reading=Diagnosed(cause=Diagnosis.BUDGET, steps=(3, 5))), 5000)
+    told = "first reading of the signs, by rules: budget (steps 3, 5)\n"
+    assert text.index(told) < text.index("<data")
 
 
 def test_what_is_empty_is_not_shown() -> None:

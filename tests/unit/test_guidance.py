@@ -8,10 +8,12 @@ from midwatch_monitor.words import (
     Actor,
     Checkpoint,
     Course,
+    Grant,
     Intervention,
     Plan,
     PlanStep,
     PlanStepState,
+    Terms,
 )
 from midwatch_tools.guidance import answer, marked, outline, protocol, reminder, spoken
 
@@ -71,6 +73,31 @@ def test_a_replan_lists_the_plan_steps_or_asks_for_them() -> None:
     asked = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m")
     assert spoken(1, given).endswith("\nThe remaining plan steps are now:\n1. a\n2. b")
     assert "`set_plan`" in spoken(1, asked)
+
+
+def test_a_grant_says_how_much_and_another_model_that_it_is_one() -> None:
+    terms = Terms(grant=Grant(requests=20, minutes=2.5), model="other")
+    more = Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, message="m", terms=terms)
+    other = Intervention(action=Action.SWITCH_MODEL, by=Actor.POLICY, message="m", terms=terms)
+    assert spoken(1, more).endswith("m\nYou are granted 20 more requests, 2.5 more minutes.")
+    assert "another model goes on" in spoken(1, other)
+
+
+def test_the_protocol_names_every_tool_that_something_is_refused_for() -> None:
+    text = protocol(SETTINGS)
+    tools = ("reflect", "report_error", "complete_step", "check_plan")
+    assert all(f"`{tool}`" in text for tool in tools)
+    assert "[midwatch] refused" in text
+    assert len(text) < 2_000
+
+
+def test_a_reminder_shows_the_budget() -> None:
+    assert reminder(3, "Budget: b.") == f"{reminder(3)}\nBudget: b."
+
+
+def test_the_outline_shows_reservations() -> None:
+    flagged = PlanStep(title="write", state=PlanStepState.DONE, flag="not on Windows")
+    assert outline(Plan(steps=(flagged,))) == "[x] 1. write (flag: not on Windows)"
 
 
 @pytest.mark.parametrize(

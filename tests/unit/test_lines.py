@@ -13,8 +13,11 @@ from midwatch_monitor.words import (
     Alert,
     AlertKey,
     AlertState,
+    Analysis,
     Attempt,
     AttemptState,
+    BudgetRequest,
+    Cause,
     Change,
     Checkpoint,
     Course,
@@ -28,6 +31,7 @@ from midwatch_monitor.words import (
     Escalation,
     EscalationState,
     Fault,
+    Grant,
     Intervention,
     Lifecycle,
     Outcome,
@@ -36,10 +40,12 @@ from midwatch_monitor.words import (
     PlanStep,
     Record,
     Severity,
+    Spending,
     Step,
     StepKind,
     Task,
     TaskState,
+    Terms,
 )
 from midwatch_supervisor.line import Line, fields
 from midwatch_supervisor.lines import Transcript
@@ -228,8 +234,11 @@ def test_a_decision_line_says_who_decided() -> None:
         diagnosis=Diagnosis.WRONG_APPROACH,
         message="Look up.",
         rationale="It edits in circles.",
+        terms=Terms(model="big"),
+        steps=(3, 5),
         by=Actor.SUPERVISOR,
         author="m",
+        refused="the attempt is over",
     )
     assert printed(decision) == {
         "type": "decision",
@@ -240,7 +249,32 @@ def test_a_decision_line_says_who_decided() -> None:
         "author": "m",
         "message": "Look up.",
         "rationale": "It edits in circles.",
+        "steps": [3, 5],
+        "terms": "model big",
+        "refused": "the attempt is over",
     }
+
+
+def test_an_intervention_line_names_its_cause_and_its_terms() -> None:
+    grant = Intervention(
+        action=Action.GRANT_BUDGET,
+        by=Actor.SUPERVISOR,
+        terms=Terms(grant=Grant(requests=20, minutes=5)),
+        diagnosis=Diagnosis.BUDGET,
+    )
+    shown = [fields(line) for line in lines(grant, NUDGE) if line is not None]
+    assert [(each["diagnosis"], each["terms"]) for each in shown] == [
+        ("budget", "20 requests, 5 minutes"),
+        (None, ""),
+    ]
+
+
+def test_an_attempt_line_names_the_model_in_force() -> None:
+    *_, last = lines(
+        Change(model="big"), Change(plan_step=2), AttemptState(lifecycle=Lifecycle.WORKING)
+    )
+    assert last is not None
+    assert fields(last)["model"] == "big"
 
 
 def test_an_intervention_has_a_line_when_issued_when_delivered_and_when_judged() -> None:
@@ -271,6 +305,9 @@ def test_an_intervention_that_needs_approval_is_held_first(state: DeliveryState)
         Plan(steps=(PlanStep(title="x"),)),
         Acceptance(check="pytest", passed=True),
         Fault(part="silence", error="x"),
+        Analysis(what="", cause=Cause.UNKNOWN, root="", remedy=""),
+        BudgetRequest(wanted=Grant(requests=1), reason=""),
+        Spending(role="planner", model="m"),
         Delivery(intervention=77, state=DeliveryState.DELIVERED),
     ],
 )

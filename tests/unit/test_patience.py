@@ -1,5 +1,7 @@
 """Which failures of a model pass, and how long it is waited for them."""
 
+import asyncio
+
 import pytest
 from pydantic_ai.exceptions import (
     ModelAPIError,
@@ -14,7 +16,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.patience import PASSING, PatientModel, passing
+from midwatch_agents.breaker import Breaker
+from midwatch_agents.patience import PASSING, PatientModel, passing, what
+from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_tools.pauses import listen
 
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello")]
 DOWN = ModelHTTPError(503, "m")
@@ -109,3 +114,83 @@ async def test_a_stream_is_asked_for_again_too() -> None:
     async with patient.request_stream(HELLO, None, ModelRequestParameters()) as stream:
         assert [event async for event in stream]
         assert stream.get().text == "yes"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ModelHTTPError(429, "m"), "HTTP 429"),
+        (ModelRequestTimeout("m", 5.0), "no answer in time"),
+        (TimeoutError(), "no answer in time"),
+        (ModelConnectionError("m", "refused"), "refused"),
+        (ConnectionResetError(), "ConnectionResetError"),
+    ],
+)
+def test_a_failure_is_named_in_a_few_words(error: Exception, words: str) -> None:
+    assert what(error) == words
+
+
+class Pauses:
+    """What a run hears of its model's pauses, on a clock that only they move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.told: list[str] = []
+
+    async def tell(self, seconds: float, said: str) -> None:
+        self.told.append(said)
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def ask(self, model: Model, breaker: Breaker | None, *, tries: int) -> str | None:
+        listen(self.tell)
+        patient = PatientModel(model, tries=tries, breaker=breaker, sleep=self.sleep)
+        return (await patient.request(HELLO, None, ModelRequestParameters())).text
+
+
+async def test_a_pause_is_told_with_its_reason() -> None:
+    pauses = Pauses()
+    await pauses.ask(failing(ModelHTTPError(429, "m")), None, tries=2)
+    assert pauses.told == ["HTTP 429 from function"]
+
+
+async def test_an_open_breaker_is_waited_for_and_costs_no_try() -> None:
+    pauses = Pauses()
+    breaker = Breaker(ProviderSettings(breaker_failures=1, breaker_seconds=30), lambda: pauses.now)
+    breaker.failed()
+    assert await pauses.ask(failing(), breaker, tries=1) == "yes"
+    assert pauses.told == ["function keeps failing, so it is not asked"]
+    assert (pauses.now, breaker.circuit.failures) == (30, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "failures"), [(DOWN, 1), (ModelHTTPError(401, "m"), 0), (ValueError(), 0)]
+)
+async def test_only_what_the_provider_could_not_serve_counts_against_it(
+    error: Exception, failures: int
+) -> None:
+    breaker = Breaker(ProviderSettings())
+    with pytest.raises(type(error)):
+        await Pauses().ask(failing(error), breaker, tries=1)
+    assert breaker.circuit.failures == failures
+
+
+async def test_a_cancelled_request_leaves_the_try_to_another() -> None:
+    asked = asyncio.Event()
+
+    async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.set()
+        await asyncio.Event().wait()
+        return ModelResponse(parts=[])
+
+    breaker = Breaker(ProviderSettings(breaker_failures=1, breaker_seconds=0.001), lambda: now)
+    now = 0.0
+    breaker.failed()
+    now = 1.0
+    request = asyncio.create_task(Pauses().ask(FunctionModel(hang), breaker, tries=1))
+    await asked.wait()
+    held = breaker.circuit.tried_until
+    request.cancel()
+    await asyncio.wait({request})
+    assert (held, breaker.circuit.tried_until) == (1.001, None)

@@ -13,18 +13,13 @@ from midwatch_monitor.words import (
     Diagnosis,
     Outcome,
     Severity,
+    Terms,
 )
-from midwatch_supervisor.policy import (
-    Standing,
-    Tried,
-    allowed,
-    approval_needed,
-    bounded,
-    choose,
-    said,
-)
+from midwatch_supervisor.policy import allowed, approval_needed, bounded, choose, said
+from midwatch_supervisor.standing import Diagnosed, Means, Standing, Tried
 
 DEFAULTS = PolicySettings()
+UNKNOWN = Diagnosis.UNKNOWN
 
 
 def alert(
@@ -45,8 +40,7 @@ def standing(
     *rules: str,
     tried: tuple[Tried, ...] = (),
     escalations: int = 0,
-    replans: int = 0,
-    attempts_left: int = 1,
+    attempts: int = 1,
     policy: PolicySettings = DEFAULTS,
 ) -> Standing:
     return Standing(
@@ -54,10 +48,17 @@ def standing(
         alerts=tuple(alert(rule) for rule in rules),
         interventions=tried,
         escalations=escalations,
-        replans=replans,
-        attempts_left=attempts_left,
+        means=Means(attempts=attempts),
         policy=policy,
     )
+
+
+def may(now: Standing, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
+    return allowed(now, diagnosis)
+
+
+def words(action: Action, now: Standing) -> str:
+    return said(action, now, UNKNOWN, Terms())
 
 
 def failed(*actions: Action) -> tuple[Tried, ...]:
@@ -77,8 +78,17 @@ def wanted(action: Action, message: str = "Do this.") -> Decision:
     )
 
 
-def test_a_rule_without_an_order_reaches_the_whole_ladder() -> None:
-    assert allowed(standing("repeated_edits")) == (
+def test_at_first_a_rule_without_an_order_reaches_words_only() -> None:
+    assert may(standing("repeated_edits")) == (
+        Action.OBSERVE,
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.ASK_OPERATOR,
+    )
+
+
+def test_once_something_was_in_vain_the_whole_ladder_is_open() -> None:
+    assert may(standing("repeated_edits", tried=failed(Action.NUDGE))) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.REPLAN,
@@ -88,9 +98,14 @@ def test_a_rule_without_an_order_reaches_the_whole_ladder() -> None:
     )
 
 
+def test_what_stands_first_in_an_order_needs_nothing_before_it() -> None:
+    assert Action.RESTART in may(standing("silence"))
+    assert Action.STOP not in may(standing("silence"))
+
+
 def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
     policy = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
-    assert allowed(standing("repeated_edits", policy=policy)) == (
+    assert may(standing("repeated_edits", policy=policy)) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.ASK_OPERATOR,
@@ -104,39 +119,42 @@ def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
 )
 def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
     force = {Action.REPLAN, Action.RESTART, Action.STOP}
-    assert not force & set(allowed(standing(rule, policy=policy)))
+    now = standing(rule, policy=policy, tried=failed(Action.NUDGE))
+    assert not any(force & set(may(now, diagnosis)) for diagnosis in Diagnosis)
 
 
 def test_confidence_with_an_observed_rule_reaches_what_that_rule_reaches() -> None:
     both = standing("low_confidence", "repeated_edits")
-    assert allowed(both) == allowed(standing("repeated_edits"))
+    assert may(both) == may(standing("repeated_edits"))
 
 
 def test_no_restart_without_an_attempt_left() -> None:
-    assert Action.RESTART not in allowed(standing("repeated_edits", attempts_left=0))
+    now = standing("repeated_edits", attempts=0, tried=failed(Action.NUDGE))
+    assert Action.RESTART not in may(now)
 
 
-@pytest.mark.parametrize(("replans", "may"), [(2, True), (3, False)])
-def test_no_replan_beyond_the_maximum(replans: int, may: bool) -> None:
-    assert (Action.REPLAN in allowed(standing("repeated_edits", replans=replans))) is may
+@pytest.mark.parametrize(("replans", "expected"), [(2, True), (3, False)])
+def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
+    now = standing("repeated_edits", tried=failed(*[Action.REPLAN] * replans))
+    assert (Action.REPLAN in may(now)) is expected
 
 
 @pytest.mark.parametrize(("count", "capped"), [(5, False), (6, True)])
-def test_after_the_last_intervention_only_a_person_or_the_end_remains(
+def test_requirement_17_after_the_last_intervention_only_a_person_or_the_end_remains(
     count: int, capped: bool
 ) -> None:
     now = standing("repeated_edits", tried=failed(*[Action.NUDGE] * count))
-    assert (allowed(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
+    assert (may(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
 
 
-def test_after_the_last_escalation_the_attempt_goes_to_a_person() -> None:
+def test_requirement_17_after_the_last_escalation_the_attempt_goes_to_a_person() -> None:
     now = standing("repeated_edits", escalations=20)
-    assert allowed(now) == (Action.ASK_OPERATOR, Action.STOP)
+    assert may(now) == (Action.ASK_OPERATOR, Action.STOP)
     assert choose(now).action is Action.ASK_OPERATOR
 
 
 def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
-    assert allowed(standing("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
+    assert may(standing("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +194,7 @@ def test_a_recovery_begins_the_ladder_anew() -> None:
 
 
 def test_a_rung_that_is_not_allowed_is_passed_over() -> None:
-    now = standing(
-        "repeated_edits", tried=failed(Action.NUDGE, Action.REPLAN), attempts_left=0, replans=3
-    )
+    now = standing("repeated_edits", tried=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
     assert choose(now).action is Action.ASK_OPERATOR
 
 
@@ -206,7 +222,10 @@ def test_without_any_alert_a_person_is_asked() -> None:
 
 def test_a_choice_is_a_whole_decision() -> None:
     now = Standing(
-        escalation=7, alerts=(alert("repeated_edits", subject="calc.py"),), policy=DEFAULTS
+        escalation=7,
+        alerts=(alert("repeated_edits", subject="calc.py"),),
+        reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(3, 5)),
+        policy=DEFAULTS,
     )
     assert choose(now) == Decision(
         escalation=7,
@@ -216,28 +235,41 @@ def test_a_choice_is_a_whole_decision() -> None:
             "repeated_edits was seen. Stop editing `calc.py`: read the failing output again and "
             "state the cause before the next change."
         ),
-        rationale="the policy table for repeated_edits: nothing was tried in vain, so nudge",
+        rationale=(
+            "the policy table for repeated_edits and wrong_approach: nothing was tried in vain, "
+            "so nudge"
+        ),
+        steps=(3, 5),
         by=Actor.POLICY,
     )
 
 
 def test_the_same_advice_is_given_once() -> None:
-    message = said(Action.NUDGE, standing("same_failure", "cycle"))
+    message = words(Action.NUDGE, standing("same_failure", "cycle"))
     assert message.count("read the last output again") == 1
 
 
 def test_a_person_is_told_what_was_tried() -> None:
-    message = said(Action.ASK_OPERATOR, standing("cycle", tried=failed(Action.NUDGE)))
+    message = words(Action.ASK_OPERATOR, standing("cycle", tried=failed(Action.NUDGE)))
     assert message == ("cycle was seen. Tried so far: nudge (no effect). What should be done?")
 
 
 @pytest.mark.parametrize("rule", ["explicit_escalation", "multiple_blockers", "cycle"])
 @pytest.mark.parametrize(
     "action",
-    [Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP],
+    [
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.GRANT_BUDGET,
+        Action.SWITCH_MODEL,
+        Action.RESTART,
+        Action.SPLIT,
+        Action.ASK_OPERATOR,
+        Action.STOP,
+    ],
 )
 def test_every_action_but_observe_says_what_was_seen(action: Action, rule: str) -> None:
-    assert f"{rule} was seen" in said(action, standing(rule))
+    assert f"{rule} was seen" in words(action, standing(rule))
 
 
 def test_an_allowed_decision_stays_as_it_is() -> None:
@@ -272,7 +304,7 @@ def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
     now = standing("repeated_edits", escalations=20)
     decision = bounded(wanted(Action.OBSERVE, message=""), now)
     assert decision.action is Action.ASK_OPERATOR
-    assert decision.message == said(Action.ASK_OPERATOR, now)
+    assert decision.message == said(Action.ASK_OPERATOR, now, decision.diagnosis, Terms())
 
 
 @pytest.mark.parametrize(

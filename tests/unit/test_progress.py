@@ -1,5 +1,6 @@
 """What people read while a run goes on."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -181,6 +182,19 @@ DECISION = DecisionLine(
         (
             DECISION,
             "totals#1: DECISION nudge by supervisor (m): wrong_approach; It circles.",
+        ),
+        (
+            replace(DECISION, steps=(3, 5), terms="model big", refused="it is over"),
+            "totals#1: DECISION nudge (model big) by supervisor (m): wrong_approach (steps 3, 5); "
+            "It circles.; REFUSED: it is over",
+        ),
+        (
+            replace(ATTEMPT, ending=Ending.SPLIT),
+            "totals#1: split (coder with m): too slow",
+        ),
+        (
+            replace(intervention(InterventionState.ISSUED), terms="20 requests"),
+            "totals#1: INTERVENTION nudge (12) by policy (20 requests): Look up.",
         ),
         (
             intervention(InterventionState.HELD),

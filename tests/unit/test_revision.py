@@ -1,7 +1,35 @@
 """What is finished stays; what is open may be replaced."""
 
-from midwatch_monitor.words import Change, Plan, PlanStep, PlanStepState
-from midwatch_tools.revision import change, with_current_done, with_remaining
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Change,
+    Checkpoint,
+    Course,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_tools.revision import (
+    Wanting,
+    change,
+    wanted,
+    with_current_done,
+    with_remaining,
+    written,
+)
 
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
 SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)
@@ -27,3 +55,71 @@ def test_a_plan_with_nothing_open_stays_as_it_is() -> None:
 
 def test_the_rules_are_told_where_the_plan_stands() -> None:
     assert change(PLAN) == Change(plan_step=3, plan_steps=4, revision=1)
+
+
+def test_a_plan_step_that_stays_keeps_what_is_known_of_it() -> None:
+    known = PlanStep(title="write", files=("a.py",), acceptance=("make test",), requests=7)
+    plan = Plan(steps=(DONE, known, PlanStep(title="check")))
+    assert with_remaining(plan, ["look", "write"]).steps == (DONE, PlanStep(title="look"), known)
+
+
+def test_two_plan_steps_of_one_title_stay_two() -> None:
+    plan = Plan(steps=(PlanStep(title="try", requests=1), PlanStep(title="try", requests=2)))
+    again = with_remaining(plan, ["try", "try", "try"])
+    assert [step.requests for step in again.steps] == [1, 2, None]
+
+
+def test_a_finished_plan_step_keeps_its_flag() -> None:
+    assert with_current_done(PLAN, "not on Windows").steps[2].flag == "not on Windows"
+
+
+def test_the_rules_are_told_the_share_of_the_plan_step_in_hand() -> None:
+    plan = Plan(steps=(DONE, PlanStep(title="write", requests=7)))
+    assert change(plan) == Change(plan_step=2, plan_steps=2, revision=0, plan_step_requests=7)
+
+
+@pytest.mark.parametrize(
+    ("plan", "is_written"),
+    [
+        (Plan(steps=(PlanStep(title="the goal"),)), False),
+        (Plan(steps=(PlanStep(title="the goal"),), revision=1), True),
+        (PLAN, True),
+    ],
+)
+def test_the_goal_alone_is_no_plan(plan: Plan, is_written: bool) -> None:
+    assert written(plan) is is_written
+
+
+REPLAN = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR)
+WITH_STEPS = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, plan=("a",))
+ARRIVED = Delivery(intervention=1, state=DeliveryState.DELIVERED)
+EXPIRED = Delivery(intervention=1, state=DeliveryState.EXPIRED)
+PIVOT = Step(
+    number=1,
+    kind=StepKind.CHECKPOINT,
+    checkpoint=Checkpoint(progress_percent=1, confidence=9, decision=Course.PIVOT),
+)
+SET = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=True)
+REFUSED = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=False)
+
+
+@pytest.mark.parametrize(
+    ("records", "wanting"),
+    [
+        ([], Wanting.NOTHING),
+        ([REPLAN], Wanting.NOTHING),
+        ([REPLAN, EXPIRED], Wanting.NOTHING),
+        ([WITH_STEPS, ARRIVED], Wanting.NOTHING),
+        ([REPLAN, ARRIVED], Wanting.ORDERED),
+        ([REPLAN, ARRIVED, PIVOT, REFUSED], Wanting.ORDERED),
+        ([REPLAN, ARRIVED, SET], Wanting.NOTHING),
+        ([PIVOT], Wanting.PIVOT),
+        ([PIVOT, SET], Wanting.NOTHING),
+    ],
+)
+def test_new_plan_steps_are_wanted_until_they_are_written(
+    records: Sequence[Record], wanting: Wanting
+) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    entries = [Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, start=1)]
+    assert wanted(entries) is wanting

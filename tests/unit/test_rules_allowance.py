@@ -133,8 +133,10 @@ def test_a_new_plan_step_begins_at_nothing() -> None:
 class Steps:
     """Steps of work on plan steps, numbered."""
 
-    def __init__(self, *changes: Event) -> None:
-        settings = StepsOnPlanStep(notice_after=3, warn_after=5)
+    def __init__(self, *changes: Event, **thresholds: int) -> None:
+        settings = StepsOnPlanStep.model_validate(
+            {"notice_after": 3, "warn_after": 5, **thresholds}
+        )
         self.detector = StepsOnPlanStepDetector(settings)
         self.step = 0
         for change in changes:
@@ -180,3 +182,44 @@ def test_the_next_plan_step_counts_for_itself() -> None:
     [last] = answers[-1]
     assert isinstance(last, Finding)
     assert last.evidence == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("share", "notice", "warning"),
+    [(None, 10, 30), (40, 10, 30), (12, 10, 24), (8, 8, 16), (4, 4, 8), (1, 4, 8)],
+)
+def test_the_share_of_a_plan_step_lowers_the_thresholds_and_never_raises_them(
+    share: int | None, notice: int, warning: int
+) -> None:
+    change = Change(plan_step=1, plan_steps=3, plan_step_requests=share)
+    run = Steps(change, notice_after=10, warn_after=30, lowered_to=4)
+    graded = [severity(run.work()) for _ in range(30)]
+    assert (graded.index(Severity.NOTICE) + 1, graded.index(Severity.WARNING) + 1) == (
+        notice,
+        warning,
+    )
+
+
+def test_a_threshold_that_is_off_stays_off_whatever_the_share() -> None:
+    change = Change(plan_step=1, plan_steps=3, plan_step_requests=5)
+    run = Steps(change, notice_after=0, warn_after=0, critical_after=8)
+    assert [severity(run.work()) for _ in range(8)] == [None] * 7 + [Severity.CRITICAL]
+
+
+def test_a_plan_step_that_comes_without_a_share_has_none() -> None:
+    run = Steps(
+        Change(plan_step=1, plan_steps=3, plan_step_requests=5), notice_after=7, warn_after=20
+    )
+    run.detector.observe(Change(plan_steps=3), SEEN)
+    assert [severity(run.work()) for _ in range(5)][-1] is Severity.NOTICE
+    run.detector.restart()
+    run.detector.observe(Change(plan_step=2), SEEN)
+    answers = [run.work() for _ in range(7)]
+    assert [severity(each) for each in answers][4:] == [None, None, Severity.NOTICE]
+
+
+def test_a_finding_says_what_the_plan_step_was_given() -> None:
+    run = Steps(Change(plan_step=1, plan_steps=3, plan_step_requests=2))
+    [last] = [run.work() for _ in range(3)][-1]
+    assert isinstance(last, Finding)
+    assert last.summary == "3 steps on one plan step, which was given 2 requests"

@@ -16,11 +16,22 @@ def edit(number: int, *paths: str, by: Writer = Writer.WORKER) -> Step:
 def finding(step: int, others: int = 1, who: str = "another attempt") -> Finding:
     return Finding(
         key=KEY,
-        severity=Severity.NOTICE,
+        severity=Severity.WARNING,
         value=others,
         summary=f"{who} at work changed a.py too",
         evidence=(step,),
     )
+
+
+def planned(summary: str, *steps: int, others: int = 1) -> Finding:
+    return Finding(key=KEY, severity=Severity.NOTICE, value=others, summary=summary, evidence=steps)
+
+
+def named(*names: str) -> ConflictDetector:
+    detector = ConflictDetector(WorkspaceConflict())
+    for attempt, name in enumerate(names, start=1):
+        detector.meet(attempt, name)
+    return detector
 
 
 def test_two_attempts_that_change_one_file_are_both_told() -> None:
@@ -68,3 +79,76 @@ def test_an_attempt_that_is_over_is_in_nobodys_way() -> None:
     detector.observe(1, edit(1, "a.py"))
     detector.end(1)
     assert detector.observe(2, edit(1, "a.py")) == []
+
+
+def test_two_that_mean_to_change_one_file_are_told_of_each_other() -> None:
+    detector = named("task fix", "task port")
+    assert detector.plan(1, ["a.py"]) == []
+    assert detector.plan(2, ["b.py", "./a.py"]) == [
+        (1, planned("task port at work means to change a.py too")),
+        (2, planned("task fix at work means to change a.py too")),
+    ]
+    assert detector.plan(2, ["a.py", "b.py"]) == []
+
+
+def test_who_means_to_change_what_another_changed_is_told_so() -> None:
+    detector = named("task fix", "task port")
+    detector.observe(1, edit(3, "a.py"))
+    assert detector.plan(2, ["a.py"]) == [
+        (1, planned("task port at work means to change a.py too", 3)),
+        (2, planned("task fix at work changed a.py, which this one means to change")),
+    ]
+    assert detector.observe(2, edit(4, "a.py")) == [
+        (1, finding(3, who="task port")),
+        (2, finding(4, who="task fix")),
+    ]
+
+
+def test_who_goes_on_meaning_to_change_what_it_changed_is_told_nothing_new() -> None:
+    detector = named("task fix", "task port")
+    detector.observe(1, edit(3, "a.py"))
+    detector.plan(2, ["a.py"])
+    assert detector.plan(1, ["a.py"]) == []
+    assert detector.plan(1, []) == []
+
+
+def test_a_plan_step_that_leaves_the_file_alone_ends_a_planned_conflict_for_both() -> None:
+    detector = named("task fix", "task port")
+    detector.plan(1, ["a.py"])
+    detector.plan(2, ["a.py"])
+    assert detector.plan(2, ["b.py"]) == [(1, Clear(key=KEY)), (2, Clear(key=KEY))]
+    assert detector.plan(1, []) == []
+
+
+def test_once_changed_a_file_stays_in_conflict_whatever_the_plan_says() -> None:
+    detector = named("task fix", "task port")
+    for attempt in (1, 2):
+        detector.plan(attempt, ["a.py"])
+        detector.observe(attempt, edit(1, "a.py"))
+    assert detector.plan(1, []) == []
+
+
+def test_a_conflict_of_changes_ends_where_only_one_who_means_to_is_left() -> None:
+    detector = named("task fix", "task port", "task test")
+    for attempt in (1, 2):
+        detector.observe(attempt, edit(1, "a.py"))
+    detector.plan(3, ["a.py"])
+    assert detector.end(1) == [(2, Clear(key=KEY))]
+    assert detector.end(2) == [(3, Clear(key=KEY))]
+
+
+def test_a_pattern_is_no_file_that_one_means_to_change() -> None:
+    detector = named("task fix", "task port")
+    assert [detector.plan(attempt, ["*.py", "a[1].py", ""]) for attempt in (1, 2)] == [[], []]
+
+
+def test_up_to_three_others_are_named() -> None:
+    detector = named("a", "b", "c", "d", "e")
+    told = [detector.observe(attempt, edit(1, "a.py")) for attempt in range(1, 6)]
+    said = [dict(each)[1] for each in told[1:]]
+    assert [each.summary for each in said if isinstance(each, Finding)] == [
+        "b at work changed a.py too",
+        "b and c at work changed a.py too",
+        "b and c and d at work changed a.py too",
+        "4 other attempts at work changed a.py too",
+    ]

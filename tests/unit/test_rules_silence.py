@@ -135,3 +135,11 @@ def test_a_limit_of_zero_never_fires() -> None:
     off = Silence.model_validate({"command": 0, "unmoved": 0})
     detector = fed(step(), settings=off)
     assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
+
+
+def test_an_outage_counts_from_its_first_wait() -> None:
+    waits = [Change(at=at(minutes), activity=Activity.RATE_LIMITED) for minutes in (0, 20, 40)]
+    assert standing(fed(*waits).look(at(59.9))) == []
+    assert standing(fed(*waits).look(at(60))) == [""]
+    again = Change(at=at(50), activity=Activity.MODEL)
+    assert standing(fed(*waits, again).look(at(59.9))) == []

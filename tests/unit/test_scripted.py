@@ -12,6 +12,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
 
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play, scripted_model
@@ -96,6 +97,15 @@ async def test_a_call_without_a_name_answers_through_the_output_tool() -> None:
 def test_the_name_says_that_the_model_is_scripted() -> None:
     assert scripted_model("demo", role=Role.WORKER, key="totals").model_name == "scripted:demo"
     assert scripted_model("demo@0", role=Role.WORKER, key="totals").model_name == "scripted:demo"
+
+
+def model_for(role: Role, key: str) -> Model:
+    return play(Script(phases=(Phase(turns=(DONE,)),)), name=f"{role} of {key}")
+
+
+def test_a_module_may_make_the_model_itself() -> None:
+    made = scripted_model(__name__, role=Role.WORKER, key="totals")
+    assert made.model_name == "worker of totals"
 
 
 @pytest.mark.parametrize(

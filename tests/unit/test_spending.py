@@ -2,8 +2,8 @@
 
 import pytest
 
-from midwatch_monitor.words import Budget, Meter
-from midwatch_tools.spending import exhausted, spend
+from midwatch_monitor.words import Budget, Grant, Meter, Plan, PlanStep
+from midwatch_tools.spending import exhausted, raised, spend, told
 
 LIMITED = Budget(
     requests=Meter(limit=2),
@@ -36,3 +36,42 @@ def test_what_is_used_adds_up_and_limits_stay() -> None:
 )
 def test_a_limit_that_is_reached_is_named(used: Budget, gone: str) -> None:
     assert exhausted(used) == gone
+
+
+def test_a_grant_raises_the_limits_that_there_are() -> None:
+    budget = Budget(requests=Meter(used=2, limit=2), tokens=Meter(used=5))
+    assert raised(budget, [Grant(requests=3, tokens=9), Grant(requests=1)]) == Budget(
+        requests=Meter(used=2, limit=6), tokens=Meter(used=5)
+    )
+
+
+PLAN = Plan(steps=(PlanStep(title="a", requests=8), PlanStep(title="b")))
+
+
+@pytest.mark.parametrize(
+    ("progress", "rate"),
+    [
+        (50, "At this rate enough: 25 % of the requests for 25 % of the work."),
+        (20, "At this rate NOT enough: 25 % of the requests for 10 % of the work; simplify"),
+    ],
+)
+def test_the_worker_is_told_what_is_used_and_left_and_whether_it_lasts(
+    progress: int, rate: str
+) -> None:
+    budget = Budget(requests=Meter(used=5, limit=20), tokens=Meter(used=12345.0))
+    line = told(budget, PLAN, progress, made=5, slack=0)
+    assert line.startswith("Budget: 5 of 20 requests (15 left). This plan step: 5 of 8 requests. ")
+    assert rate in line
+
+
+def test_requirement_22_used_and_left_are_never_rounded_to_an_exponent() -> None:
+    budget = Budget(
+        tokens=Meter(used=1_234_567, limit=2_000_000), minutes=Meter(used=0.126, limit=10)
+    )
+    line = told(budget, Plan(steps=()), None, made=0, slack=0)
+    assert "1,234,567 of 2,000,000 tokens (765,433 left); 0.13 of 10 minutes (9.87 left)" in line
+    assert line.endswith("62 % of the tokens are used.")
+
+
+def test_nothing_is_told_of_a_budget_without_limits() -> None:
+    assert told(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""

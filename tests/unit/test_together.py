@@ -59,13 +59,28 @@ def test_both_are_told_of_the_file_that_both_change_at_the_step_that_they_are_at
         step=2,
         rule=CONFLICT,
         subject="a.py",
-        severity=Severity.NOTICE,
+        severity=Severity.WARNING,
         value=1,
-        summary="another attempt at work changed a.py too",
+        summary="trace two at work changed a.py too",
         evidence=(2,),
     )
     assert conflicts(lines) == [("one", 2, "a.py"), ("two", 2, "a.py")]
     assert sums(lines) == [("two", 3, 1), ("one", 3, 1)]
+
+
+def test_what_a_trace_means_to_change_is_told_before_it_does(tmp_path: Path) -> None:
+    plan = {"kind": "state", "at": "2026-01-01T00:02:00Z", "plan_step_files": ["a.py"]}
+    write(tmp_path / "one.jsonl", edit(1, 0), edit(2, 9, "x.py"))
+    write(tmp_path / "two.jsonl", edit(1, 1, "y.py"), plan, edit(2, 3, "y.py"))
+    alerts = [each for each in together(tmp_path) if isinstance(each, AlertLine)]
+    assert [(Path(each.trace).stem, each.severity, each.summary) for each in alerts] == [
+        ("one", Severity.NOTICE, "trace two at work means to change a.py too"),
+        (
+            "two",
+            Severity.NOTICE,
+            "trace one at work changed a.py, which this one means to change",
+        ),
+    ]
 
 
 def test_one_by_one_nobody_is_in_conflict(pair: Path) -> None:

@@ -114,6 +114,9 @@ def change(random: Random) -> Change:
         plan_step=random.choice([None, 1, 2]),
         plan_steps=random.choice([None, 0, 2]),
         revision=random.choice([None, 0, 1]),
+        plan_step_requests=random.choice([None, 0, 12]),
+        plan_step_files=random.choice([None, texts(random)]),
+        model=random.choice([None, text(random)]),
         lifecycle=random.choice([None, *Lifecycle]),
         activity=random.choice([None, *Activity]),
         doing=text(random),
@@ -177,12 +180,13 @@ def test_what_has_its_default_is_left_out_but_the_edits_of_a_tool_step() -> None
 
 
 def test_what_is_zero_or_false_is_said_where_that_is_not_the_default() -> None:
-    change = Change(reflect=False, reflect_every=0, revision=0)
+    change = Change(reflect=False, reflect_every=0, revision=0, plan_step_files=())
     assert json.loads(written(change)) == {
         "kind": "state",
         "reflect": False,
         "reflect_every": 0,
         "revision": 0,
+        "plan_step_files": [],
     }
     assert '"exit_code":0' in written(replace(ACT, exit_code=0))
 

@@ -11,15 +11,18 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     AttemptState,
+    BudgetRequest,
     Delivery,
     DeliveryState,
     Entry,
+    Grant,
     Intervention,
     Lifecycle,
     Outcome,
     OutcomeReport,
     Record,
     Severity,
+    Terms,
 )
 from midwatch_supervisor.tui.act import (
     ABOUT_ALERTS,
@@ -30,6 +33,7 @@ from midwatch_supervisor.tui.act import (
     question,
     refusal,
     sensible,
+    terms_in,
 )
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, ROLL
 from midwatch_supervisor.tui.row import Row
@@ -55,9 +59,10 @@ HELD = Intervention(
 )
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR, author="ada")
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada", message="Look.")
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 SILENCE = Intervention(action=Action.SILENCE, by=Actor.OPERATOR, answers=(CYCLE,))
 
-SPOKEN = {Act.GUIDE, Act.STOP, Act.RESTART}
+SPOKEN = {Act.GUIDE, Act.STOP, Act.RESTART, Act.GRANT, Act.SWITCH}
 VERDICTS = {Act.ACCEPT, Act.REFUSE}
 
 
@@ -93,6 +98,7 @@ def stamped(id: int, state: DeliveryState) -> Delivery:
         ((WORKING, ALERT), SPOKEN | {Act.PAUSE, Act.ACKNOWLEDGE, Act.SILENCE}),
         ((WORKING, HELD), SPOKEN | {Act.PAUSE, Act.APPROVE, Act.MODIFY, Act.REJECT}),
         ((WORKING, HELD, stamped(2, DeliveryState.REJECTED)), SPOKEN | {Act.PAUSE}),
+        ((WORKING, BUDGET), SPOKEN | {Act.PAUSE, Act.APPROVE, Act.REJECT}),
         ((PARKED,), SPOKEN | {Act.RESUME}),
         ((HELD, ALERT, state(Lifecycle.COMPLETED)), VERDICTS),
         ((state(Lifecycle.CANCELED),), VERDICTS),
@@ -159,6 +165,61 @@ def test_only_a_stop_is_a_matter_of_yes_or_no() -> None:
     row = a_row(WORKING, HELD)
     asked = {act: question(act, row) for act in Act}
     assert {act for act, each in asked.items() if each is not None and each.confirm} == {Act.STOP}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [("20 requests\nGo on.", False), ("20 apples", True), ("a lot\n20 requests", True)],
+)
+def test_a_grant_must_begin_with_amounts(words: str, problem: bool) -> None:
+    asked = question(Act.GRANT, a_row(WORKING))
+    assert asked is not None
+    assert asked.check is not None
+    assert bool(asked.check(words)) is problem
+
+
+def test_a_grant_begins_from_what_was_asked_for() -> None:
+    asked = question(Act.GRANT, a_row(WORKING, BUDGET))
+    assert asked is not None
+    assert asked.text == "20 requests"
+    assert asked.quote == "asks for budget: 20 requests (two files left)"
+
+
+def test_the_model_in_force_is_no_switch() -> None:
+    row = a_row(WORKING)
+    row.model = "m"
+    asked = question(Act.SWITCH, row)
+    assert asked is not None
+    assert asked.check is not None
+    assert [asked.check(words) for words in ("m\nplease", "other")] == [
+        "it works with m already",
+        "",
+    ]
+
+
+def test_a_switch_goes_to_a_model_that_the_worker_has() -> None:
+    row = a_row(WORKING)
+    row.model = "m"
+    asked = question(Act.SWITCH, row, models=("m", "big"))
+    assert asked is not None
+    assert asked.check is not None
+    assert (asked.text, asked.quote) == ("big", "It works with m. Its worker may also have: big")
+    assert [asked.check(words) for words in ("big", "huge")] == ["", "its worker has no model huge"]
+
+
+@pytest.mark.parametrize(
+    ("act", "words", "terms", "message"),
+    [
+        (Act.GRANT, "20 requests", Terms(grant=Grant(requests=20)), ""),
+        (Act.GRANT, "5 minutes\nHurry.\nPlease.", Terms(grant=Grant(minutes=5)), "Hurry.\nPlease."),
+        (Act.SWITCH, " openai:big \nTry it.", Terms(model="openai:big"), "Try it."),
+        (Act.GUIDE, "20 requests", Terms(), "20 requests"),
+    ],
+)
+def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
+    act: Act, words: str, terms: Terms, message: str
+) -> None:
+    assert terms_in(act, words) == (terms, message)
 
 
 @pytest.mark.parametrize("act", [Act.APPROVE, Act.PAUSE, Act.RESUME, Act.ACKNOWLEDGE, Act.SILENCE])

@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.tui.chart import series, ticks
 from midwatch_supervisor.tui.diff import flat, lines, tone
 from midwatch_supervisor.tui.story import Story
-from midwatch_supervisor.tui.telling import Tone
+from midwatch_supervisor.tui.told import Tone
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ATTEMPT = Attempt(

@@ -34,7 +34,8 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.tui.telling import Told, Tone, detail, line, spelled
+from midwatch_supervisor.tui.telling import detail, line, spelled
+from midwatch_supervisor.tui.told import Told, Tone
 
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="eve", message="Read it.")

@@ -1,6 +1,7 @@
 """Tool calls as they happen: observed from outside, recorded before their result is given back."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,10 +20,23 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.words import Checkpoint, Edit, Record, Step, StepKind, Writer
+from midwatch_monitor.words import (
+    Activity,
+    Change,
+    Checkpoint,
+    Edit,
+    Record,
+    Step,
+    StepKind,
+    Writer,
+)
+from midwatch_tools.entrance import Entrance
+from midwatch_tools.gate import ALLOWED, REFUSED, Verdict
 from midwatch_tools.observation import (
+    act_words,
     argued_edits,
     canonical,
+    cut,
     named_path,
     read_result,
 )
@@ -30,10 +44,20 @@ from midwatch_tools.remembered import Remembered, keep
 from midwatch_tools.session import Session, cost, said_with
 from midwatch_tools.tree import Tree
 
+log = logging.getLogger(__name__)
+
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+Sleep = Callable[[float], Awaitable[None]]
+
+UNWATCHED = "Nobody watches just now; go on with the work."
+"""The answer of Midwatch's own tools while the journal cannot be written."""
 
 _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
 """With these a call is put off or answered by another; it is recorded once it runs."""
+
+
+_MAX_DOING = 200
+"""Characters; what is being done is only shown."""
 
 
 class Acts:
@@ -47,11 +71,15 @@ class Acts:
         *,
         resumed: bool,
         tolerate: Callable[[Awaitable[object]], Awaitable[None]],
+        gate: Entrance,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.session = session
+        self.gate = gate
         self._remembered = remembered
         self._tree = tree
         self._tolerate = tolerate
+        self._sleep = sleep
         self._running = 0
         self._starting = asyncio.Lock()
         self._stash: dict[str, tuple[Record, ...]] = {}
@@ -74,6 +102,11 @@ class Acts:
         """Run a tool call once, and record it with what it changed before the model hears of it."""
         if (key := self._key(call)) in self._remembered:
             return self._remembered.give(key)
+        verdict = await self._verdict(ctx, call, args)
+        if verdict.refusal:
+            return await self._turn_away(ctx, call, args, REFUSED + verdict.refusal)
+        if verdict.wait:
+            await self._wait(call, verdict.wait)
         async with self._starting:  # no call of this turn may write before the look is over
             foreign = await self._foreign_edits(args)
             self._running += 1
@@ -81,6 +114,37 @@ class Acts:
             return await self._observe(ctx, call, args, foreign, handler)
         finally:
             self._running -= 1
+
+    async def _verdict(
+        self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
+    ) -> Verdict:
+        """Whether the call may run. A gate that is broken stops nothing."""
+        try:
+            return await self.gate.ask(self._step(ctx, call, args), ctx.messages)
+        except Exception:
+            log.exception("the gate cannot judge a call of %s; it runs", call.tool_name)
+            return ALLOWED
+
+    async def _turn_away(
+        self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object], reason: str
+    ) -> str:
+        """Answer a call that is not run; no retry of the tool is used up."""
+        step = replace(self._step(ctx, call, args), ok=False, output=reason)
+        kept = keep(self._key(call), returned=reason)
+        if not self._knows(call):
+            await self._tolerate(
+                self.session.recorder.record(step, *self.session.act_ended(), results=kept)
+            )
+        return reason
+
+    async def _wait(self, call: ToolCallPart, seconds: float) -> None:
+        """Let time pass before something transient is tried again."""
+        doing = f"waits {seconds:g} s before it tries again"
+        record = self.session.recorder.record
+        await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
+        await self._sleep(seconds)
+        doing = cut(act_words(call), _MAX_DOING)
+        await self._tolerate(record(Change(activity=Activity.COMMAND, doing=doing)))
 
     async def _observe(
         self,

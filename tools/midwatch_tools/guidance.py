@@ -3,22 +3,34 @@
 import re
 
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.words import Action, Checkpoint, Course, Intervention, Plan, PlanStepState
+from midwatch_monitor.words import (
+    Action,
+    Checkpoint,
+    Course,
+    Grant,
+    Intervention,
+    Plan,
+    PlanStepState,
+)
 
 PROTOCOL = """\
 ## Working under watch
 
-You are observed by Midwatch, which can send you messages that begin with `[midwatch`. They come \
-from your supervisor or operator: follow them, and say how in your next `reflect`.
+You are observed by Midwatch. Messages that begin with `[midwatch` come from your supervisor or \
+operator: follow them, and say how in your next `reflect`. \
+A result that begins with `[midwatch] refused` was not carried out: do first what it asks for.
 
-- Call `reflect` about every {every} requests, always together with your next work call in the \
-same turn, never in a turn of its own. Be honest: a low confidence costs you nothing and gets you \
-help; an inflated one gets noticed against the evidence.
-- `progress_percent` is progress toward the current plan step only.
-- Before you try something again that failed, say what happened, whether the cause is passing or \
-permanent, what the root cause is, and what you change. Never repeat an act that failed unchanged.
-- `pivot` when the approach is wrong; `escalate` when you need help or a decision.
-- Keep the plan true: `set_plan` for what remains, `finish_plan_step` when a plan step is done.
+- Call `reflect` about every {every} requests, together with your next work call in the same turn. \
+Be honest: a low confidence gets you help; an inflated one is noticed. `progress_percent` is of \
+the current plan step only; `pivot` when the approach is wrong; `escalate` when you need help.
+- Never repeat unchanged what failed. Before you try again, call `report_error`: what happened, \
+transient, permanent or unknown, the root cause, and what you change. The next try may stand in \
+the same turn. In a second attempt begin with it.
+- When a plan step is done, call `complete_step`. It is checked against files, edits and commands: \
+say `passed` only of what you saw, `unproven` of the rest. Then call `check_plan` in the same turn \
+as the first work of the next one: does what the plan assumes still hold? Prefer the simplest \
+option, with the fewest new files.
+- Keep the plan true, and an eye on the budget that you are shown.
 """
 
 _MARK = re.compile(r"^\[midwatch #(\d+)")
@@ -63,25 +75,48 @@ def _band(confidence: int, settings: ReflectSettings) -> str:
     )
 
 
-def reminder(requests: int) -> str:
+def reminder(requests: int, budget: str = "") -> str:
     """The nudge to reflect. It carries no number, as no intervention stands behind it."""
-    return (
+    text = (
         f"[midwatch] {requests} requests without a checkpoint: call `reflect` now, together with "
         "your next work call."
     )
+    return f"{text}\n{budget}" if budget else text
 
 
 def spoken(id: int, intervention: Intervention) -> str:
     """An intervention as the worker reads it; the number lets its arrival be proved."""
-    text = f"[midwatch #{id} from your {intervention.by}] {intervention.message}"
-    if intervention.action is Action.REPLAN:
-        text += (
-            "\nThe remaining plan steps are now:\n"
-            + "\n".join(f"{n}. {title}" for n, title in enumerate(intervention.plan, start=1))
-            if intervention.plan
-            else "\nWrite new remaining plan steps with `set_plan` before you go on."
+    text = f"[midwatch #{id} from your {intervention.by}] {intervention.message}".rstrip()
+    match intervention.action:
+        case Action.REPLAN if intervention.plan:
+            titles = (f"{n}. {title}" for n, title in enumerate(intervention.plan, start=1))
+            return "\n".join([f"{text}\nThe remaining plan steps are now:", *titles])
+        case Action.REPLAN:
+            return f"{text}\nWrite new remaining plan steps with `set_plan` before you go on."
+        case Action.GRANT_BUDGET:
+            return f"{text}\nYou are granted {granted(intervention.terms.grant)}."
+        case Action.SWITCH_MODEL:
+            return (
+                f"{text}\nFrom here on another model goes on with this work. You are it: look at "
+                "what was tried with fresh eyes before you build on it."
+            )
+        case _:
+            return text
+
+
+def granted(grant: Grant) -> str:
+    """What a grant gives, in words."""
+    parts = [
+        f"{more:,g} more {name}"
+        for more, name in (
+            (grant.requests, "requests"),
+            (grant.tokens, "tokens"),
+            (grant.cost_usd, "US dollars"),
+            (grant.minutes, "minutes"),
         )
-    return text
+        if more
+    ]
+    return ", ".join(parts) or "nothing more"
 
 
 def marked(text: str) -> int | None:
@@ -95,5 +130,6 @@ def outline(plan: Plan) -> str:
     signs = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
     return "\n".join(
         f"[{signs[step.state]}] {number}. {step.title}"
+        + (f" (flag: {step.flag})" if step.flag else "")
         for number, step in enumerate(plan.steps, start=1)
     )

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
-Tell = Callable[[float], Awaitable[None]]
+Tell = Callable[[float, str], Awaitable[None]]
 
 _listener: ContextVar[Tell | None] = ContextVar("midwatch_pauses", default=None)
 
@@ -13,7 +13,10 @@ def listen(tell: Tell) -> None:
     _listener.set(tell)
 
 
-async def pausing(seconds: float) -> None:
-    """A model waits for so long before it asks again; where nobody listens, nothing happens."""
+async def pausing(seconds: float, said: str) -> None:
+    """A model waits for so long before it asks again; where nobody listens, nothing happens.
+
+    `said` is why: "HTTP 429 from openai".
+    """
     if (tell := _listener.get()) is not None:
-        await tell(seconds)
+        await tell(seconds, said)

@@ -1,4 +1,4 @@
-"""The tools that `Watch` gives a worker: `reflect`, `set_plan` and `finish_plan_step`."""
+"""The worker's own words about its work as a whole: `reflect` and `set_plan`."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -9,36 +9,33 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor.config.protocol import Approver
 from midwatch_monitor.words import Checkpoint, Course, Step, StepKind
-from midwatch_tools.acts import Acts, checkpoint_step
+from midwatch_tools.acts import UNWATCHED, Acts, checkpoint_step
 from midwatch_tools.guidance import answer, outline
-from midwatch_tools.revision import change, with_current_done, with_remaining
+from midwatch_tools.revision import WANTING, Wanting, change, wanted, with_remaining, written
+from midwatch_tools.revisions import revisions_made
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Titles = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=30)]
 
-_PATIENCE = 1000
-"""Wrong calls of these tools never end a run: the budget does."""
-
-UNWATCHED = "Nobody watches just now; go on with the work."
-"""The answer while the journal cannot be written: the work goes on without the watch."""
-
-NAMES = ("reflect", "set_plan", "finish_plan_step")
+NAMES = (
+    *("reflect", "report_error", "check_plan", "complete_step", "set_plan"),
+    *("request_budget", "read_board"),
+)
+"""All the tools that `Watch` may give to a worker."""
 
 
 class OwnTools:
-    """The worker's own words, bound to one run so that two workers never mix."""
+    """The two tools, bound to one run so that two workers never mix."""
 
     def __init__(self, present: Callable[[], Acts | None]) -> None:
         self._present = present
 
-    def toolset(self) -> FunctionToolset[Any]:
-        """The three tools as pydantic-ai wants them."""
-        toolset = FunctionToolset[Any](id="midwatch", max_retries=_PATIENCE)
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tools to a worker."""
         toolset.add_function(self.reflect)
-        toolset.add_function(self.set_plan)
-        toolset.add_function(self.finish_plan_step)
-        return toolset
+        toolset.add_function(self.set_plan, sequential=True)
 
     async def reflect(
         self,
@@ -83,7 +80,10 @@ class OwnTools:
                 f"{said} checkpoints on this plan step are enough: do the work, or finish it."
             )
         acts.stash(_call(ctx), checkpoint_step(checkpoint))
-        return answer(checkpoint, acts.session.settings.reflect, alone=_alone(ctx))
+        said_back = answer(checkpoint, acts.session.settings.reflect, alone=_alone(ctx))
+        return "\n".join(
+            filter(None, (said_back, acts.session.budget_line(within=progress_percent)))
+        )
 
     async def set_plan(self, ctx: RunContext[Any], steps: Titles) -> str:
         """Write the remaining plan steps anew; finished ones stay.
@@ -95,26 +95,30 @@ class OwnTools:
         acts = self._present()
         if acts is None:
             return UNWATCHED
+        await _may_revise(acts)
         plan = with_remaining(acts.session.recorder.plan, steps)
         acts.stash(_call(ctx), _said("set_plan", outline(plan)), plan, change(plan))
         return f"The plan is now:\n{outline(plan)}"
 
-    async def finish_plan_step(self, ctx: RunContext[Any], evidence: str) -> str:
-        """Mark the current plan step as done.
 
-        Args:
-            ctx: The run.
-            evidence: What proves it: the check that passes, the file that is there.
-        """
-        acts = self._present()
-        if acts is None:
-            return UNWATCHED
-        before = acts.session.recorder.plan
-        if not before.open_titles:
-            raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
-        plan = with_current_done(before)
-        acts.stash(_call(ctx), _said("finish_plan_step", evidence), plan, change(plan))
-        return f"The plan is now:\n{outline(plan)}"
+async def _may_revise(acts: Acts) -> None:
+    """Refuse a revision that is one too many, or that the supervisor is to approve first."""
+    settings, recorder = acts.session.settings.plan, acts.session.recorder
+    wanting = wanted(await acts.session.all_of(WANTING))
+    if wanting is Wanting.ORDERED:
+        return  # who asks for new plan steps gets them
+    made = await revisions_made(recorder)
+    if made >= settings.max_revisions:
+        raise ModelRetry(
+            f"{made} of {settings.max_revisions} revisions of this task's plan are used: go on "
+            "with the plan as it is, or ask for help with `reflect` and `escalate`."
+        )
+    approves = settings.approval is Approver.SUPERVISOR and wanting is Wanting.NOTHING
+    if approves and written(recorder.plan):
+        raise ModelRetry(
+            "Your supervisor approves changes of the plan: propose them with `check_plan`, as "
+            "`remaining`."
+        )
 
 
 def _call(ctx: RunContext[Any]) -> str:

@@ -1,27 +1,98 @@
 """How a plan changes. Pure: what is finished or skipped stays, what is open may be replaced."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import Enum
 
-from midwatch_monitor.words import Change, Plan, PlanStep, PlanStepState
+from midwatch_monitor.words import (
+    Action,
+    Change,
+    Course,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Step,
+)
+
+WANTING: tuple[type[Record], ...] = (Step, Intervention, Delivery)
+"""The records that tell whether new plan steps are wanted."""
 
 
 def with_remaining(plan: Plan, titles: Sequence[str]) -> Plan:
-    """The plan with its open plan steps replaced: one revision more."""
-    kept = tuple(step for step in plan.steps if step.state is not PlanStepState.OPEN)
-    fresh = tuple(PlanStep(title=title) for title in titles)
-    return Plan(steps=(*kept, *fresh), revision=plan.revision + 1)
+    """The plan with its open plan steps replaced: one revision more.
+
+    A plan step whose title stays the same keeps its files, checks and requests.
+    """
+    kept = [step for step in plan.steps if step.state is not PlanStepState.OPEN]
+    known = [step for step in plan.steps if step.state is PlanStepState.OPEN]
+    for title in titles:
+        same = next((step for step in known if step.title == title), None)
+        if same is not None:
+            known.remove(same)
+        kept.append(same or PlanStep(title=title))
+    return Plan(steps=tuple(kept), revision=plan.revision + 1)
 
 
-def with_current_done(plan: Plan) -> Plan:
-    """The plan with its first open plan step finished."""
+def with_current_done(plan: Plan, flag: str = "") -> Plan:
+    """The plan with its first open plan step finished, with a reservation if there is one."""
     steps = list(plan.steps)
     current = plan.current - 1
     if current < len(steps):
-        steps[current] = replace(steps[current], state=PlanStepState.DONE)
+        steps[current] = replace(steps[current], state=PlanStepState.DONE, flag=flag)
     return replace(plan, steps=tuple(steps))
 
 
 def change(plan: Plan) -> Change:
     """What the rules must know of a plan."""
-    return Change(plan_step=plan.current, plan_steps=len(plan.steps), revision=plan.revision)
+    return Change(
+        plan_step=plan.current,
+        plan_steps=len(plan.steps),
+        revision=plan.revision,
+        plan_step_requests=None if plan.in_hand is None else plan.in_hand.requests,
+    )
+
+
+def written(plan: Plan) -> bool:
+    """Whether somebody made a plan, or the goal of the task is all that there is."""
+    return plan.revision > 0 or len(plan.steps) > 1
+
+
+class Wanting(Enum):
+    """Whether a worker is to write new plan steps."""
+
+    NOTHING = 0
+    PIVOT = 1
+    """It has said itself that the approach is wrong."""
+    ORDERED = 2
+    """It was asked for them by a replan that brought none."""
+
+
+def wanted(entries: Iterable[Entry]) -> Wanting:
+    """Whether the worker is to write new plan steps, and has not done so yet.
+
+    The entries are those of one attempt, of the kinds in `WANTING`.
+    """
+    asking: set[int] = set()
+    wanting = Wanting.NOTHING
+    for entry in entries:
+        record = entry.record
+        if isinstance(record, Intervention):
+            if record.action is Action.REPLAN and not record.plan:
+                asking.add(entry.id)
+        elif isinstance(record, Delivery):
+            if record.state is DeliveryState.DELIVERED and record.intervention in asking:
+                wanting = Wanting.ORDERED
+        elif isinstance(record, Step):
+            wanting = _after(record, wanting)
+    return wanting
+
+
+def _after(step: Step, wanting: Wanting) -> Wanting:
+    if step.checkpoint is not None and step.checkpoint.decision is Course.PIVOT:
+        return Wanting.PIVOT if wanting is Wanting.NOTHING else wanting
+    return Wanting.NOTHING if step.tool == "set_plan" and step.ok else wanting

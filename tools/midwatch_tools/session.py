@@ -22,24 +22,29 @@ from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Action,
     Activity,
+    Analysis,
     AttemptState,
     Budget,
+    Cause,
     Change,
-    Delivery,
-    DeliveryState,
+    Entry,
     Intervention,
     Lifecycle,
     Message,
+    Plan,
     Record,
     Step,
     StepKind,
+    Teller,
 )
+from midwatch_tools.arrival import Numbered, arrived, grants, stamp
 from midwatch_tools.cadence import next_interval, reminder_due, steady
 from midwatch_tools.guidance import marked, reminder, spoken
 from midwatch_tools.inbox import WAITS, Inbox
 from midwatch_tools.observation import act_words, cut
-from midwatch_tools.revision import change, with_remaining
-from midwatch_tools.spending import exhausted, spend
+from midwatch_tools.site import Site
+from midwatch_tools.spending import exhausted, raised, spend, told
+from midwatch_tools.switching import Switch
 
 _MAX_DOING = 200
 """Characters; what is being done is only shown."""
@@ -57,9 +62,13 @@ class Session:
         saved: int,
         requests: int,
         seconds: Callable[[], float],
+        site: Site | None = None,
+        switch: Switch | None = None,
     ) -> None:
         self.recorder = recorder
         self.settings = settings
+        self.site = site or Site()
+        self.switch = switch or Switch(None)
         self._inbox = inbox
         self.requests = requests
         """Model requests of this attempt that were answered, before a crash too."""
@@ -67,30 +76,37 @@ class Session:
         self._seconds = seconds
         self._mark = seconds()
         self._told: dict[int, Intervention] = {}
+        self._due: tuple[Numbered, ...] = ()
         self._running = 0
 
     # -- before a model request ------------------------------------------------------------
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Stop at a spent budget, wait where a person was asked, and say what is to be said."""
-        if gone := exhausted(self.budget()):
+        due = self._due = await self._inbox.due()
+        if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
-        due = await self._inbox.due()
         while (waits := _waits(due)) or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
-            due = await self._park(waits)
+            due = self._due = await self._park(waits)
         for id, intervention in due:
             if intervention.action.spoken and id not in self._told:
                 self._told[id] = intervention
                 ctx.enqueue(spoken(id, intervention), priority="asap")
+                if intervention.action is Action.SWITCH_MODEL:
+                    await self._turn_to(intervention.terms.model)
         self._remind(ctx)
 
-    async def _park(
-        self, waits: Sequence[tuple[int, Intervention]]
-    ) -> tuple[tuple[int, Intervention], ...]:
+    async def _turn_to(self, model: str) -> None:
+        """From this request on another model answers; the present one may be what fails."""
+        fault = self.switch.turn_to(model)
+        if fault is not None:
+            await self.recorder.record(fault)
+
+    async def _park(self, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
         if waits:
             await self.recorder.record(
-                *(self._delivered(id) for id, _ in waits),
+                *(stamp(id, self.recorder.last_step) for id, _ in waits),
                 Change(
                     lifecycle=Lifecycle.INPUT_REQUIRED,
                     activity=Activity.WAITING,
@@ -111,12 +127,19 @@ class Session:
             return  # `reflect` would refuse it
         last = max([self.recorder.plan_step_began, *reported])
         if reminder_due(self.requests + 1, last, self.interval):
-            ctx.enqueue(reminder(self.requests - last), priority="asap")
+            ctx.enqueue(reminder(self.requests - last, self.budget_line()), priority="asap")
 
-    async def paused(self, seconds: float) -> None:
+    async def paused(self, seconds: float, said: str) -> None:
         """The provider lets the attempt wait; what follows says when that is over."""
         doing = f"asks again in {seconds:.0f} s"
-        await self.recorder.record(Change(activity=Activity.RATE_LIMITED, doing=doing))
+        analysis = Analysis(
+            what=f"a request to the model failed: {said}",
+            cause=Cause.TRANSIENT,
+            root="the provider cannot answer just now; nothing in the work is the cause",
+            remedy=f"the same request again after {seconds:.1f} s",
+            by=Teller.WATCH,
+        )
+        await self.recorder.record(Change(activity=Activity.RATE_LIMITED, doing=doing), analysis)
 
     # -- after a model request -------------------------------------------------------------
 
@@ -126,10 +149,19 @@ class Session:
         if not fresh:
             return
         response = fresh[-1] if fresh and isinstance(fresh[-1], ModelResponse) else None
-        records: list[Record] = self._arrived(fresh)
+        budget, here = self.budget(), self._arrived(fresh)
+        records: list[Record] = list(
+            arrived(
+                here,
+                plan=self.recorder.plan,
+                budget=budget,
+                model=self.switch.name,
+                step=self.recorder.last_step,
+            )
+        )
         if response is not None:
             self.requests += 1
-            records += self._billed(response)
+            records += self._billed(response, raised(budget, grants(here)))
             if not response.tool_calls:
                 records.append(self._said(response))
         await self._append(fresh, records)
@@ -146,22 +178,16 @@ class Session:
         await self.recorder.record(*records, messages=bodies)
         self._saved += len(fresh)
 
-    def _arrived(self, fresh: Sequence[ModelMessage]) -> list[Record]:
-        records: list[Record] = []
-        plan = self.recorder.plan
-        for id in _marks(fresh):
-            intervention = self._told.pop(id, None)
-            if intervention is None:
-                continue
-            records.append(self._delivered(id))
-            if intervention.action is Action.REPLAN:
-                plan = with_remaining(plan, intervention.plan or plan.open_titles)
-                records += [plan, change(plan)]
-        return records
+    def _arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
+        """The interventions that stand in the history now."""
+        here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
+        ids = {id for id, _ in here}
+        self._due = tuple(each for each in self._due if each[0] not in ids)
+        return here
 
-    def _billed(self, response: ModelResponse) -> list[Record]:
+    def _billed(self, response: ModelResponse, budget: Budget) -> list[Record]:
         budget = spend(
-            self.budget(),
+            budget,
             requests=1,
             tokens=response.usage.total_tokens,
             cost_usd=cost(response),
@@ -187,11 +213,6 @@ class Session:
             cost_usd=cost(response),
         )
 
-    def _delivered(self, id: int) -> Delivery:
-        return Delivery(
-            intervention=id, state=DeliveryState.DELIVERED, step=self.recorder.last_step
-        )
-
     # -- time and cadence ------------------------------------------------------------------
 
     def budget(self) -> Budget:
@@ -199,6 +220,37 @@ class Session:
         waiting = self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
         minutes = 0.0 if waiting else (self._seconds() - self._mark) / 60
         return spend(self.recorder.budget, minutes=minutes)
+
+    def allowed(self) -> Budget:
+        """The same with what was granted and is on its way to the worker."""
+        return raised(self.budget(), grants(self._due))
+
+    def budget_line(self, plan: Plan | None = None, within: int | None = None) -> str:
+        """What the worker is told of its budget: the numbers that the rules see.
+
+        Args:
+            plan: The plan as it is about to be, if it changes.
+            within: The progress of the plan step in percent, if it is being reported.
+        """
+        anew = plan is not None and plan.current != self.recorder.plan.current
+        if within is None and not anew and self.recorder.checkpoints:
+            within = self.recorder.checkpoints[-1][1].progress_percent
+        return told(
+            self.recorder.budget,
+            plan or self.recorder.plan,
+            within,
+            made=0 if anew else self.requests - self.recorder.plan_step_began,
+            slack=self.settings.rules.budget_burn.slack,
+        )
+
+    async def all_of(self, kinds: Sequence[type[Record]]) -> list[Entry]:
+        """All that the journal holds of this attempt, of these kinds."""
+        entries: list[Entry] = []
+        while page := await self.recorder.journal.entries(
+            entries[-1].id if entries else 0, attempt=self.recorder.attempt.id, kinds=kinds
+        ):
+            entries += page
+        return entries
 
     def pace(self) -> tuple[Change, ...]:
         """A change of the reminder interval after a checkpoint, if there is one."""
@@ -222,7 +274,7 @@ class Session:
         return self.settings.reflect.remind_every if said is None else said
 
 
-def _waits(due: Sequence[tuple[int, Intervention]]) -> list[tuple[int, Intervention]]:
+def _waits(due: Sequence[Numbered]) -> list[Numbered]:
     return [(id, each) for id, each in due if each.action in WAITS]
 
 

@@ -1,8 +1,10 @@
-"""What an attempt has used of its task's budget. Pure."""
+"""What an attempt has used of its task's budget, and how that is told. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from midwatch_monitor.words import Budget, Meter
+from midwatch_monitor.outlook import Outlook, done_percent, meters, outlook
+from midwatch_monitor.words import Budget, Grant, Meter, Plan
 
 
 def spend(
@@ -21,15 +23,68 @@ def _add(meter: Meter, more: float) -> Meter:
     return replace(meter, used=meter.used + more) if more else meter
 
 
+def raised(budget: Budget, grants: Iterable[Grant]) -> Budget:
+    """The budget with its limits raised by what was granted; what has no limit gets none."""
+    for grant in grants:
+        budget = Budget(
+            requests=_raise(budget.requests, grant.requests),
+            tokens=_raise(budget.tokens, grant.tokens),
+            cost_usd=_raise(budget.cost_usd, grant.cost_usd),
+            minutes=_raise(budget.minutes, grant.minutes),
+        )
+    return budget
+
+
+def _raise(meter: Meter, more: float) -> Meter:
+    return meter if meter.limit is None or not more else replace(meter, limit=meter.limit + more)
+
+
 def exhausted(budget: Budget) -> str:
     """Which limits are reached, in words; empty while there is something left of each."""
-    meters = {
-        "requests": budget.requests,
-        "tokens": budget.tokens,
-        "US dollars": budget.cost_usd,
-        "minutes": budget.minutes,
-    }
     gone = [
-        f"{meter.used:g} of {meter.limit:g} {name}" for name, meter in meters.items() if meter.spent
+        f"{meter.used:g} of {meter.limit:g} {'US dollars' if name == 'dollars' else name}"
+        for name, meter in meters(budget)
+        if meter.spent
     ]
     return ", ".join(gone)
+
+
+def told(budget: Budget, plan: Plan, within: int | None, *, made: int, slack: float) -> str:
+    """The budget in one line, for the worker: used, left, and whether it lasts at this rate.
+
+    Only what has a limit is in it; empty where nothing has.
+
+    Args:
+        budget: As the rules see it.
+        plan: The plan as it stands.
+        within: The progress of the plan step in hand as last reported, in percent.
+        made: Model requests made for the plan step in hand.
+        slack: How many points the work may lag behind what is used.
+    """
+    ahead = outlook(budget, done_percent(plan.current, len(plan.steps), within), slack=slack)
+    if ahead is None:
+        return ""
+    parts = [
+        f"{_number(meter.used)} of {_number(meter.limit)} {name} "
+        f"({_number(max(meter.limit - meter.used, 0.0))} left)"
+        for name, meter in meters(budget)
+        if meter.limit
+    ]
+    given = plan.in_hand.requests if plan.in_hand is not None else None
+    share = "" if given is None else f" This plan step: {made} of {given} requests."
+    return f"Budget: {'; '.join(parts)}.{share} {_ahead(ahead)}"
+
+
+def _number(value: float) -> str:
+    """At most two decimals, and no exponent: the worker counts with it."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def _ahead(ahead: Outlook) -> str:
+    if ahead.done is None:
+        return f"{ahead.percent:.0f} % of the {ahead.resource} are used."
+    shares = f"{ahead.percent:.0f} % of the {ahead.resource} for {ahead.done:.0f} % of the work"
+    if ahead.enough:
+        return f"At this rate enough: {shares}."
+    advice = "simplify what remains, or call `request_budget`"
+    return f"At this rate NOT enough: {shares}; {advice}."

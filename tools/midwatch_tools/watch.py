@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_ai.toolsets import AgentToolset
+from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 
 from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
 from midwatch_monitor.words import (
@@ -32,15 +34,27 @@ from midwatch_monitor.words import (
     PlanStep,
     TaskState,
 )
-from midwatch_tools.acts import Acts
+from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.board import Board
+from midwatch_tools.check_plan import CheckPlan
+from midwatch_tools.complete_step import CompleteStep
+from midwatch_tools.entrance import gate_of
 from midwatch_tools.guidance import protocol
 from midwatch_tools.home import journal_location
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.pauses import listen
-from midwatch_tools.reflect import OwnTools
+from midwatch_tools.read_board import ReadBoard
+from midwatch_tools.reflect import NAMES, OwnTools
 from midwatch_tools.remembered import Remembered
+from midwatch_tools.report_error import ReportFailure
+from midwatch_tools.request_budget import RequestBudget
 from midwatch_tools.session import Session
+from midwatch_tools.site import Check, Site
+from midwatch_tools.switching import ModelFor, Switch, model_before
 from midwatch_tools.tree import Tree
+
+_PATIENCE = 1000
+"""Wrong calls of Midwatch's own tools never end a run: the budget does."""
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +83,9 @@ class Watch(AbstractCapability[Any]):
         bus: Bus | None = None,
         clock: Clock = now,
         seconds: Callable[[], float] = time.monotonic,
+        check: Check | None = None,
+        model_for: ModelFor | None = None,
+        board: Board | None = None,
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
@@ -82,6 +99,9 @@ class Watch(AbstractCapability[Any]):
             bus: Where hints go.
             clock: What time it is.
             seconds: A clock that never goes back, for the minutes of the budget.
+            check: Runs acceptance commands of plan steps in the attempt's workspace.
+            model_for: A model by its name, for an intervention that switches to another one.
+            board: What other agents reported, for the worker to read.
         """
         super().__init__()
         self.name = name
@@ -92,6 +112,9 @@ class Watch(AbstractCapability[Any]):
         self._bus = bus or LocalBus()
         self._clock = clock
         self._seconds = seconds
+        self._check = check
+        self._model_for = model_for
+        self._board = board
         self._acts: Acts | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
@@ -106,19 +129,34 @@ class Watch(AbstractCapability[Any]):
             bus=self._bus,
             clock=self._clock,
             seconds=self._seconds,
+            check=self._check,
+            model_for=self._model_for,
+            board=self._board,
         )
 
     def budget(self) -> Budget | None:
-        """What the run has used by this moment; `None` before it has begun."""
-        return None if self._acts is None else self._acts.session.budget()
+        """What the run has used by this moment, with what was granted; `None` before it begins."""
+        return None if self._acts is None else self._acts.session.allowed()
 
     def get_instructions(self) -> str:
         """The short protocol, after the agent's own instructions."""
         return protocol(self.settings.reflect)
 
     def get_toolset(self) -> AgentToolset[Any]:
-        """`reflect` and the plan tools."""
-        return OwnTools(lambda: self._acts).toolset()
+        """What the worker says of its work; more where somebody is there to answer."""
+        toolset = FunctionToolset[Any](id="midwatch", max_retries=_PATIENCE)
+        OwnTools(self._present).add_to(toolset)
+        ReportFailure(self._present).add_to(toolset)
+        CheckPlan(self._present).add_to(toolset)
+        CompleteStep(self._present).add_to(toolset)
+        if self._recorder is not None:
+            RequestBudget(self._present).add_to(toolset)
+        if self._board is not None:
+            ReadBoard(self._board, self._present).add_to(toolset)
+        return toolset
+
+    def _present(self) -> Acts | None:
+        return self._acts
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
@@ -212,6 +250,9 @@ class Watch(AbstractCapability[Any]):
         if self._root is not None:
             tree = Tree(self._root, max_files=self.settings.run.max_watched_files)
             await tree.begin()
+        switch = Switch(self._model_for)
+        if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
+            await recorder.record(fault)
         session = Session(
             recorder=recorder,
             inbox=Inbox(
@@ -225,24 +266,34 @@ class Watch(AbstractCapability[Any]):
             # A conversation that the agent brings along was not made in this attempt.
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
+            site=Site(self._root, tree, self._check),
+            switch=switch,
         )
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
         remembered = Remembered(await journal.results(attempt))
-        self._acts = Acts(session, remembered, tree, resumed=bool(saved), tolerate=self._tolerating)
+        self._acts = Acts(
+            session,
+            remembered,
+            tree,
+            resumed=bool(saved),
+            tolerate=self._tolerating,
+            gate=await gate_of(recorder, self.settings),
+        )
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Deliver what is due; a pause holds here."""
+        """Deliver what is due; a pause holds here, and from here on another model may answer."""
         if self._acts is not None:
             await self._tolerating(self._acts.before_request(ctx))
             listen(self._pause)
-        return request_context
+        model = None if self._acts is None else self._acts.session.switch.model
+        return request_context if model is None else replace(request_context, model=model)
 
-    async def _pause(self, seconds: float) -> None:
+    async def _pause(self, seconds: float, said: str) -> None:
         if self._acts is not None:
-            await self._tolerating(self._acts.session.paused(seconds))
+            await self._tolerating(self._acts.session.paused(seconds, said))
 
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""
@@ -262,7 +313,15 @@ class Watch(AbstractCapability[Any]):
         """Record the call, and have the rules judge it, before the model sees its result."""
         if self._acts is None:
             return await handler(args)
-        return await self._acts.around(ctx, call, args, handler)
+        try:
+            return await self._acts.around(ctx, call, args, handler)
+        except JournalError:
+            # Its own tools read the journal: for somebody else's agent that is no reason to end.
+            if self._recorder is not None or call.tool_name not in NAMES:
+                raise
+            log.exception("unwatched from here on: the journal cannot be read")
+            self._acts = None
+            return UNWATCHED
 
     async def on_tool_validate_error(
         self,

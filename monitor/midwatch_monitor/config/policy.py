@@ -83,6 +83,11 @@ class PolicySettings(Section):
             diagnosis=Diagnosis.INFEASIBLE,
             actions=(Action.ASK_OPERATOR, Action.STOP),
         ),
+        Row(
+            rule="silence",
+            diagnosis=Diagnosis.PROVIDER,
+            actions=(Action.SWITCH_MODEL, Action.ASK_OPERATOR, Action.STOP),
+        ),
         Row(diagnosis=Diagnosis.FALSE_ALARM, actions=(Action.OBSERVE, Action.ASK_OPERATOR)),
         Row(
             diagnosis=Diagnosis.PROVIDER,

@@ -79,3 +79,9 @@ class ProviderSettings(Section):
     """Failed requests in a row, over all attempts, that open it; 0 is off."""
     breaker_seconds: Seconds = 30.0
     """How long nobody asks the provider then; after that one request tries it."""
+    max_outages: Annotated[int, Field(ge=1, le=100_000)] = 240
+    """How often in a row an attempt may find it failing before it ends; 1 never waits.
+
+    An outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds`, and goes on.
+    The default is some hours: long before, `silence` calls the supervisor (`rate_limited`).
+    """

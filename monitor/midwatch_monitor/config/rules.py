@@ -267,12 +267,19 @@ class BudgetBurn(Graded):
 
 
 class StepsOnPlanStep(Graded):
-    """Many steps of work on one plan step."""
+    """Many steps of work on one plan step, or more than its share of the requests.
+
+    Where a plan step has a share that is lower than `notice_after`, the share is the threshold of
+    the notice, and twice the share that of the warning. A rule that has other thresholds for some
+    tools takes no account of shares.
+    """
 
     notice_after: Count = 30
-    """Notice from this many on; 0 is off."""
+    """Notice from this many on, at the latest; 0 is off."""
     warn_after: Count = 60
-    """Warning from this many on; 0 is off."""
+    """Warning from this many on, at the latest; 0 is off."""
+    lowered_to: Annotated[int, Field(ge=1, le=100_000)] = 5
+    """How far a small share lowers the notice at most."""
 
 
 class UnsupportedClaim(RuleSettings):
@@ -311,10 +318,12 @@ class Silence(RuleSettings):
 
 
 class WorkspaceConflict(RuleSettings):
-    """Two attempts at work changed the same file, each in a workspace of its own."""
+    """Two attempts at work change the same file, or mean to, each in a workspace of its own."""
 
-    severity: Severity = Severity.NOTICE
-    """The severity of its alerts; each of the attempts has one."""
+    severity: Severity = Severity.WARNING
+    """The severity of its alerts once both changed it; each of the attempts has one."""
+    planned: Severity = Severity.NOTICE
+    """The severity as long as one of them only means to: its plan step in hand names the file."""
 
 
 class Rules(Section):

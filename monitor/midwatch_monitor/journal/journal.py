@@ -223,6 +223,10 @@ class Journal:
             wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
         return await self._read(queries.entries, *wanted, run=run, limit=limit)
 
+    async def active(self, since: datetime) -> list[int]:
+        """The ids of the tasks of which anything was recorded at that moment or later."""
+        return await self._read(queries.active, since)
+
     async def messages(self, attempt: int) -> list[Message]:
         """An attempt's history with its model, in order."""
         return await self._read(queries.messages, attempt)

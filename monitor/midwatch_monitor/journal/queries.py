@@ -1,5 +1,6 @@
 """What is read from the journal, as words. A query without conditions gives everything."""
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select
@@ -54,6 +55,13 @@ def entries(
     if run is not None:
         query = query.where(entry.c.task.in_(select(task.c.id).where(task.c.run == run)))
     return [_entry(row) for row in connection.execute(query)]
+
+
+def active(connection: Connection, since: datetime) -> list[int]:
+    """The ids of the tasks of which anything was written at a moment or later."""
+    entry = tables.entry
+    query = select(entry.c.task).where(entry.c.at >= since).distinct().order_by(entry.c.task)
+    return list(connection.execute(query).scalars())
 
 
 def _entry(row: Row[Any]) -> Entry:

@@ -9,7 +9,16 @@ from midwatch_monitor.claimed import changes_unnamed, changing
 from midwatch_monitor.rules.claims import claims
 from midwatch_monitor.rules.contents import Mark, marks
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
-from midwatch_monitor.rules.identity import NO_WORK, command, identify, result, waits
+from midwatch_monitor.rules.identity import (
+    HELD_BACK,
+    NO_WORK,
+    command,
+    digest,
+    held_back,
+    identify,
+    result,
+    waits,
+)
 from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.rules.programs import runs, tests
 from midwatch_monitor.shell import reverts
@@ -112,6 +121,8 @@ class Normaliser:
     def act(self, step: Step) -> Act:
         """One step as the rules compare it."""
         edits = _own(step.edits) if step.edits else ()
+        if step.ok is False and held_back(step):
+            return _held_back(step)
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
             return _idle(step, edits)
         line = command(step)
@@ -186,6 +197,17 @@ class Past(NamedTuple):
         if failed:
             return count is not None and self.fewest is not None and count < self.fewest
         return failed is False and bool(self.failed) and not self.passed
+
+
+def _held_back(step: Step) -> Act:
+    """A call that never ran: it failed at nothing, but to bring it again and again is a loop."""
+    own = step.tool in NO_WORK  # of these the arguments are words, different ones each time
+    return Act(
+        number=step.number,
+        work=True,
+        action=digest(step.tool) if own else identify(step, command(step)),
+        result=digest(HELD_BACK),
+    )
 
 
 def _idle(step: Step, edits: tuple[Edit, ...]) -> Act:

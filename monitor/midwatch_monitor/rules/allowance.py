@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
+from midwatch_monitor.outlook import done_percent, outlook
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Seen
 from midwatch_monitor.rules.gauge import Gauge
-from midwatch_monitor.words import AlertKey, Budget, Change, Event, Meter
+from midwatch_monitor.words import AlertKey, Budget, Change, Event
 
 
 class BudgetBurnDetector:
     """The budget runs out before the work is done, at the rate so far.
 
     Progress is what plan steps and the last checkpoint say, with the plan or without. Where nothing
-    tells of progress only the share of the budget counts.
+    tells of progress only the share of the budget counts. The worker is told the same numbers.
     """
 
     __slots__ = ("_budget", "_gauge", "_percent", "_plan_step", "_plan_steps", "_slack")
@@ -35,14 +36,17 @@ class BudgetBurnDetector:
             self._change(event)
         elif event.checkpoint is not None:
             self._percent = event.checkpoint.progress_percent
-        name, used = _tightest(self._budget)
-        done = self._done()
+        done = done_percent(self._plan_step, self._plan_steps, self._percent)
+        ahead = outlook(self._budget, done, slack=self._slack)
+        if ahead is None:
+            return self._gauge.clear()
+        used = ahead.percent
         if self._gauge.rests(used):
             return ()
-        if done is not None and done + self._slack >= used:
+        if done is not None and ahead.enough:
             return self._gauge.clear()
         said = "" if done is None else f", and {done:.0f} % of the work is done"
-        summary = f"{used:.0f} % of the {name} are used{said}"
+        summary = f"{used:.0f} % of the {ahead.resource} are used{said}"
         return self._gauge.answer(self._KEY, round(used), summary, (seen.act.number,))
 
     def _change(self, change: Change) -> None:
@@ -53,27 +57,26 @@ class BudgetBurnDetector:
         if change.plan_step is not None and change.plan_step != self._plan_step:
             self._plan_step, self._percent = change.plan_step, 0
 
-    def _done(self) -> float | None:
-        """Percent of the whole work, or `None` where nothing tells."""
-        if not self._plan_steps:
-            return self._percent
-        within = min(self._percent or 0, 100) / 100
-        return 100 * min(1.0, (self._plan_step - 1 + within) / self._plan_steps)
-
     def restart(self) -> None:
         """There is no window."""
 
 
 class StepsOnPlanStepDetector:
-    """How many steps of work went into the plan step in hand."""
+    """How many steps of work went into the plan step in hand.
 
-    __slots__ = ("_count", "_first", "_gauge", "_planned")
+    The share of the requests that it was given lowers the thresholds, and never raises them. A new
+    plan step, or a revision, that comes without a share has none.
+    """
+
+    __slots__ = ("_count", "_first", "_gauge", "_planned", "_settings", "_share")
     hears = Facet.CHANGE
     windowed = True
     _KEY = AlertKey(rule="steps_on_plan_step")
 
     def __init__(self, settings: StepsOnPlanStep) -> None:
         self._gauge = Gauge(settings)
+        self._settings = settings
+        self._share: int | None = None
         self._planned = False
         self._count = 0
         self._first = 0
@@ -81,8 +84,7 @@ class StepsOnPlanStepDetector:
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding from a threshold on, where there is a plan."""
         if isinstance(event, Change):
-            if event.plan_steps is not None:
-                self._planned = event.plan_steps > 0
+            self._change(event)
             return ()
         if not seen.act.work:
             return ()
@@ -90,8 +92,18 @@ class StepsOnPlanStepDetector:
         self._first = self._first or event.number
         if self._gauge.rests(self._count):
             return ()
-        summary = f"{self._count} steps on one plan step"
+        given = "" if self._share is None else f", which was given {self._share} requests"
+        summary = f"{self._count} steps on one plan step{given}"
         return self._gauge.answer(self._KEY, self._count, summary, (self._first, event.number))
+
+    def _change(self, change: Change) -> None:
+        if change.plan_steps is not None:
+            self._planned = change.plan_steps > 0
+        anew = change.plan_step is not None or change.revision is not None
+        share = change.plan_step_requests
+        if share != self._share and (anew or share is not None):
+            self._share = share
+            self._gauge.use(_lowered(self._settings, share))
 
     @property
     def awake(self) -> bool:
@@ -104,20 +116,15 @@ class StepsOnPlanStepDetector:
         self._gauge.restart()
 
 
-def _tightest(budget: Budget) -> tuple[str, float]:
-    """The resource of which most is used, with how many percent."""
-    shares = [
-        (_percent(meter), name)
-        for name, meter in (
-            ("requests", budget.requests),
-            ("tokens", budget.tokens),
-            ("dollars", budget.cost_usd),
-            ("minutes", budget.minutes),
-        )
-    ]
-    used, name = max(shares)
-    return name, used
-
-
-def _percent(meter: Meter) -> float:
-    return 100 * meter.used / meter.limit if meter.limit else 0.0
+def _lowered(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:
+    """The thresholds for a plan step with this share of the requests: the lower ones count."""
+    if share is None:
+        return settings
+    least = max(share, settings.lowered_to)
+    return settings.model_copy(
+        update={
+            # 0 is off, and stays so.
+            "notice_after": min(settings.notice_after, least),
+            "warn_after": min(settings.warn_after, 2 * least),
+        }
+    )

@@ -20,6 +20,11 @@ class Gauge:
         self._lowest = settings.lowest
         self._standing: AlertKey | None = None
 
+    def use(self, settings: Graded) -> None:
+        """Hold the count against these thresholds from the next value on; what stands, stands."""
+        self._settings = settings
+        self._lowest = settings.lowest
+
     def rests(self, value: float, about: str | None = None) -> bool:
         """Whether there is nothing to say: the value is below every threshold, as it was.
 

@@ -9,9 +9,16 @@ from midwatch_monitor.shell import normal
 from midwatch_monitor.words import Step
 
 NO_WORK = frozenset(
-    {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "finish_plan_step"}
+    {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "request_budget"}
+    | {"read_board", "finish_plan_step"}
 )
-"""Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing."""
+"""Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing.
+
+The last one is that of older journals.
+"""
+
+HELD_BACK = "[midwatch] refused: "
+"""How the result of a call begins that the watch turned away: it never ran."""
 
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
@@ -45,6 +52,11 @@ LOOKED_AT = 20_000
 """Characters of an output that are compared; of a longer one its head and its tail."""
 SHORT = 512
 """Up to this many characters an output is masked at once: cheaper than to look whether it must."""
+
+
+def held_back(step: Step) -> bool:
+    """Whether the watch turned the call away."""
+    return step.ok is False and step.output.startswith(HELD_BACK)
 
 
 def waits(step: Step) -> bool:

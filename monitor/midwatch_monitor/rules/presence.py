@@ -90,7 +90,7 @@ class MissedCheckpointDetector:
         if severity is None:
             return (Clear(key=_KEY),)
         summary = f"no checkpoint in {requests} requests ({missed} reminder intervals)"
-        evidence = (self._since, step) if self._since else (step,)
+        evidence = (self._since or 1, step)
         return (
             Finding(key=_KEY, severity=severity, value=missed, summary=summary, evidence=evidence),
         )

@@ -49,6 +49,7 @@ class SilenceDetector:
     def observe(self, event: Event, moved: Moved) -> None:
         """Take in a sign of life, and whether something moved."""
         anew = self._waits or self._moved_at is None
+        limited = self._activity is Activity.RATE_LIMITED
         if isinstance(event, Step):
             self._step = event.number
             # Where no source says what goes on, a turn without a call ends in waiting for a person.
@@ -59,7 +60,9 @@ class SilenceDetector:
             anew = anew or begins(event)
         if event.at is None:
             return
-        self._heard_at = event.at
+        # That the provider lets it wait once more is no news of the work.
+        if not (limited and isinstance(event, Change) and event.activity is Activity.RATE_LIMITED):
+            self._heard_at = event.at
         if moved.kinds or anew:
             self._moved_at = event.at
 

@@ -140,6 +140,9 @@ class _StateLine(_Line):
     plan_step: Ordinal | None = None
     plan_steps: Natural | None = None
     revision: Natural | None = None
+    plan_step_requests: Natural | None = None
+    plan_step_files: tuple[Text, ...] | None = None
+    model: Text | None = None
     lifecycle: Annotated[Lifecycle | None, BeforeValidator(_hyphens)] = None
     activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
     doing: Text = ""
@@ -331,6 +334,9 @@ def _change(line: _StateLine) -> Change:
         plan_step=line.plan_step,
         plan_steps=line.plan_steps,
         revision=line.revision,
+        plan_step_requests=line.plan_step_requests,
+        plan_step_files=line.plan_step_files,
+        model=line.model,
         lifecycle=line.lifecycle,
         activity=line.activity,
         doing=line.doing,

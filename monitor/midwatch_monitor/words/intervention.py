@@ -77,7 +77,7 @@ class Part:
     title: str
     goal: str
     acceptance: tuple[str, ...] = ()
-    """Commands that exit with 0 once it is done; none takes over the checks of the whole."""
+    """Commands that exit with 0 once it is done; without any the whole proves it at its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,8 @@ class Change:
     revision: int | None = None
     plan_step_requests: int | None = None
     """The share of the task's model requests that the plan step in hand has."""
+    plan_step_files: tuple[str, ...] | None = None
+    """The files that the plan step in hand should leave behind, where no plan tells so."""
     model: str | None = None
     """The model that goes on from here."""
     lifecycle: Lifecycle | None = None

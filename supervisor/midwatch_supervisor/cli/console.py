@@ -10,8 +10,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.desk import Desk, operator_name
+from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import conduct
-from midwatch_supervisor.runner import Job
 
 
 def on_terminal() -> bool:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.traces.writing import written
-from midwatch_monitor.words import Attempt, AttemptState, Change, Entry, Event, Step
+from midwatch_monitor.words import Attempt, AttemptState, Change, Entry, Event, Plan, Step
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
@@ -109,11 +109,16 @@ async def _export(journal: Journal, attempt: Attempt, target: str) -> int:
 
 async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
     after, steps = 0, 0
+    meant: tuple[str, ...] | None = ()
     while page := await journal.entries(
-        after, attempt=attempt.id, kinds=(Step, Change, AttemptState), limit=_PAGE
+        after, attempt=attempt.id, kinds=(Step, Change, Plan, AttemptState), limit=_PAGE
     ):
         for entry in page:
             event = _event(entry)
+            if isinstance(entry.record, Plan) and isinstance(event, Change):
+                # Most plans name no files, and most records of a plan change none.
+                told, meant = meant, event.plan_step_files
+                event = None if told == meant else event
             if event is not None:
                 stream.write(written(event).encode() + b"\n")
                 steps += isinstance(event, Step)
@@ -126,6 +131,9 @@ def _event(entry: Entry) -> Event | None:
     match entry.record:
         case Step() | Change() as event:
             return event
+        case Plan(in_hand=in_hand):
+            # What it means to change is what its neighbours are told.
+            return Change(at=entry.at, plan_step_files=in_hand.files if in_hand else ())
         case AttemptState(lifecycle=lifecycle) if lifecycle.over:
             # Without it nothing would tell how long an attempt was silent before it was ended.
             return Change(at=entry.at, lifecycle=lifecycle)

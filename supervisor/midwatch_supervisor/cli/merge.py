@@ -7,8 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Attempt, Lifecycle
+from midwatch_monitor.words import Ending, Lifecycle
 from midwatch_supervisor.account import TaskAccount
+from midwatch_supervisor.assignment import whole_of
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.lookup import account_of, assignment_of, find
@@ -43,9 +44,9 @@ async def merge(
 
 
 def _worktree(account: TaskAccount) -> Path:
-    """Where the branch of the attempt that completed the task is checked out."""
+    """Where the branch that completed the task is checked out."""
     name = account.task.name
-    folder = Path(_accepted(account).workspace)
+    folder = _accepted(account)
     if not folder.is_dir():
         raise UsageError(f"the workspace of {name} is gone: there is no folder {folder}")
     if not is_repository(folder):
@@ -53,13 +54,15 @@ def _worktree(account: TaskAccount) -> Path:
     return folder
 
 
-def _accepted(account: TaskAccount) -> Attempt:
+def _accepted(account: TaskAccount) -> Path:
     name, status = account.task.name, account.state.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
     for attempt in reversed(account.attempts.values()):
         if attempt.lifecycle is Lifecycle.COMPLETED:
-            return attempt.attempt
+            return Path(attempt.attempt.workspace)
+        if attempt.state.ending is Ending.SPLIT:
+            return whole_of(Path(attempt.attempt.workspace))
     raise UsageError(f"no attempt of {name} was accepted")
 
 

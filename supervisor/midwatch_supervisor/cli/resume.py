@@ -15,8 +15,8 @@ from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.running import HeadlessOption, home, stay, where
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import again, latest_state
-from midwatch_supervisor.runner import Job
 
 
 def resume(

@@ -20,11 +20,11 @@ from midwatch_supervisor.cli.console import show_run
 from midwatch_supervisor.cli.leaving import run_to_end
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import begin, conduct
 from midwatch_supervisor.line import fields
 from midwatch_supervisor.lines import Transcript
 from midwatch_supervisor.progress import ended, text
-from midwatch_supervisor.runner import Job
 from midwatch_supervisor.tui.looks import check_looks
 from midwatch_tools.home import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
@@ -151,6 +151,8 @@ class Reporter:
     async def follow(self, entries: Sequence[Entry]) -> None:
         """Print what is new."""
         for entry in entries:
+            if self._transcript.lacks_task(entry):
+                self._transcript.meet_task(await self._journal.task(entry.task))
             if self._transcript.lacks(entry) and entry.attempt is not None:
                 self._transcript.meet(await self._journal.attempt(entry.attempt))
             line = self._transcript.line(entry)

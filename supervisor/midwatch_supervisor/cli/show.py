@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Acceptance, Alert, Attempt, Task
+from midwatch_monitor.words import Acceptance, Alert, Attempt, Decision, Task
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
@@ -19,7 +19,17 @@ from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
 from midwatch_supervisor.lines import Fate, Transcript
 from midwatch_supervisor.lookup import Found, account_of, assignment_of, entries_of, find
 from midwatch_supervisor.progress import described, short
-from midwatch_tools.guidance import outline
+from midwatch_supervisor.spelling import (
+    analysis_words,
+    completion_words,
+    in_brackets,
+    plan_check_words,
+    plan_lines,
+    request_words,
+    spending_words,
+    steps_words,
+    terms_words,
+)
 
 TaskOrAttempt = Annotated[
     str,
@@ -98,6 +108,8 @@ def _account(
     assignment = assignment_of(task)
     goal = assignment.task.goal.splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
+    spent = map(spending_words, account.spent.values())
+    yield from _section("used by others than the workers", spent, indent="  ")
     for id, attempt in account.attempts.items():
         if only is None or only.id == id:
             yield ""
@@ -107,17 +119,23 @@ def _account(
 
 def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
     attempt = account.attempt
-    by = f"{attempt.worker} with {attempt.model}" if attempt.model else attempt.worker
+    by = f"{attempt.worker} with {account.model}" if account.model else attempt.worker
+    before = f" (before: {attempt.model})" if account.model != attempt.model else ""
     ending = account.state.ending
     status = f"{account.lifecycle} ({ending})" if ending else account.lifecycle.value
+    status = account.standing if account.split else status
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
         status, account.state.reason
     )
     yield f"  health {account.health}, last step {account.last_step}"
     yield from _reported(account, calibration)
-    yield f"  {by} on {attempt.node}, in {attempt.workspace}"
+    yield f"  {by}{before} on {attempt.node}, in {attempt.workspace}"
     yield f"  used: {spent_words(account.budget)}"
-    yield from _section("plan", outline(account.plan).splitlines())
+    yield from _section("plan", plan_lines(account.plan))
+    yield from _section("plan checks", _plan_checks(account))
+    yield from _section("completions", map(completion_words, account.completions))
+    yield from _section("analyses", (f"analysis {analysis_words(a)}" for a in account.analyses))
+    yield from _section("budget requests", _requests(account))
     yield from _section("acceptance", map(_check, account.checks.values()))
     yield from _section("alerts", map(_alert, account.alerts.values()))
     yield from _section("decisions", _decisions(account))
@@ -163,14 +181,31 @@ def _alert(alert: Alert) -> str:
     )
 
 
+def _plan_checks(account: AttemptAccount) -> Iterator[str]:
+    for id, check in account.plan_checks.items():
+        yield f"{id} {plan_check_words(check, account.answer(id))}"
+
+
+def _requests(account: AttemptAccount) -> Iterator[str]:
+    for id, request in account.requests.items():
+        yield f"{id} {request_words(request, account.answer(id))}"
+
+
 def _decisions(account: AttemptAccount) -> Iterator[str]:
     for each in account.escalations.values():
         rules = ", ".join(dict.fromkeys(key.rule for key in each.alerts))
         yield _with_reason(f"escalation {each.id} {each.state} ({rules})", each.reason)
         for decision in account.decisions:
             if decision.escalation == each.id:
-                by = decision.author or decision.by
-                yield f"  {decision.action} by {by}, {decision.diagnosis}: {decision.rationale}"
+                yield f"  {_decision(decision)}"
+
+
+def _decision(decision: Decision) -> str:
+    by = decision.author or decision.by
+    what = f"{decision.action}{in_brackets(terms_words(decision.terms))} by {by}"
+    cause = f"{decision.diagnosis}{in_brackets(steps_words(decision.steps))}"
+    refused = f"; REFUSED: {decision.refused}" if decision.refused else ""
+    return f"{what}, {cause}: {decision.rationale}{refused}"
 
 
 def _interventions(fates: dict[int, Fate]) -> Iterator[str]:
@@ -178,5 +213,6 @@ def _interventions(fates: dict[int, Fate]) -> Iterator[str]:
         what = fate.intervention
         author = f" ({what.author})" if what.author else ""
         outcome = f", {_with_reason(fate.outcome.value, fate.reason)}" if fate.outcome else ""
-        yield f"{id} {what.action} by {what.by}{author}: {fate.state}{outcome}"
+        terms = in_brackets(terms_words(what.terms))
+        yield f"{id} {what.action}{terms} by {what.by}{author}: {fate.state}{outcome}"
         yield from (f"  {line}" for line in what.message.splitlines())

@@ -1,10 +1,12 @@
 """What an operator can do about a row, when it makes sense, and what it asks first. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from midwatch_monitor.words import Action, Intervention, Lifecycle
+from midwatch_monitor.words import Action, BudgetRequest, Intervention, Lifecycle, Terms
+from midwatch_supervisor.petition import Petition, petition_words
+from midwatch_supervisor.spelling import grant_in, grant_words, in_brackets, terms_words
 from midwatch_supervisor.tui.row import Row
 
 
@@ -16,12 +18,16 @@ class Act(StrEnum):
     RESUME = "resume"
     STOP = "stop"
     RESTART = "restart"
+    GRANT = "grant"
+    """More budget, also as the answer to what the worker asked for."""
+    SWITCH = "switch"
+    """Another model goes on."""
     APPROVE = "approve"
-    """A decision that waits takes effect."""
+    """A decision that waits takes effect, or the worker gets what it asked for."""
     MODIFY = "modify"
     """A decision that waits takes effect in the operator's words."""
     REJECT = "reject"
-    """A decision that waits is turned down."""
+    """A decision that waits, or what the worker asked for, is turned down."""
     ACCEPT = "accept"
     """The result is good."""
     REFUSE = "refuse"
@@ -31,7 +37,7 @@ class Act(StrEnum):
 
     @property
     def of_decision(self) -> bool:
-        """Whether it is about a decision that waits for approval."""
+        """Whether it is about something that waits for a person's word."""
         return self in {Act.APPROVE, Act.MODIFY, Act.REJECT}
 
     @property
@@ -51,12 +57,16 @@ ACTIONS: Mapping[Act, Action] = {
     Act.RESUME: Action.RESUME,
     Act.STOP: Action.STOP,
     Act.RESTART: Action.RESTART,
+    Act.GRANT: Action.GRANT_BUDGET,
+    Act.SWITCH: Action.SWITCH_MODEL,
     Act.ACKNOWLEDGE: Action.ACKNOWLEDGE,
     Act.SILENCE: Action.SILENCE,
 }
 """The acts that are an intervention of their own, and the intervention."""
 
-ABOUT_ALERTS = frozenset({Act.GUIDE, Act.RESTART, Act.ACKNOWLEDGE, Act.SILENCE})
+ABOUT_ALERTS = frozenset(
+    {Act.GUIDE, Act.RESTART, Act.GRANT, Act.SWITCH, Act.ACKNOWLEDGE, Act.SILENCE}
+)
 """The acts that answer the firing alerts; by those the outcome is judged."""
 
 
@@ -73,6 +83,8 @@ class Question:
     required: bool = True
     confirm: bool = False
     """Only yes or no; `send` is the yes."""
+    check: Callable[[str], str] | None = None
+    """Says what is wrong with an answer; empty if nothing is."""
 
 
 def name_of(row: Row) -> str:
@@ -97,7 +109,8 @@ def refusal(act: Act, row: Row, *, pausing: bool = False, attempts_left: int | N
     if row.lifecycle.over:
         return f"it is over: {row.lifecycle}; nothing reaches it any more"
     if act.of_decision:
-        return "" if row.held else "no decision waits for approval"
+        waiting = row.held or (row.petitions and act is not Act.MODIFY)
+        return "" if waiting else "no decision waits for approval"
     if act.of_alerts:
         return "" if row.firing else "no alert fires"
     return _unheard(act, row, waiting=waits(row, pausing=pausing), attempts_left=attempts_left)
@@ -129,12 +142,40 @@ def held_decision(row: Row) -> tuple[int, Intervention] | None:
     return min(row.held.items(), key=lambda item: item[0], default=None)
 
 
-def question(act: Act, row: Row) -> Question | None:
-    """What is asked before an act; `None` if it is done at once."""
+def waiting_petition(row: Row) -> tuple[int, Petition] | None:
+    """What the worker has waited longest for, with its journal id."""
+    return min(row.petitions.items(), key=lambda item: item[0], default=None)
+
+
+def wanted_budget(row: Row) -> tuple[int, BudgetRequest] | None:
+    """The oldest request for budget that waits for an answer, with its journal id."""
+    for id, petition in sorted(row.petitions.items(), key=lambda item: item[0]):
+        if isinstance(petition, BudgetRequest):
+            return id, petition
+    return None
+
+
+def terms_in(act: Act, words: str) -> tuple[Terms, str]:
+    """What an answer says exactly, from its first line, and the message, which is the rest."""
+    first, _, rest = words.strip().partition("\n")
+    if act is Act.GRANT and (grant := grant_in(first)) is not None:
+        return Terms(grant=grant), rest.strip()
+    if act is Act.SWITCH:
+        return Terms(model=first.strip()), rest.strip()
+    return Terms(), words
+
+
+def question(act: Act, row: Row, *, models: Sequence[str] = ()) -> Question | None:
+    """What is asked before an act; `None` if it is done at once.
+
+    `models` are those that the worker may have, where they are known.
+    """
     name = name_of(row)
     held = held_decision(row)
     words = _proposed(held[1]) if held else ""
     match act:
+        case Act.GRANT | Act.SWITCH:
+            return _grant_question(row) if act is Act.GRANT else _switch_question(row, models)
         case Act.GUIDE:
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
         case Act.RESTART:
@@ -150,6 +191,10 @@ def question(act: Act, row: Row) -> Question | None:
         case Act.REJECT if held:
             title = f"Reject the {held[1].action} for {name}: why?"
             return Question(title=title, send="Reject", quote=words, required=False)
+        case Act.REJECT if row.petitions:
+            quote = "\n".join(map(petition_words, row.petitions.values()))
+            title = f"Refuse {name} what it asks for: why?"
+            return Question(title=title, send="Refuse", quote=quote, required=False)
         case Act.ACCEPT:
             title = f"Accept the result of {name}: a comment?"
             return Question(title=title, send="Accept", quote=row.reason, required=False)
@@ -160,9 +205,49 @@ def question(act: Act, row: Row) -> Question | None:
             return None
 
 
+def _switch_question(row: Row, models: Sequence[str]) -> Question:
+    others = [model for model in models if model != row.model]
+    quote = f"It works with {row.model}." if row.model else ""
+    if others:
+        quote = f"{quote} Its worker may also have: {', '.join(others)}".strip()
+    return Question(
+        title=f"Which model shall go on with {name_of(row)}? The lines below it are the message",
+        send="Switch",
+        quote=quote,
+        text=others[0] if others else "",
+        check=lambda words: _model_problem(words, row.model, models),
+    )
+
+
+def _grant_question(row: Row) -> Question:
+    wanted = wanted_budget(row)
+    return Question(
+        title=f"How much more for {name_of(row)}? The lines below it are the message",
+        send="Grant",
+        quote=petition_words(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
+        text=grant_words(wanted[1].wanted) if wanted else "",
+        check=_grant_problem,
+    )
+
+
+def _grant_problem(words: str) -> str:
+    if grant_in(words.strip().partition("\n")[0]) is not None:
+        return ""
+    return "write amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
+
+
+def _model_problem(words: str, model: str, models: Sequence[str]) -> str:
+    name = words.strip().partition("\n")[0].strip()
+    if name == model:
+        return f"it works with {model} already"
+    known = not models or name in models
+    return "" if known else f"its worker has no model {name}"
+
+
 def _proposed(held: Intervention) -> str:
     plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    return f"{held.action} by {held.by}: {held.message or '(no message)'}{plan}"
+    what = f"{held.action}{in_brackets(terms_words(held.terms))}"
+    return f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
 
 
 def _trouble(row: Row) -> str:
@@ -181,6 +266,8 @@ def issued(act: Act, row: Row) -> str:
         Act.RESUME: f"{name} may go on; it is issued",
         Act.STOP: f"a stop of {name} is issued",
         Act.RESTART: f"a restart of {name} is issued",
+        Act.GRANT: f"more budget for {name} is issued",
+        Act.SWITCH: f"a switch of the model of {name} is issued",
         Act.APPROVE: f"approved for {name}",
         Act.MODIFY: f"issued for {name} in your words",
         Act.REJECT: f"rejected for {name}",

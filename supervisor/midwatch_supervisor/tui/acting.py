@@ -15,7 +15,9 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.words import Attempt, Entry, Intervention
 from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.lookup import assignment_of, models_of
+from midwatch_supervisor.petition import GRANTED, Petition, petition_words
+from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.act import (
     ABOUT_ALERTS,
     ACTIONS,
@@ -26,7 +28,10 @@ from midwatch_supervisor.tui.act import (
     name_of,
     question,
     refusal,
+    terms_in,
+    waiting_petition,
     waits,
+    wanted_budget,
 )
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
@@ -72,17 +77,26 @@ class ActFailed(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deed:
-    """An act that was begun, with the decision that waited then."""
+    """An act that was begun, with the decision or the petition that waited then."""
 
     act: Act
     row: Row
     held: tuple[int, Intervention] | None
+    asked: tuple[int, Petition] | None = None
 
     @property
     def settled(self) -> bool:
-        """Whether the decision that it is about no longer waits."""
-        gone = self.held is not None and self.held[0] not in self.row.held
-        return self.act.of_decision and gone
+        """Whether the decision, or what the worker asked for, no longer waits."""
+        if self.act is Act.GRANT or self.held is None:
+            gone = self.asked is not None and self.asked[0] not in self.row.petitions
+        else:
+            gone = self.held[0] not in self.row.held
+        return (self.act.of_decision or self.act is Act.GRANT) and gone
+
+
+def _begun(act: Act, row: Row) -> _Deed:
+    asked = wanted_budget(row) if act is Act.GRANT else waiting_petition(row)
+    return _Deed(act=act, row=row, held=held_decision(row), asked=asked)
 
 
 class Acting(App[int]):
@@ -135,10 +149,11 @@ class Acting(App[int]):
     def begin(self, act: Act, row: Row) -> None:
         """Ask what there is to be asked and then act, unless that makes no sense for the row."""
         # The dialog may stand open for long: the decision that it showed is what is acted on.
-        deed = _Deed(act=act, row=row, held=held_decision(row))
+        deed = _begun(act, row)
         if self._refused(deed):
             return
-        asked = question(act, row)
+        models = models_of(self.board.tasks[row.task], row.worker) if act is Act.SWITCH else ()
+        asked = question(act, row, models=models)
         if asked is None:
             self._do(deed)
         elif asked.confirm:
@@ -152,6 +167,8 @@ class Acting(App[int]):
         why = refusal(act, row, pausing=self._pausing(row), attempts_left=left)
         if not why and deed.settled:
             why = "that decision was settled meanwhile"
+            if deed.held is None or deed.act is Act.GRANT:
+                why = "what it asked for was answered meanwhile"
         if why:
             self._notify(f"{name_of(row)}: {why}", good=False)
         return bool(why)
@@ -211,6 +228,10 @@ async def _write(desk: Desk, deed: _Deed, attempt: Attempt, words: str) -> Acted
         return Acted(None, act, row)
     if act.of_decision and deed.held is not None:
         return await _settle(desk, deed, deed.held, attempt, words)
+    if act.of_decision and deed.asked is not None:
+        return await _reply(desk, deed, deed.asked, attempt, words)
+    if act in {Act.GRANT, Act.SWITCH}:
+        return await _give(desk, deed, attempt, words)
     about = tuple(row.firing) if act in ABOUT_ALERTS else ()
     return Acted(await desk.act(attempt, ACTIONS[act], words, about=about), act, row)
 
@@ -224,11 +245,33 @@ async def _settle(
         new = await desk.modify(attempt, id, decision, words, step=step)
         return Acted(new, deed.act, deed.row)
     if deed.act is Act.REJECT:
-        await desk.reject(attempt, id, words, step=step)
+        await desk.reject(attempt, id, words, step=step, petition=decision.petition)
         return Acted(None, deed.act, deed.row)
     await desk.approve(attempt, id, step=step)
-    said = f"{decision.action}: {decision.message}" if decision.message else decision.action
+    what = f"{decision.action}{in_brackets(terms_words(decision.terms))}"
+    said = f"{what}: {decision.message}" if decision.message else what
     return Acted(id, deed.act, deed.row, said)
+
+
+async def _reply(
+    desk: Desk, deed: _Deed, asked: tuple[int, Petition], attempt: Attempt, words: str
+) -> Acted:
+    id, petition = asked
+    if deed.act is Act.REJECT:
+        return Acted(await desk.refuse(attempt, id, words), deed.act, deed.row)
+    issued = await desk.grant(attempt, id, petition)
+    return Acted(issued, deed.act, deed.row, petition_words(petition))
+
+
+async def _give(desk: Desk, deed: _Deed, attempt: Attempt, words: str) -> Acted:
+    terms, message = terms_in(deed.act, words)
+    about = tuple(deed.row.firing)
+    petition = None
+    if deed.act is Act.GRANT:
+        petition, message = deed.asked[0] if deed.asked else None, message or GRANTED
+    action = ACTIONS[deed.act]
+    issued = await desk.act(attempt, action, message, about=about, terms=terms, petition=petition)
+    return Acted(issued, deed.act, deed.row, terms_words(terms))
 
 
 def _confirm(asked: Question) -> ConfirmDialog:
@@ -242,4 +285,5 @@ def _text(asked: Question) -> TextDialog:
         text=asked.text,
         required=asked.required,
         send=asked.send,
+        check=asked.check,
     )

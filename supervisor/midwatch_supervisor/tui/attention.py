@@ -7,11 +7,15 @@ from datetime import datetime
 from midwatch_monitor.words import (
     Alert,
     AttemptState,
+    BudgetRequest,
     Delivery,
     Entry,
     Intervention,
+    PlanCheck,
     Severity,
 )
+from midwatch_supervisor.petition import petition_words
+from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered, holds
@@ -30,7 +34,12 @@ class Waiting:
     need: Need
     since: datetime | None
     what: str
-    """The question, the decision that is held back, or what the alert says."""
+    """The question, the decision that is held back, what the alert says, or what it asks for."""
+
+    @property
+    def calls(self) -> bool:
+        """Whether a person is called for it; what a worker asks for, others may answer too."""
+        return self.need <= Need.STUCK
 
     @property
     def mark(self) -> tuple[int | None, Need, datetime | None]:
@@ -51,6 +60,8 @@ def _critical(row: Row) -> list[Alert]:
 def _since(row: Row, need: Need) -> datetime | None:
     if need <= Need.APPROVAL:
         return row.needed_since or row.last_at
+    if need > Need.STUCK:
+        return row.asked_since or row.last_at
     times = [at for alert in _critical(row) if (at := alert.at or alert.since_at) is not None]
     return min(times, default=row.last_at)
 
@@ -61,7 +72,10 @@ def _what(row: Row, need: Need) -> str:
     if need is Need.APPROVAL and row.held:
         held = next(iter(row.held.values()))
         more = f" (and {len(row.held) - 1} more)" if len(row.held) > 1 else ""
-        return f"{held.by} wants to {held.action}{more}: {held.message or '(no message)'}"
+        what = f"{held.action}{in_brackets(terms_words(held.terms))}{more}"
+        return f"{held.by} wants to {what}: {held.message or '(no message)'}"
+    if need > Need.STUCK:
+        return "; ".join(petition_words(each) for each in row.petitions.values())
     return " ".join(alert.summary or alert.key.rule for alert in _critical(row))
 
 
@@ -73,7 +87,7 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
     return queue[(places.index(after) + 1) % len(queue)] if after in places else queue[0]
 
 
-_MATTERS = (AttemptState, Alert, Intervention, Delivery)
+_MATTERS = (AttemptState, Alert, BudgetRequest, Delivery, Intervention, PlanCheck)
 
 
 class Queue:
@@ -101,8 +115,10 @@ class Queue:
         return [waiting(row) for row in self.rows]
 
 
-_KINDS = {Need.ANSWER: "answer", Need.APPROVAL: "approval"}
+_KINDS = {Need.ANSWER: "answer", Need.APPROVAL: "approval", Need.STUCK: "stuck"}
 _SIGNS = {Need.ANSWER: "?", Need.APPROVAL: "!"}
+_ASKS = "asks"
+"""What is said of one that only asked for something."""
 
 
 def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
@@ -118,6 +134,8 @@ def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
 
 
 def _sign(line: Waiting, colours: Palette) -> Cell:
+    if not line.calls:
+        return "·", colours.accent
     sign = _SIGNS.get(line.need)
     return (sign, colours.warn) if sign else ("■", colours.bad)
 
@@ -132,7 +150,7 @@ def _age(now: Callable[[], datetime]) -> Callable[[Waiting, Palette], Cell]:
 
 
 def _kind(line: Waiting, colours: Palette) -> Cell:
-    return _KINDS.get(line.need, "stuck"), colours.text
+    return _KINDS.get(line.need, _ASKS), colours.text
 
 
 def _task(line: Waiting, colours: Palette) -> Cell:
@@ -151,7 +169,7 @@ def _rules(line: Waiting, colours: Palette) -> Cell:
 def text(line: Waiting) -> str:
     """What a filter looks at."""
     rules = " ".join(key.rule for key in line.row.firing)
-    kind = _KINDS.get(line.need, "stuck")
+    kind = _KINDS.get(line.need, _ASKS)
     return f"{line.row.name} {line.row.worker} {kind} {line.what} {rules}"
 
 

@@ -27,7 +27,10 @@ def due(
     return [
         each
         for each in waiting
-        if each.mark not in announced and each.since is not None and each.since >= opened_at
+        if each.calls
+        and each.mark not in announced
+        and each.since is not None
+        and each.since >= opened_at
     ]
 
 

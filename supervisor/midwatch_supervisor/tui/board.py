@@ -140,7 +140,7 @@ class Board:
 
     def _moved(self, attempt: int, row: Row) -> None:
         self._changed.add(row)
-        if row.need <= Need.STUCK:
+        if row.need <= Need.STUCK or row.petitions:
             self._waiting[attempt] = row
         else:
             self._waiting.pop(attempt, None)
@@ -200,7 +200,10 @@ class Board:
         return [*self.queued.values(), *self.rows.values()]
 
     def attention(self) -> list[Row]:
-        """What waits for a person, the longest first; then what is stuck and not acknowledged."""
+        """What waits for a person, the longest first; then what is stuck and not acknowledged.
+
+        Last is who asked for something: the policy or the supervisor may answer that as well.
+        """
         pressing = self._waiting.values()
         waiting = [row for row in pressing if row.need <= Need.APPROVAL]
         stuck = [
@@ -208,7 +211,9 @@ class Board:
             for row in pressing
             if row.need is Need.STUCK and row.firing.keys() - row.acknowledged
         ]
-        return sorted(waiting, key=_since) + sorted(stuck, key=_since)
+        seen = {*waiting, *stuck}
+        asking = [row for row in pressing if row.petitions and row not in seen]
+        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_petition(asking)]
 
     @property
     def only_waits(self) -> bool:
@@ -219,6 +224,10 @@ class Board:
     def lifecycles(self) -> Counter[Lifecycle]:
         """How many tasks are where."""
         return Counter(state.lifecycle for state in self.task_states.values())
+
+
+def _by_petition(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: min(row.petitions))
 
 
 def _since(row: Row) -> float:

@@ -1,5 +1,6 @@
 """The console's dialogs: words that an operator writes, and a question before something ends."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -78,14 +79,19 @@ class TextDialog(ModalScreen[str | None]):
         text: str = "",
         required: bool = True,
         send: str = "Send",
+        check: Callable[[str], str] | None = None,
     ) -> None:
-        """Show `quote` above, and begin with `text`; an empty answer is refused if `required`."""
+        """Show `quote` above, and begin with `text`; an empty answer is refused if `required`.
+
+        `check` says what is wrong with an answer, which is refused then.
+        """
         super().__init__()
         self._title = title
         self._quote = quote
         self._text = text
         self._required = required
         self._send = send
+        self._check = check
 
     def compose(self) -> ComposeResult:
         """The title, what it answers, the text, and two buttons for the mouse."""
@@ -124,10 +130,13 @@ class TextDialog(ModalScreen[str | None]):
 
     def _answer(self, text: str) -> None:
         text = text.strip()
-        if text or not self._required:
+        problem = "" if text or not self._required else "write something first"
+        if not problem and self._check is not None:
+            problem = self._check(text)
+        if not problem:
             self.dismiss(text)
             return
-        self.query_one(".hint", Static).update("write something first, or esc to cancel")
+        self.query_one(".hint", Static).update(one_line(f"{problem}, or esc to cancel"))
         self.query_one(Words).focus()
 
 

@@ -7,7 +7,7 @@ from midwatch_supervisor.tui.facet import Facet, tone_style
 from midwatch_supervisor.tui.palette import Palette
 from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.roll import Cell
-from midwatch_supervisor.tui.telling import Tone
+from midwatch_supervisor.tui.told import Tone
 
 _SEEN = 500
 """Characters of a line that can matter: no terminal is wider. The detail has all of them."""

@@ -12,7 +12,7 @@ from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.palette import Palette
 from midwatch_supervisor.tui.roll import Roll
 from midwatch_supervisor.tui.ruled import Ruled
-from midwatch_supervisor.tui.telling import Tone
+from midwatch_supervisor.tui.told import Tone
 
 T = TypeVar("T")
 

@@ -6,14 +6,16 @@ from datetime import tzinfo
 
 from midwatch_monitor.words import Acceptance, Alert, Outcome, Plan, PlanStep, PlanStepState
 from midwatch_supervisor.line import InterventionState
+from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.facet import Facet, tone_style
 from midwatch_supervisor.tui.palette import Palette
 from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.story import Item, Telling
-from midwatch_supervisor.tui.telling import Tone, author, brief, detail
+from midwatch_supervisor.tui.telling import author, detail
 from midwatch_supervisor.tui.timeline import clock, number, sign
+from midwatch_supervisor.tui.told import Tone, because, brief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +87,14 @@ def plan() -> Facet[Numbered]:
         [
             Column(title="no", width=3, rank=1, draw=_place),
             Column(title="state", width=9, rank=0, draw=_plan_state),
-            Column(title="plan step", width=20, rank=0, draw=_title, grow=1),
+            Column(title="plan step", width=20, rank=0, draw=_title, grow=2),
+            Column(title="sure", width=4, rank=3, draw=_sure),
+            Column(title="share", width=5, rank=3, draw=_share),
+            Column(title="files", width=12, rank=4, draw=_files, grow=1),
+            Column(title="flag", width=12, rank=2, draw=_flag, grow=1),
         ],
         id="plan",
-        detail=lambda each: plain(f"plan step {each.number}:\n{each.step.title}"),
+        detail=_of_plan_step,
         empty="There is no plan.",
     )
 
@@ -113,6 +119,40 @@ def _title(each: Numbered, colours: Palette) -> Cell:
     return brief(each.step.title), colours.strong if each.current else colours.text
 
 
+def _sure(each: Numbered, colours: Palette) -> Cell:
+    confidence = each.step.confidence
+    return ("", colours.dim) if confidence is None else (f"{confidence:>3}%", colours.text)
+
+
+def _share(each: Numbered, colours: Palette) -> Cell:
+    requests = each.step.requests
+    return ("", colours.dim) if requests is None else (f"{requests:>5}", colours.text)
+
+
+def _files(each: Numbered, colours: Palette) -> Cell:
+    return brief(", ".join(each.step.files)), colours.dim
+
+
+def _flag(each: Numbered, colours: Palette) -> Cell:
+    flag = brief(each.step.flag)
+    return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
+
+
+def _of_plan_step(each: Numbered) -> str:
+    """All of a plan step, in paragraphs."""
+    step = each.step
+    sure = "" if step.confidence is None else f"{step.confidence} %"
+    parts = {
+        f"plan step {each.number}": step.title,
+        "confidence": sure,
+        "share of the model requests": "" if step.requests is None else str(step.requests),
+        "files that it should leave": "\n".join(step.files),
+        "acceptance": "\n".join(step.acceptance),
+        "finished with a flag": step.flag,
+    }
+    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text))
+
+
 def messages(zone: tzinfo | None) -> Facet[Telling]:
     """What was done to the attempt, by whom, when it arrived and what came of it."""
     return Facet(
@@ -122,7 +162,7 @@ def messages(zone: tzinfo | None) -> Facet[Telling]:
             Column(title="act", width=12, rank=0, draw=_action),
             Column(title="by", width=12, rank=1, draw=_by, grow=1),
             Column(title="arrived", width=18, rank=0, draw=_arrived(zone)),
-            Column(title="outcome", width=12, rank=0, draw=_outcome),
+            Column(title="outcome", width=12, rank=0, draw=_outcome, grow=2),
             Column(title="message", width=12, rank=2, draw=_message, grow=3),
         ],
         id="messages",
@@ -173,19 +213,22 @@ def _arrived(zone: tzinfo | None) -> Callable[[Telling, Palette], Cell]:
 
 
 def _outcome(telling: Telling, colours: Palette) -> Cell:
+    reason = because(telling.fate.reason)
     match telling.fate.outcome:
         case None:
             return "-", colours.dim
         case Outcome.RECOVERED:
-            return "✓ recovered", colours.good
+            return f"✓ recovered{reason}", colours.good
         case Outcome.NO_EFFECT:
-            return "= no effect", colours.warn
+            return f"= no effect{reason}", colours.warn
         case Outcome.MADE_WORSE:
-            return "✗ made worse", colours.bad
+            return f"✗ made worse{reason}", colours.bad
 
 
 def _message(telling: Telling, colours: Palette) -> Cell:
-    return brief(telling.fate.intervention.message) or "-", colours.text
+    what = telling.fate.intervention
+    said = brief(f"{what.message}{in_brackets(terms_words(what.terms))}")
+    return said or "-", colours.text
 
 
 def checks() -> Facet[Acceptance]:

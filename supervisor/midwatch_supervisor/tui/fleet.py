@@ -14,6 +14,7 @@ from midwatch_supervisor.tui.order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.palette import (
     HEALTH_SIGNS,
     LIFECYCLE_SIGNS,
+    SPLIT_SIGN,
     Palette,
     health_style,
 )
@@ -94,6 +95,8 @@ def _columns(now: Callable[[], datetime]) -> list[Column[Row]]:
 def _health_sign(row: Row, colours: Palette) -> Cell:
     if row.need is Need.ANSWER or row.need is Need.APPROVAL:
         return "?", colours.warn
+    if row.split:
+        return SPLIT_SIGN, colours.dim
     if row.lifecycle is not Lifecycle.WORKING:
         return LIFECYCLE_SIGNS[row.lifecycle], colours.dim
     return HEALTH_SIGNS[row.health], health_style(row.health, colours)
@@ -112,7 +115,9 @@ _STATUS: Mapping[Lifecycle, str] = {
 
 
 def _status(row: Row, colours: Palette) -> Cell:
-    return _STATUS.get(row.lifecycle, row.lifecycle.value), _status_style(row.lifecycle, colours)
+    if row.split:
+        return row.standing, colours.text
+    return _STATUS.get(row.lifecycle, row.standing), _status_style(row.lifecycle, colours)
 
 
 def _status_style(lifecycle: Lifecycle, colours: Palette) -> Style:

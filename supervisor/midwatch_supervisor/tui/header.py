@@ -13,11 +13,12 @@ from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.palette import (
     HEALTH_SIGNS,
     LIFECYCLE_SIGNS,
+    SPLIT_SIGN,
     Palette,
     health_style,
 )
 from midwatch_supervisor.tui.story import Story
-from midwatch_supervisor.tui.telling import brief
+from midwatch_supervisor.tui.told import brief
 
 
 def header(
@@ -31,7 +32,7 @@ def header(
         *_standing(account, colours),
         (f"  {_progress(account, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
-        (f" with {brief(attempt.model)}" if attempt.model else "", colours.dim),
+        (_model(account), colours.dim),
         (f" on {brief(attempt.node)}" if attempt.node else "", colours.dim),
         (f"  {title}" if title and title != story.task.name else "", colours.dim),
     )
@@ -44,6 +45,8 @@ def header(
 
 
 def _standing(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:
+    if account.split:
+        return [(f"{SPLIT_SIGN} {account.standing}", colours.text)]
     lifecycle = account.lifecycle
     style = {
         Lifecycle.INPUT_REQUIRED: colours.warn,
@@ -68,6 +71,15 @@ def _progress(account: AttemptAccount, calibration: Calibration | None) -> str:
         if calibration is not None:
             parts.append(f" → {calibration.percent(told.confidence)}% cal.")
     return "".join(parts)
+
+
+def _model(account: AttemptAccount) -> str:
+    """The model in force, and the one that it was switched from."""
+    if not account.model:
+        return ""
+    before = account.attempt.model
+    was = f" (before: {brief(before)})" if before and before != account.model else ""
+    return f" with {brief(account.model)}{was}"
 
 
 def _asked(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:

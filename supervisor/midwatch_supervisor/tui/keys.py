@@ -115,10 +115,22 @@ ACTS = (
         does="Begin the task again in a new attempt, with a note",
     ),
     Key(
+        id="grant",
+        keys="B",
+        action="act('grant')",
+        does="Grant the attempt more budget",
+    ),
+    Key(
+        id="switch",
+        keys="M",
+        action="act('switch')",
+        does="Let another model go on with the attempt",
+    ),
+    Key(
         id="approve",
         keys="a",
         action="act('approve')",
-        does="Approve the decision that waits",
+        does="Approve what waits: a decision or a worker's wish",
         short="Approve",
     ),
     Key(
@@ -131,7 +143,7 @@ ACTS = (
         id="reject",
         keys="r",
         action="act('reject')",
-        does="Reject the decision that waits, with a comment",
+        does="Reject what waits: a decision or a worker's wish",
     ),
     Key(
         id="accept",

@@ -106,5 +106,5 @@ class Order:
 
 
 def _text(row: Row) -> str:
-    parts = (row.name, row.title, row.worker, row.model, row.node, row.lifecycle, row.health)
+    parts = (row.name, row.title, row.worker, row.model, row.node, row.standing, row.health)
     return " ".join((*parts, *(key.rule for key in row.firing))).lower()

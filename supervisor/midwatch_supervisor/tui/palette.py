@@ -142,6 +142,9 @@ LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
     Lifecycle.REJECTED: "⊘",
 }
 
+SPLIT_SIGN = "÷"
+"""Of an attempt that smaller tasks took over; it is over, and no failure."""
+
 
 def health_style(health: Health, colours: Palette) -> Style:
     """The style of a health."""

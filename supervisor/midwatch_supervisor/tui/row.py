@@ -15,6 +15,7 @@ from midwatch_monitor.words import (
     Change,
     Checkpoint,
     Delivery,
+    Ending,
     Entry,
     Health,
     Intervention,
@@ -23,6 +24,7 @@ from midwatch_monitor.words import (
     Plan,
     Step,
 )
+from midwatch_supervisor.petition import Petition, petition_in
 
 TREND = 12
 """Confidences that the sparkline shows."""
@@ -62,6 +64,8 @@ class Row:
     model: str = ""
     node: str = ""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
+    split: bool = False
+    """Whether smaller tasks took over: it is over, and no failure."""
     reason: str = ""
     plan_step: int = 0
     plan_steps: int = 0
@@ -77,6 +81,10 @@ class Row:
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     held: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
     """Decisions that wait for approval, by journal id."""
+    petitions: dict[int, Petition] = field(default_factory=dict[int, Petition])
+    """What the worker asked for and was not answered, by journal id."""
+    asked_since: datetime | None = None
+    """Since when the oldest of these waits."""
     needed_since: datetime | None = None
     """Since when it has waited for a person."""
 
@@ -92,13 +100,19 @@ class Row:
                 self._change(change)
             case AttemptState() as state:
                 self._enter(state.lifecycle, entry.at)
+                self.split = state.ending is Ending.SPLIT
                 self.reason = state.reason
             case Plan() as plan:
                 self.plan_step, self.plan_steps = plan.current, len(plan.steps)
+            case record if (petition := petition_in(record)) is not None:
+                self.petitions[entry.id] = petition
+                self.asked_since = self.asked_since or entry.at
             case record:
                 self._judged(entry, record)
 
     def _judged(self, entry: Entry, record: object) -> None:
+        if isinstance(record, Intervention):
+            self._answer(record)
         match record:
             case Alert() as alert:
                 self._alert(alert)
@@ -109,6 +123,12 @@ class Row:
                 self._stamp(delivery)
             case _:
                 pass
+
+    def _answer(self, issued: Intervention) -> None:
+        if issued.petition is not None:
+            self.petitions.pop(issued.petition, None)
+        if not self.petitions:
+            self.asked_since = None
 
     def _report(self, checkpoint: Checkpoint) -> None:
         self.progress = checkpoint.progress_percent
@@ -121,12 +141,15 @@ class Row:
         if change.plan_step is not None:
             self.plan_step, self.progress = change.plan_step, None
             self.plan_steps = change.plan_steps or self.plan_steps
+        self.model = change.model or self.model
 
     def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
         self.lifecycle = lifecycle
         waits = lifecycle is Lifecycle.INPUT_REQUIRED
         if lifecycle.over:
             self.held.clear()
+            self.petitions.clear()
+            self.asked_since = None
             self.activity, self.doing = Activity.IDLE, ""
         if waits:
             self.needed_since = self.needed_since or at
@@ -144,6 +167,11 @@ class Row:
         held = self.held.pop(delivery.intervention, None)
         if held is not None and not self.held and self.lifecycle is not Lifecycle.INPUT_REQUIRED:
             self.needed_since = None
+
+    @property
+    def standing(self) -> str:
+        """Where it stands, in a word."""
+        return "split" if self.split else self.lifecycle.value
 
     @property
     def health(self) -> Health:

@@ -1,17 +1,20 @@
 """Everything of one attempt, folded from the journal in order. Pure; nothing is drawn here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.words import (
     Acceptance,
     Action,
     Alert,
+    Analysis,
     Attempt,
     AttemptState,
+    BudgetRequest,
     Change,
     Checkpoint,
+    Completion,
     Decision,
     Delivery,
     DeliveryState,
@@ -22,14 +25,17 @@ from midwatch_monitor.words import (
     Intervention,
     OutcomeReport,
     Plan,
+    PlanCheck,
     Record,
+    Spending,
     Step,
     Task,
 )
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
-from midwatch_supervisor.tui.telling import Told, detail, line
+from midwatch_supervisor.tui.telling import detail, line
+from midwatch_supervisor.tui.told import Told
 
 KEPT = 5_000
 """Items that the timeline keeps at least; the journal has them all."""
@@ -37,7 +43,10 @@ KEPT = 5_000
 _SHOWN = (
     Acceptance,
     Alert,
+    Analysis,
     AttemptState,
+    BudgetRequest,
+    Completion,
     Decision,
     Delivery,
     Escalation,
@@ -46,6 +55,8 @@ _SHOWN = (
     Intervention,
     OutcomeReport,
     Plan,
+    PlanCheck,
+    Spending,
     Step,
 )
 
@@ -61,7 +72,7 @@ class Item:
     """The attempt's last step when it happened; for a step its own number."""
     record: Record
     about: Intervention | None = None
-    """The intervention that a delivery or an outcome is of."""
+    """The intervention that a delivery or an outcome is of, or that answers a petition."""
 
     @property
     def told(self) -> Told:
@@ -193,12 +204,26 @@ class Story:
                     earlier=not mine,
                 )
                 (self.tellings if mine else self._others)[entry.id] = telling
+                self._answer(issued)
             case Delivery() | OutcomeReport() as news:
                 known = self.tellings | self._others
                 if news.intervention in known:
                     known[news.intervention].fold(entry, news)
+                    self._answer(known[news.intervention].fate.intervention)
             case _:
                 pass
+
+    def _answer(self, issued: Intervention) -> None:
+        """Keep with a petition what was said to it, as far as that stands now."""
+        if issued.petition is None:
+            return
+        for place, item in zip(
+            range(len(self.items) - 1, -1, -1), reversed(self.items), strict=True
+        ):
+            if item.id == issued.petition:
+                answer = self.account.answer(item.id)
+                self.items[place] = replace(item, about=answer)
+                return
 
     def _begin(self) -> None:
         """Take over the restart that this attempt began with: its message is in the prompt."""

@@ -4,8 +4,6 @@ Every text is harmless for a terminal: what agents wrote has lost its escapes an
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum, auto
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,6 +17,8 @@ from midwatch_monitor.words import (
     Decision,
     Delivery,
     DeliveryState,
+    Diagnosis,
+    Ending,
     Escalation,
     EscalationState,
     Fault,
@@ -33,37 +33,15 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS
-from midwatch_supervisor.tui.plain import one_line, plain
-from midwatch_tools.guidance import outline
+from midwatch_supervisor.spelling import in_brackets, plan_lines, steps_words, terms_words
+from midwatch_supervisor.tui import accounts
+from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
+from midwatch_supervisor.tui.plain import plain
+from midwatch_supervisor.tui.told import Told, Tone, because, brief
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 _MAX_ARGS = 10_000
 """Characters of arguments that are looked into for a line."""
-_SEEN = 500
-"""Characters of a text that can matter on one line: no terminal is wider."""
-
-
-class Tone(Enum):
-    """How a line is meant; the console gives each a style, and no line is told by it alone."""
-
-    PLAIN = auto()
-    DIM = auto()
-    ACCENT = auto()
-    GOOD = auto()
-    WARN = auto()
-    BAD = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One record as a line."""
-
-    sign: str
-    what: str
-    """The kind of the record, in a word or two."""
-    text: str
-    tone: Tone = Tone.PLAIN
 
 
 _TONES: Mapping[Severity, Tone] = {
@@ -89,13 +67,11 @@ _OUTCOMES: Mapping[Outcome, tuple[str, Tone]] = {
 }
 
 
-def brief(text: str) -> str:
-    """A text of somebody else's on one line; what no terminal could show of it is cut."""
-    return one_line(text if len(text) <= _SEEN else f"{text[:_SEEN]}…")
-
-
 def line(record: Record, about: Intervention | None = None) -> Told:
-    """A record as one line; `about` is the intervention that a stamp or an outcome is of."""
+    """A record as one line.
+
+    `about` is the intervention that a stamp or an outcome is of, or that answers a petition.
+    """
     match record:
         case Step(checkpoint=Checkpoint() as checkpoint):
             return Told(sign="◆", what="reflects", text=_report(checkpoint), tone=Tone.ACCENT)
@@ -103,8 +79,11 @@ def line(record: Record, about: Intervention | None = None) -> Told:
             return _step(step)
         case Alert() as alert:
             return _alert(alert)
+        case AttemptState(ending=Ending.SPLIT) as state:
+            text = f"split{because(state.reason)}"
+            return Told(sign=SPLIT_SIGN, what="status", text=text, tone=Tone.DIM)
         case AttemptState() as state:
-            text = f"{state.lifecycle.value}{_because(state.reason)}"
+            text = f"{state.lifecycle.value}{because(state.reason)}"
             return _standing(state.lifecycle, text)
         case Change() as change:
             lifecycle = change.lifecycle or Lifecycle.WORKING
@@ -119,31 +98,43 @@ def _handled(record: Record, about: Intervention | None) -> Told:
     match record:
         case Escalation() as asked:
             rules = brief(_rules(asked.alerts))
-            text = f"{asked.id} {asked.state.value}: {rules}{_because(asked.reason)}"
+            text = f"{asked.id} {asked.state.value}: {rules}{because(asked.reason)}"
             tone = Tone.WARN if asked.state is EscalationState.OPEN else Tone.DIM
             return Told(sign="!", what="escalation", text=text, tone=tone)
         case Decision() as made:
-            by = brief(made.author or made.by.value)
-            text = f"{made.action} by {by}: {made.diagnosis}{_because(made.rationale)}"
-            return Told(sign="§", what="decision", text=text, tone=Tone.ACCENT)
+            return _decided(made)
         case Intervention() as issued:
             held = "waits for approval" if issued.needs_approval else "issued"
-            text = f"{issued.action} {held}, by {author(issued)}{_because(issued.message)}"
+            terms = brief(in_brackets(terms_words(issued.terms)))
+            what = f"{issued.action} {terms}".rstrip()
+            text = f"{what} {held}, by {author(issued)}{because(issued.message)}"
             return Told(sign="→", what="message", text=text, tone=Tone.ACCENT)
         case Delivery() as stamp:
             sign, tone = _DELIVERIES[stamp.state]
             by = f" by {brief(stamp.author)}" if stamp.author else ""
-            text = f"{_action(about)} {stamp.state.value}{by}{_because(stamp.comment)}"
+            text = f"{_action(about)} {stamp.state.value}{by}{because(stamp.comment)}"
             return Told(sign=sign, what=stamp.state.value, text=text, tone=tone)
         case OutcomeReport() as judged:
             sign, tone = _OUTCOMES[judged.outcome]
-            text = f"{_action(about)}: {judged.outcome.value}{_because(judged.reason)}"
+            text = f"{_action(about)}: {judged.outcome.value}{because(judged.reason)}"
             return Told(sign=sign, what="outcome", text=text, tone=tone)
         case _:
-            return _verdict(record)
+            return _verdict(record, about)
 
 
-def _verdict(record: Record) -> Told:
+def _decided(made: Decision) -> Told:
+    by = brief(made.author or made.by.value)
+    terms = brief(in_brackets(terms_words(made.terms)))
+    what = f"{made.action} {terms}".rstrip()
+    cause = f"{made.diagnosis}{in_brackets(steps_words(made.steps))}"
+    if made.refused:
+        text = f"REFUSED: {what} by {by}{because(made.refused)}"
+        return Told(sign="✗", what="decision", text=text, tone=Tone.WARN)
+    text = f"{what} by {by}: {cause}{because(made.rationale)}"
+    return Told(sign="§", what="decision", text=text, tone=Tone.ACCENT)
+
+
+def _verdict(record: Record, about: Intervention | None) -> Told:
     match record:
         case Acceptance() as check:
             sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
@@ -153,13 +144,14 @@ def _verdict(record: Record) -> Told:
             sign, tone = ("✓", Tone.GOOD) if verdict.accepted else ("✗", Tone.WARN)
             word = "accepted" if verdict.accepted else "rejected"
             by = f" by {brief(verdict.author)}" if verdict.author else ""
-            text = f"result {word}{by}{_because(verdict.comment)}"
+            text = f"result {word}{by}{because(verdict.comment)}"
             return Told(sign=sign, what="verdict", text=text, tone=tone)
         case Fault() as fault:
             text = f"{brief(fault.part)} of the watch failed: {brief(fault.error)}"
             return Told(sign="✗", what="fault", text=text, tone=Tone.BAD)
         case _:
-            return Told(sign=" ", what=type(record).__name__.lower(), text="")
+            told = accounts.line(record, about)
+            return told or Told(sign=" ", what=type(record).__name__.lower(), text="")
 
 
 def author(issued: Intervention) -> str:
@@ -207,7 +199,7 @@ def _alert(alert: Alert) -> Told:
     about = f" ({brief(alert.key.subject)})" if alert.key.subject else ""
     ended = f" ({alert.resolution})" if alert.resolution else ""
     head = f"{alert.state.value}{ended} {alert.severity} {brief(alert.key.rule)}{about}"
-    text = f"{head}{_because(alert.summary)}"
+    text = f"{head}{because(alert.summary)}"
     if not alert.firing:
         return Told(sign="○", what="alert", text=text, tone=Tone.DIM)
     sign = SEVERITY_SIGNS[alert.severity]
@@ -224,10 +216,6 @@ def _plan(plan: Plan) -> str:
     now = plan.steps[plan.current - 1].title if plan.current <= count else "all done"
     where = f"plan step {min(plan.current, count)} of {count}"
     return f"revision {plan.revision}, {where}: {brief(now)}"
-
-
-def _because(reason: str) -> str:
-    return f": {brief(reason)}" if reason else ""
 
 
 def _rules(keys: Iterable[AlertKey]) -> str:
@@ -256,6 +244,9 @@ def _parts(record: Record, about: Intervention | None) -> _Parts:
         case Decision() as made:
             return (
                 ("decision", f"{made.action} by {made.by}, {made.diagnosis}"),
+                ("refused", made.refused),
+                ("evidence", steps_words(made.steps)),
+                ("terms", terms_words(made.terms)),
                 ("rationale", made.rationale),
                 ("message", made.message),
                 ("plan", _numbered(made.plan)),
@@ -266,14 +257,14 @@ def _parts(record: Record, about: Intervention | None) -> _Parts:
             verdict = "passed" if check.passed else "FAILED"
             return ("check", check.check), ("result", verdict), ("detail", check.detail)
         case Plan() as plan:
-            return (f"plan, revision {plan.revision}", outline(plan)), ("", "")
+            return ((f"plan, revision {plan.revision}", "\n".join(plan_lines(plan))),)
         case Delivery() | OutcomeReport():
             told = line(record, about)
             said = _of_intervention(about) if about else ()
             return (told.what, told.text), *said
         case _:
             told = line(record, about)
-            return ((told.what, told.text),)
+            return accounts.parts(record, about) or ((told.what, told.text),)
 
 
 def _of_step(step: Step) -> _Parts:
@@ -322,6 +313,8 @@ def _of_intervention(issued: Intervention) -> _Parts:
     held = ", waits for approval" if issued.needs_approval else ""
     return (
         ("act", f"{issued.action} by {author(issued)}{held}"),
+        ("terms", terms_words(issued.terms)),
+        ("because of", "" if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis.value),
         ("message", issued.message),
         ("plan", _numbered(issued.plan)),
         ("meant for", _rules(issued.answers)),

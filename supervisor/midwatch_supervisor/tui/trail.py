@@ -70,12 +70,21 @@ class Trail:
         return None if name is None else _news(name, fate)
 
 
+_NAMES = {
+    Action.NUDGE: "guidance",
+    Action.GRANT_BUDGET: "more budget",
+    Action.SWITCH_MODEL: "the switch of the model",
+}
+"""How acts are told of where their own names are no English."""
+
+
 def _news(name: str, fate: Fate) -> News | None:
     action = fate.intervention.action
-    what = "guidance" if action is Action.NUDGE else action.value
+    what = _NAMES.get(action, action.value)
     if fate.outcome is not None:
         good = fate.outcome is Outcome.RECOVERED
-        return News(text=f"{name}: {fate.outcome} after {what}: {fate.reason}", good=good)
+        reason = f": {fate.reason}" if fate.reason else ""
+        return News(text=f"{name}: {fate.outcome} after {what}{reason}", good=good)
     match fate.state:
         case InterventionState.DELIVERED if action.of_alerts:
             return News(text=f"{name}: the monitor took the {what}")

@@ -1,0 +1,69 @@
+"""One question to a model that is no worker: bounded in requests and time, and paid for."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model
+
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.words import Spending
+from midwatch_tools.session import cost
+
+CORRECTIONS = 2
+"""How often an unusable answer is handed back with the reason."""
+
+DepsT = TypeVar("DepsT")
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consulted(Generic[AnswerT]):
+    """An answer, and what it took."""
+
+    answer: AnswerT
+    spending: Spending
+
+
+async def consult(
+    agent: Agent[DepsT, AnswerT],
+    model: Model,
+    prompt: str,
+    *,
+    deps: DepsT,
+    role: Role,
+    requests: int,
+    seconds: float,
+) -> Consulted[AnswerT]:
+    """Ask once; raises WorkerError with the reason where there is no usable answer in time.
+
+    Retries of requests that failed for a passing reason are the model's own.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            result = await agent.run(
+                prompt, model=model, deps=deps, usage_limits=UsageLimits(request_limit=requests)
+            )
+    except Exception as error:  # whatever a provider's client raises: the work goes on without it
+        fault = f"no answer within {seconds:g} s" if deadline.expired() else _fault(error)
+        raise WorkerError(f"the {role} {model.model_name} failed: {fault}") from error
+    answers = [each for each in result.new_messages() if isinstance(each, ModelResponse)]
+    usage = result.usage
+    spending = Spending(
+        role=role,
+        model=model.model_name,
+        requests=usage.requests,
+        tokens=usage.total_tokens,
+        cost_usd=sum(map(cost, answers)),
+    )
+    return Consulted(answer=result.output, spending=spending)
+
+
+def _fault(error: Exception) -> str:
+    # The cause says what the last answer had wrong, where the error only says "too often".
+    cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
+    return f"{type(error).__name__}: {error}{cause}"[:600]

@@ -1,0 +1,160 @@
+"""The planner: a model that writes the plan steps of a task before a worker begins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai.models import Model
+
+from midwatch_agents.consultation import CORRECTIONS, consult
+from midwatch_agents.paths import inside
+from midwatch_agents.quotation import DATA_RULE, quoted
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.words import PlanStep, Spending
+
+MAX_STEPS = 12
+
+INSTRUCTIONS = f"""\
+You plan the work of an AI worker. Write the plan steps that lead from the workspace as it is to the
+goal, in the order in which they are done.
+
+- As few plan steps as the work needs. A small task is one plan step.
+- Each one can be checked by itself: name the files that it leaves behind, relative to the
+  workspace, or commands that exit with 0 once it is done, or both. A command must be able to run
+  after this plan step, without those that follow.
+- Of several ways choose the simplest: the fewest new files, no new dependency, no rewriting of what
+  works.
+- What the plan takes for granted and nobody has looked at is looked at first.
+- Confidence is how sure you are, in percent, that the plan step goes as you wrote it. Say a low
+  number where it rests on what you have not seen: such a plan step is given more time.
+- Do not plan what the goal does not ask for.
+
+{DATA_RULE} Learn from how similar tasks went: what failed there is not tried the same way again."""
+
+Title = Annotated[
+    str, Field(min_length=1, max_length=200, description="What is done, in one line.")
+]
+Files = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=300)]],
+    Field(max_length=30, description="Files that it leaves behind, relative to the workspace."),
+]
+Commands = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=500)]],
+    Field(max_length=10, description="Shell commands that exit with 0 once it is done."),
+]
+Sure = Annotated[int, Field(ge=0, le=100, description="How sure you are of it, in percent.")]
+
+
+class DraftStep(BaseModel):
+    """One plan step."""
+
+    title: Title
+    files: Files = []
+    acceptance: Commands = []
+    confidence: Sure
+
+
+class Draft(BaseModel):
+    """The plan."""
+
+    steps: Annotated[list[DraftStep], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafted:
+    """A plan that was written, and what writing it took."""
+
+    steps: tuple[PlanStep, ...]
+    spending: Spending
+
+
+async def draft_plan(
+    model: Model,
+    *,
+    goal: str,
+    acceptance: Sequence[str],
+    precedents: str,
+    listing: str,
+    settings: Settings | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Drafted:
+    """Have a plan written; raises WorkerError with the reason where there is no usable one.
+
+    Args:
+        model: The planner's model.
+        goal: What the task's owner wants, in the owner's own words.
+        acceptance: The checks that decide about the task in the end.
+        precedents: How similar tasks went. It is given as data, like the listing.
+        listing: The files of the workspace, one a line.
+        settings: How long it may take, and how much of it all is shown.
+        max_steps: The most plan steps that a plan may have.
+    """
+    bounds = (settings or Settings()).supervisor
+    room = bounds.max_evidence_chars // 2
+    checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
+    prompt = "\n\n".join(
+        [
+            f"Write a plan of at most {max_steps} plan steps.",
+            f"# Goal\n\n{goal.strip()}",
+            f"# Checks that are run in the end\n\n{checks}",
+            quoted("how similar tasks went", precedents, room),
+            quoted("files of the workspace", listing, room),
+        ]
+    )
+    told = await consult(
+        _agent(),
+        model,
+        prompt,
+        deps=max_steps,
+        role=Role.PLANNER,
+        requests=1 + CORRECTIONS,
+        seconds=bounds.timeout_seconds,
+    )
+    return Drafted(steps=tuple(map(_plan_step, told.answer.steps)), spending=told.spending)
+
+
+def checked(ctx: RunContext[int], draft: Draft) -> Draft:
+    """The plan if it can be followed and checked; else ModelRetry with what is wrong with it."""
+    if len(draft.steps) > ctx.deps:
+        raise ModelRetry(f"{len(draft.steps)} plan steps are too many: at most {ctx.deps}.")
+    titles = [" ".join(step.title.split()).casefold() for step in draft.steps]
+    for number, step in enumerate(draft.steps, start=1):
+        if titles.count(titles[number - 1]) > 1:
+            raise ModelRetry(f"Several plan steps are called {step.title!r}: name them apart.")
+        if not step.files and not step.acceptance:
+            raise ModelRetry(
+                f"Plan step {number} cannot be checked: name a file that it leaves behind, or a "
+                "command that exits with 0 once it is done."
+            )
+        outside = [path for path in step.files if inside(path) is None]
+        if outside:
+            raise ModelRetry(
+                f"Plan step {number}: {', '.join(outside)} is outside the workspace. Paths are "
+                "relative to the workspace."
+            )
+    return draft
+
+
+def _plan_step(step: DraftStep) -> PlanStep:
+    files = [path for each in step.files if (path := inside(each)) is not None]
+    return PlanStep(
+        title=" ".join(step.title.split()),
+        files=tuple(dict.fromkeys(files)),
+        acceptance=tuple(step.acceptance),
+        confidence=step.confidence,
+    )
+
+
+def _agent() -> Agent[int, Draft]:
+    agent = Agent(
+        name="planner",
+        output_type=Draft,
+        deps_type=int,
+        instructions=INSTRUCTIONS,
+        retries=CORRECTIONS,
+    )
+    agent.output_validator(checked)
+    return agent

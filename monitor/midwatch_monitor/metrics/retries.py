@@ -1,0 +1,151 @@
+"""What came of trying again, with and without an analysis of the failure before."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from midwatch_monitor.metrics.roster import Roster
+from midwatch_monitor.rules.failure import failed, says_no
+from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
+from midwatch_monitor.rules.memory import Memory
+from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.words import Analysis, Cause, Entry, Step, StepKind, Teller
+
+_ACTS = 64
+"""Failed acts of an attempt that are remembered, as many as the rules compare."""
+_NONE = Share(hits=0, of=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How many tries succeeded, of those after an analysis and of those without one."""
+
+    analysed: Share = _NONE
+    unanalysed: Share = _NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryFigures:
+    """Tries again.
+
+    A retry of an *act* is the same call, as the rules compare calls, after it failed; it succeeds
+    if it does not fail again, and is analysed if the worker wrote an analysis between the failure
+    and the retry, or in the retry's own turn. A retry of a *task* is an attempt after its first
+    that is over; it is analysed if the worker wrote one before its first work. Nobody drew lots
+    for who writes an analysis: the difference of the two shares need not come from it.
+    """
+
+    acts: Comparison = Comparison()
+    attempts: Comparison = Comparison()
+    causes: tuple[tuple[Cause, int], ...] = ()
+    """What the workers' analyses said, by cause."""
+    provider: int = 0
+    """Analyses that Midwatch itself wrote, of a model that was asked again."""
+    held_back: int = 0
+    """Calls that were refused until something was said first. They are no retries."""
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One attempt's failures, and what was said of them."""
+
+    task: int
+    failures: Memory = field(default_factory=lambda: Memory(_ACTS))
+    """By act: one more than the analyses when it failed; 0 if it passed when it was last done."""
+    analyses: int = 0
+    request: int = 0
+    """The newest; 0 while none is known."""
+    tries: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
+    """Retries of this request: the analyses at the failure, and whether it passed.
+
+    Calls of one turn end in any order, so its analysis may come after its retry.
+    """
+    began: int | None = None
+    """The request of the first work."""
+    prepared: bool = False
+    """Whether an analysis came before any work, or in its turn."""
+
+    def settled(self) -> Counter[tuple[bool, bool]]:
+        """The retries of this request: whether they were analysed, and whether they passed."""
+        return Counter((self.analyses > before, passed) for before, passed in self.tries)
+
+    def explain(self) -> None:
+        """The worker wrote an analysis."""
+        self.analyses += 1
+        same_turn = self.began is not None and 0 < self.request == self.began
+        self.prepared = self.prepared or self.began is None or same_turn
+
+
+class Retries:
+    """Follows acts and analyses."""
+
+    def __init__(self) -> None:
+        self._trials: dict[int, _Trial] = {}
+        self._tried = Counter[tuple[bool, bool]]()
+        """By whether an analysis came before, and whether it passed."""
+        self._causes = Counter[Cause]()
+        self._provider = 0
+        self._held_back = 0
+
+    def observe(self, entry: Entry) -> None:
+        """Take in the next entry of a task."""
+        if entry.attempt is None:
+            return
+        trial = self._trials.get(entry.attempt)
+        if trial is None:
+            trial = self._trials[entry.attempt] = _Trial(task=entry.task)
+        match entry.record:
+            case Step() as step if held_back(step):
+                self._held_back += 1
+            case Step() as step:
+                self._take(trial, step)
+            case Analysis(by=Teller.WATCH):
+                self._provider += 1
+            case Analysis(cause=cause):
+                self._causes[cause] += 1
+                trial.explain()
+            case _:
+                pass
+
+    def _take(self, trial: _Trial, step: Step) -> None:
+        if step.request != trial.request or not step.request:
+            self._tried.update(trial.settled())
+            trial.tries.clear()
+            trial.request = step.request
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
+            return
+        trial.began = step.request if trial.began is None else trial.began
+        fails = failed(step)
+        line = command(step)
+        if fails is None or (fails and says_no(step, line)):
+            return
+        action = identify(step, line)
+        before = trial.failures.get(action)
+        if before:
+            trial.tries.append((before - 1, not fails))
+        if fails or before:
+            trial.failures.put(action, trial.analyses + 1 if fails else 0)
+
+    def figures(self, roster: Roster) -> RetryFigures:
+        """How it stands."""
+        tried = Counter(self._tried)
+        again = Counter[tuple[bool, bool]]()
+        for id, trial in self._trials.items():
+            tried.update(trial.settled())
+            succeeded = roster.succeeded(id)
+            if succeeded is not None and not roster.first(id, trial.task):
+                again[trial.prepared, succeeded] += 1
+        return RetryFigures(
+            acts=_comparison(tried),
+            attempts=_comparison(again),
+            causes=tuple(sorted(self._causes.items())),
+            provider=self._provider,
+            held_back=self._held_back,
+        )
+
+
+def _comparison(tried: Counter[tuple[bool, bool]]) -> Comparison:
+    analysed, unanalysed = (
+        Share(hits=tried[said, True], of=tried[said, True] + tried[said, False])
+        for said in (True, False)
+    )
+    return Comparison(analysed=analysed, unanalysed=unanalysed)

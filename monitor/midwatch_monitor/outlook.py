@@ -1,0 +1,85 @@
+"""Whether what is left of a budget will do, at the rate so far. Pure.
+
+The worker is told by it, and `budget_burn` judges by it, so that both see the same numbers.
+"""
+
+from dataclasses import dataclass
+
+from midwatch_monitor.words import Budget, Meter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """The resource of which most is used, and whether it will last."""
+
+    resource: str
+    used: float
+    limit: float
+    done: float | None
+    """How much of the whole work is done, in percent; `None` where nothing tells."""
+    enough: bool
+    """Whether it lasts at this rate; also where nothing tells."""
+
+    @property
+    def left(self) -> float:
+        """What may still be used; never below 0."""
+        return max(self.limit - self.used, 0.0)
+
+    @property
+    def percent(self) -> float:
+        """How much of it is used, in percent."""
+        return 100 * self.used / self.limit if self.limit else 100.0
+
+    @property
+    def needed(self) -> float | None:
+        """What the rest of the work will use at this rate; `None` while nothing tells."""
+        if not self.done:
+            return None
+        return self.used * (100 - self.done) / self.done
+
+
+def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outlook | None:
+    """The outlook of the tightest limit; `None` for a budget without any.
+
+    `done` is the share of the whole work that is done, in percent. It may lag behind what is used
+    by `slack` points: the end of a work goes faster than its beginning.
+    """
+    limited = [(_share(meter), name, meter) for name, meter in meters(budget) if meter.limit]
+    if not limited:
+        return None
+    share, name, meter = max(limited, key=lambda each: each[0])
+    return Outlook(
+        resource=name,
+        used=meter.used,
+        limit=meter.limit or 0.0,
+        done=done,
+        enough=done is None or done + slack >= share,
+    )
+
+
+def done_percent(plan_step: int, plan_steps: int, within: int | None) -> float | None:
+    """How much of the whole work is done, in percent; `None` where nothing tells.
+
+    Args:
+        plan_step: The number of the plan step in hand, from 1.
+        plan_steps: How many there are; 0 without a plan.
+        within: Percent of that plan step, or of the work where there is no plan, as last reported.
+    """
+    if not plan_steps:
+        return within
+    share = min(within or 0, 100) / 100
+    return 100 * min(1.0, (plan_step - 1 + share) / plan_steps)
+
+
+def meters(budget: Budget) -> tuple[tuple[str, Meter], ...]:
+    """The four resources with the words that people read."""
+    return (
+        ("requests", budget.requests),
+        ("tokens", budget.tokens),
+        ("dollars", budget.cost_usd),
+        ("minutes", budget.minutes),
+    )
+
+
+def _share(meter: Meter) -> float:
+    return 100 * meter.used / meter.limit if meter.limit else 0.0

@@ -1,0 +1,103 @@
+"""All that is known of an attempt and its task when something about it is decided."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from midwatch_monitor.calibration import Calibration
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Alert, AlertKey, Attempt
+from midwatch_supervisor.diagnosis import diagnose
+from midwatch_supervisor.dossier import Dossier
+from midwatch_supervisor.evidence import Case
+from midwatch_supervisor.history import History
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.means import means_of
+from midwatch_supervisor.petition import Petition
+from midwatch_supervisor.petitions import Plea
+from midwatch_supervisor.rivals import rivals
+from midwatch_supervisor.standing import Means, Rival, Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """One attempt with its task, as they stood when the journal was read."""
+
+    task: TaskSpec
+    dossier: Dossier
+    history: History
+    means: Means
+    rivals: tuple[Rival, ...]
+    settings: Settings
+
+    @classmethod
+    async def read(
+        cls, journal: Journal, attempt: Attempt, task: TaskSpec, settings: Settings
+    ) -> "Brief":
+        """Read what the journal says of both."""
+        dossier = await Dossier.read(journal, attempt)
+        history = await History.read(journal, attempt.task)
+        attempts = await journal.attempts(attempt.task)
+        means = means_of(
+            task,
+            assignment_of(await journal.task(attempt.task)),
+            [each for each in attempts if each.id <= attempt.id],
+            history,
+            model=dossier.model,
+            policy=settings.policy,
+        )
+        fought = {key.subject for key in dossier.view.alerts if key.rule == "workspace_conflict"}
+        return cls(
+            task=task,
+            dossier=dossier,
+            history=history,
+            means=means,
+            rivals=await rivals(journal, attempt, fought),
+            settings=settings,
+        )
+
+    @property
+    def firing(self) -> tuple[Alert, ...]:
+        """The alerts that fire now."""
+        return tuple(alert for alert in self.dossier.view.alerts.values() if alert.firing)
+
+    def standing(self, escalation: int, alerts: Iterable[AlertKey]) -> Standing:
+        """What a decision about some of the attempt's alerts depends on."""
+        keys, view = set(alerts), self.dossier.view
+        asked = tuple(alert for key, alert in view.alerts.items() if key in keys)
+        attempt = self.dossier.attempt.id
+        before = self.history.tried(before=attempt)
+        here = self.history.tried(attempt=attempt)
+        conflict = any(each.elder for each in self.rivals)
+        return Standing(
+            escalation=escalation,
+            alerts=asked,
+            reading=diagnose(self.dossier.signs(asked, (*before, *here), conflict=conflict)),
+            interventions=here,
+            before=before,
+            observed=self.dossier.observed & keys,
+            escalations=max(0, view.raised - 1),
+            means=self.means,
+            plan=self.dossier.plan,
+            budget=self.dossier.budget,
+            then_used=self.dossier.then_used(self.settings.monitor.outcome_after),
+            rivals=self.rivals,
+            asked=self.history.asked(attempt),
+            policy=self.settings.policy,
+        )
+
+    async def case(self, standing: Standing, calibration: Calibration | None = None) -> Case:
+        """The attempt as the supervisor's model is shown it at first."""
+        case = await self.dossier.case(self.task, calibration)
+        return replace(case, rivals=self.rivals, reading=standing.reading)
+
+    def plea(self, id: int, petition: Petition) -> Plea:
+        """What the worker asks for, with what was said to it so far."""
+        left = self.settings.plan.max_revisions - self.history.approved
+        return Plea(
+            id=id,
+            petition=petition,
+            revisions_left=max(0, left),
+            turned_down=self.history.turned_down(id),
+        )

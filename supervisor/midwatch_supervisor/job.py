@@ -1,0 +1,57 @@
+"""One task of a run under way, and where it stands."""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from midwatch_monitor.words import Ending, Lifecycle, Task, TaskState
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.attendance import Attendance
+from midwatch_supervisor.crew import Crew
+
+
+class Place(StrEnum):
+    """Where a task is on its way."""
+
+    BLOCKED = "blocked"
+    """Waits for other tasks: those that it depends on, or its own parts."""
+    QUEUED = "queued"
+    RUNNING = "running"
+    OVER = "over"
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One task under way."""
+
+    task: Task
+    assignment: Assignment
+    crew: Crew
+    place: Place = Place.BLOCKED
+    state: TaskState = field(default_factory=lambda: TaskState(lifecycle=Lifecycle.SUBMITTED))
+    ending: Ending | None = None
+    workspace: Path | None = None
+    """Of its newest attempt, or of its parts put together."""
+    branch: str = ""
+    slot: bool = False
+    """Whether it counts against the concurrency. A parked one does not, nor when it goes on."""
+    awaits: frozenset[str] = frozenset()
+    """The tasks that it waits for now beside those of the task file: after a restart, a split."""
+    attendance: Attendance | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def name(self) -> str:
+        """What its owner calls it."""
+        return self.assignment.task.id
+
+    @property
+    def completed(self) -> bool:
+        """Whether it ended well."""
+        return self.state.lifecycle is Lifecycle.COMPLETED
+
+    @property
+    def parked(self) -> bool:
+        """Whether its attempt waits for a person."""
+        return self.attendance is not None and self.attendance.parked

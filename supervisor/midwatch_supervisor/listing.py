@@ -1,0 +1,28 @@
+"""What is in a workspace, by name, for those who plan and review."""
+
+import asyncio
+from pathlib import Path
+
+from midwatch_supervisor.workspace import git, is_repository
+
+MAX_NAMES = 300
+_HIDDEN = frozenset({".git", ".midwatch", ".venv", "__pycache__", "node_modules"})
+
+
+async def listing(folder: Path) -> str:
+    """The files below a folder, one a line; of many the first ones in order.
+
+    In git those that git knows or would know. Raises WorkspaceError with what git said.
+    """
+    if await asyncio.to_thread(is_repository, folder):
+        said = await git(folder, "ls-files", "-co", "--exclude-standard", "-z")
+        names = sorted({name for name in said.split("\0") if name})
+    else:
+        names = await asyncio.to_thread(_names, folder)
+    left = len(names) - MAX_NAMES
+    return "\n".join([*names[:MAX_NAMES], *([f"… and {left} more"] if left > 0 else [])])
+
+
+def _names(folder: Path) -> list[str]:
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+    return sorted(path.as_posix() for path in paths if not _HIDDEN & set(path.parts))

@@ -1,0 +1,160 @@
+"""How similar tasks of the same project went: for whoever plans or does a task."""
+
+import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ValidationError
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.neighbours import project_of
+from midwatch_monitor.words import Analysis, Plan, PlanStepState, Record, Step, Task, TaskState
+
+MAX_CHARS = 1_500
+_TITLE_CHARS = 80
+_REASON_CHARS = 160
+
+_WORD = re.compile(r"[^\W_]{3,}")
+_EMPTY = """
+all and are but can does for from has have into its may must not now off one only our out shall
+should than that the them then they this use was what when which will with you
+"""
+_EMPTY_WORDS = frozenset(_EMPTY.split())
+"""What two goals may share without being alike."""
+
+
+class _Wanted(BaseModel):
+    goal: str = ""
+
+
+class _Spec(BaseModel):
+    """What of a stored task tells what it is about; the rest may be of any version."""
+
+    task: _Wanted = _Wanted()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precedent:
+    """How one finished task went."""
+
+    title: str
+    run: int
+    outcome: str
+    attempts: int
+    steps: int
+    """Of all attempts together."""
+    done: int
+    """Plan steps that were finished in the last attempt."""
+    planned: int
+    reason: str = ""
+    lesson: str = ""
+    """What the last analysis of a failure came to."""
+
+
+async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
+    """How at most `limit` similar finished tasks of the project went, one a line.
+
+    The most similar first, of equally similar ones the newest; at most 1,500 characters, and
+    nothing where there is none. Titles and reasons are text of others: to be shown as data.
+    """
+    project, about = project_of(task), words(f"{task.title} {_goal(task)}")
+    lines: list[str] = []
+    for other in await _alike(journal, task, about) if project else ():
+        end = await _last(journal, other, TaskState)
+        if not isinstance(end, TaskState) or not end.lifecycle.over:
+            continue
+        told = described(await _precedent(journal, other, end))
+        if len("\n".join([*lines, told])) > MAX_CHARS:
+            break
+        lines.append(told)
+        if len(lines) == limit:
+            break
+    return "\n".join(lines)
+
+
+async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Task]:
+    """The tasks of the same project that have words in common with one, the most alike first."""
+    project = project_of(task)
+    others = [
+        each
+        for run in await journal.runs()
+        for each in await journal.tasks(run.id)
+        if each.id != task.id and project_of(each) == project
+    ]
+    rated = [(likeness(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
+    return [each for _, each in sorted((pair for pair in rated if pair[0]), key=_rank)]
+
+
+def _rank(rated: tuple[float, Task]) -> tuple[float, int]:
+    return -rated[0], -rated[1].id
+
+
+async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
+    attempts = await journal.attempts(task.id)
+    plan = await _last(journal, task, Plan)
+    found = await _last(journal, task, Analysis)
+    plan_steps = plan.steps if isinstance(plan, Plan) else ()
+    return Precedent(
+        title=task.title or task.name,
+        run=task.run,
+        outcome=end.lifecycle,
+        attempts=len(attempts),
+        steps=await _steps(journal, task),
+        done=sum(each.state is PlanStepState.DONE for each in plan_steps),
+        planned=len(plan_steps),
+        reason=end.reason,
+        lesson=f"{found.root}: {found.remedy}" if isinstance(found, Analysis) else "",
+    )
+
+
+async def _last(journal: Journal, task: Task, kind: type[Record]) -> Record | None:
+    """The newest record of a kind that a task has."""
+    after, found = 0, None
+    while page := await journal.entries(after, task=task.id, kinds=(kind,)):
+        after, found = page[-1].id, page[-1].record
+    return found
+
+
+async def _steps(journal: Journal, task: Task) -> int:
+    after, count = 0, 0
+    while page := await journal.entries(after, task=task.id, kinds=(Step,)):
+        after, count = page[-1].id, count + len(page)
+    return count
+
+
+def _goal(task: Task) -> str:
+    try:
+        return _Spec.model_validate_json(task.spec).task.goal
+    except ValidationError:
+        return ""
+
+
+def words(text: str) -> frozenset[str]:
+    """The words that tell what a text is about, in small letters."""
+    return frozenset(_WORD.findall(text.casefold())) - _EMPTY_WORDS
+
+
+def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Which share of all their words two texts have in common, from 0 to 1 (Jaccard)."""
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def described(precedent: Precedent) -> str:
+    """A precedent in one line."""
+    tries = "1 attempt" if precedent.attempts == 1 else f"{precedent.attempts} attempts"
+    steps = "1 step" if precedent.steps == 1 else f"{precedent.steps} steps"
+    told = (
+        f"- {_short(precedent.title, _TITLE_CHARS)} (run {precedent.run}): {precedent.outcome} "
+        f"after {tries}, {steps}"
+    )
+    if precedent.planned > 1:
+        told += f"; {precedent.done} of {precedent.planned} plan steps done"
+    if precedent.reason:
+        told += f"; {_short(precedent.reason, _REASON_CHARS)}"
+    if precedent.lesson:
+        told += f"; its last analysis: {_short(precedent.lesson, _REASON_CHARS)}"
+    return told
+
+
+def _short(text: str, max_chars: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

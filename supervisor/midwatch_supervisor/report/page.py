@@ -1,0 +1,99 @@
+"""The report as one HTML page that needs nothing from elsewhere. Pure."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from midwatch_supervisor.report.drawing import drawn
+from midwatch_supervisor.report.section import Chart, Section, Table
+
+_STYLE = """
+:root { color-scheme: light dark; --back: #ffffff; --text: #1c2330; --dim: #5c6675;
+  --line: #d5dae2; --part0: #2f7d4f; --part1: #b8860b; --part2: #b3382c; --part3: #9aa3b0; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #14181f; --text: #e3e7ee; --dim: #9aa5b5; --line: #343c49;
+    --part0: #58b880; --part1: #d9a93a; --part2: #e0695c; --part3: #6b7686; }
+}
+body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif;
+  margin: 2rem auto; max-width: 62rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+h3 { font-size: .95rem; font-weight: 600; margin: 1.2rem 0 .3rem; }
+p, figcaption { color: var(--dim); margin: .2rem 0; max-width: 46rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .2rem .8rem .2rem 0; text-align: right;
+  vertical-align: top; }
+th.words, td.words { text-align: left; overflow-wrap: anywhere; }
+th { color: var(--dim); font-weight: 600; }
+figure { margin: .5rem 0; } svg { max-width: 720px; width: 100%; }
+svg text { fill: var(--text); font-size: 12px; dominant-baseline: central; }
+svg .label { text-anchor: end; } svg .axis { stroke: var(--line); }
+svg .spread { stroke: var(--text); fill: none; } svg .mark { stroke: var(--text); stroke-width: 3; }
+.part0 { fill: var(--part0); background: var(--part0); }
+.part1 { fill: var(--part1); background: var(--part1); }
+.part2 { fill: var(--part2); background: var(--part2); }
+.part3 { fill: var(--part3); background: var(--part3); }
+.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
+"""
+
+
+def page(title: str, whose: str, sections: Sequence[Section]) -> str:
+    """The whole page. Every text that is given is escaped."""
+    lines = [
+        "<!doctype html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{_STYLE}</style></head>",
+        "<body>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(whose)}</p>",
+        *(line for section in sections for line in _section(section)),
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield "<section>"
+    yield f"<h2>{escape(section.title)}</h2>"
+    yield from (f"<p>{escape(sentence)}</p>" for sentence in section.explained)
+    if not (section.charts or section.tables):
+        yield f"<p><strong>{escape(section.nothing)}</strong></p>"
+    for chart in section.charts:
+        yield from _figure(chart)
+    for table in section.tables:
+        yield from _table(table)
+    yield "</section>"
+
+
+def _figure(chart: Chart) -> Iterator[str]:
+    yield f"<figure><h3>{escape(chart.title)}</h3>"
+    yield drawn(chart)
+    keys = [
+        f'<span class="key part{number}"></span>{escape(name)}'
+        for number, name in enumerate(chart.series)
+        if len(chart.series) > 1
+    ]
+    if any(bar.low is not None for bar in chart.bars):
+        keys.append("the thin line is the 95 % interval")
+    if chart.mark:
+        keys.append(f"the thick stroke is {escape(chart.mark)}")
+    if keys:
+        yield f"<figcaption>{' '.join(keys)}</figcaption>"
+    yield "</figure>"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield '<div class="wide"><table>'
+    yield f"<thead><tr>{''.join(_cells('th', table.heads, table))}</tr></thead>"
+    yield "<tbody>"
+    yield from (f"<tr>{''.join(_cells('td', row, table))}</tr>" for row in table.rows)
+    yield "</tbody></table></div>"
+
+
+def _cells(tag: str, cells: Sequence[str], table: Table) -> Iterator[str]:
+    for at, cell in enumerate(cells):
+        kind = ' class="words"' if at in table.words else ""
+        yield f"<{tag}{kind}>{escape(cell)}</{tag}>"

@@ -1,0 +1,190 @@
+"""`midwatch grant` and `switch` over a real journal."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Change,
+    Commit,
+    Draft,
+    Ending,
+    Grant,
+    Intervention,
+    Lifecycle,
+    Record,
+    Severity,
+    Terms,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+KEY = AlertKey(rule="budget_burn")
+FIRING = Alert(
+    key=KEY,
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=1,
+    summary="",
+    since_step=1,
+    step=2,
+)
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+GRANT = Intervention(
+    action=Action.GRANT_BUDGET, by=Actor.OPERATOR, author="ada", message="Granted."
+)
+SWITCH = Intervention(
+    action=Action.SWITCH_MODEL, by=Actor.OPERATOR, author="ada", terms=Terms(model="big")
+)
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+    monkeypatch.setenv("USER", "ada")
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
+    """Write records about an attempt; the id of the last."""
+    drafts = tuple(
+        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+    )
+    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+
+
+async def written(journal: Journal, after: int) -> list[Record]:
+    return [entry.record for entry in await journal.entries(after)]
+
+
+async def test_a_grant_is_an_operators_intervention_about_what_fires(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    last = await write(journal, attempt, at, FIRING)
+    argv = ("--requests", "5", "--cost-usd", "0.5", "--minutes", "2.5", "--message", "Go on.")
+    assert await midwatch("grant", "fix", *argv) == 0
+    assert capsys.readouterr().out == (
+        f"issued grant of 5 requests, 0.5 US dollars, 2.5 minutes for fix#1 ({last + 1})\n"
+    )
+    given = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
+    assert await written(journal, last) == [
+        replace(GRANT, message="Go on.", terms=given, answers=(KEY,))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "given"), [((), Grant(requests=20)), (("--tokens", "900"), Grant(tokens=900))]
+)
+async def test_a_grant_answers_what_the_worker_asked_for(
+    journal: Journal, attempt: Attempt, at: datetime, argv: tuple[str, ...], given: Grant
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    assert await midwatch("grant", "fix#1", *argv) == 0
+    assert await written(journal, id) == [replace(GRANT, terms=Terms(grant=given), petition=id)]
+
+
+async def test_a_switch_names_the_model_that_goes_on(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    last = await write(journal, attempt, at, FIRING)
+    assert await midwatch("switch", "fix", "big", "--from", "eve") == 0
+    assert capsys.readouterr().out == f"issued switch to big for fix#1 ({last + 1})\n"
+    assert await written(journal, last) == [replace(SWITCH, author="eve", answers=(KEY,))]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("grant", "fix", "--requests", "5"), "would issue grant of 5 requests for fix#1\n"),
+        (("switch", "fix", "big"), "would issue switch to big for fix#1\n"),
+    ],
+)
+async def test_a_dry_run_writes_nothing(
+    journal: Journal, attempt: Attempt, capsys: Capture, argv: tuple[str, ...], said: str
+) -> None:
+    last = await journal.last_id()
+    assert await midwatch(*argv, "--dry-run") == 0
+    assert capsys.readouterr().out == said
+    assert await written(journal, last) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "argv", "said"),
+    [
+        (
+            (),
+            ("grant", "fix"),
+            "fix#1 asked for nothing: say how much, with --requests, --tokens, --cost-usd or "
+            "--minutes",
+        ),
+        (
+            (),
+            ("grant", "fix", "--requests=-5"),
+            "a grant can only add: no amount may be below 0",
+        ),
+        ((), ("switch", "fix", " "), "name the model that shall go on"),
+        ((Change(model="big"),), ("switch", "fix", "big"), "fix#1 works with big already"),
+        (
+            (AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR),),
+            ("grant", "fix", "--requests", "5"),
+            "fix#1 is over: failed; nothing reaches it any more",
+        ),
+        (
+            (AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT),),
+            ("switch", "fix", "big"),
+            "fix#1 is over: split; nothing reaches it any more",
+        ),
+    ],
+)
+async def test_what_can_change_nothing_is_bad_usage(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    records: tuple[Record, ...],
+    argv: tuple[str, ...],
+    said: str,
+) -> None:
+    if records:
+        await write(journal, attempt, at, *records)
+    last = await journal.last_id()
+    assert await midwatch(*argv) == 2
+    assert capsys.readouterr() == ("", f"{said}\n")
+    assert await written(journal, last) == []
+
+
+async def test_a_switch_goes_to_a_model_that_the_worker_has(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    spec = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
+    worker = WorkerSpec(other_models=(ModelSpec(name="big"),))
+    models = {Role.WORKER: ModelSpec(name="m")}
+    assignment = Assignment(task=spec, worker="coder", spec=worker, models=models, workspace=None)
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+    task = await journal.add_task(
+        run=run.id, name="fix", title="", spec=assignment.model_dump_json(), at=at
+    )
+    await journal.add_attempt(
+        task=task.id, number=1, worker="coder", model="m", node="n", workspace="", at=at
+    )
+    assert await midwatch("switch", "fix", "huge") == 2
+    assert capsys.readouterr().err == ("the worker of fix#1 has no model `huge`; it has: m, big\n")
+    assert await midwatch("switch", "fix", "big", "--dry-run") == 0

@@ -1,0 +1,180 @@
+"""`midwatch approve` and `reject` of what a worker asked for, over a real journal."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Ending,
+    Grant,
+    Intervention,
+    Lifecycle,
+    PlanCheck,
+    Record,
+    Ruling,
+    Terms,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+REVISION = PlanCheck(
+    plan_step=2,
+    assumption="",
+    reality="none",
+    impact="",
+    proposed=("x", "y"),
+    ruling=Ruling.PENDING,
+)
+MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
+OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+    monkeypatch.setenv("USER", "ada")
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
+    """Write records about an attempt; the id of the last."""
+    drafts = tuple(
+        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+    )
+    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+
+
+async def written(journal: Journal, after: int) -> list[Record]:
+    return [entry.record for entry in await journal.entries(after)]
+
+
+async def test_an_approved_request_is_a_grant_of_what_was_wanted(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    assert await midwatch("approve", str(id)) == 0
+    assert capsys.readouterr().out == f"approved budget request {id} for fix#1\n"
+    grant = replace(
+        MINE,
+        action=Action.GRANT_BUDGET,
+        message="Granted.",
+        terms=Terms(grant=Grant(requests=20)),
+        petition=id,
+    )
+    assert await written(journal, id) == [grant]
+
+
+async def test_an_approved_revision_is_a_replan_with_what_was_proposed(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, REVISION)
+    assert await midwatch("approve", str(id)) == 0
+    assert capsys.readouterr().out == f"approved plan revision {id} for fix#1\n"
+    replan = replace(MINE, action=Action.REPLAN, message="Approved.", plan=("x", "y"), petition=id)
+    assert await written(journal, id) == [replan]
+
+
+@pytest.mark.parametrize("petition", [BUDGET, REVISION])
+async def test_a_refusal_is_a_nudge_with_the_reason(
+    journal: Journal, attempt: Attempt, at: datetime, petition: Record
+) -> None:
+    id = await write(journal, attempt, at, petition)
+    assert await midwatch("reject", str(id), "--comment", "Simplify.") == 0
+    assert await written(journal, id) == [replace(MINE, message="Simplify.", petition=id)]
+
+
+async def test_a_dry_run_answers_nothing(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    assert await midwatch("reject", str(id), "--dry-run") == 0
+    assert capsys.readouterr().out == f"would make budget request {id} for fix#1 rejected\n"
+    assert await written(journal, id) == []
+
+
+async def test_what_was_answered_is_not_answered_again(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    last = await write(journal, attempt, at, replace(MINE, message="No.", petition=id))
+    assert await midwatch("approve", str(id)) == 2
+    assert capsys.readouterr().err == (
+        f"budget request {id} for fix#1 was answered already: refused: No.\n"
+    )
+    assert await written(journal, last) == []
+
+
+async def test_a_rejected_answer_is_a_refusal_that_the_worker_hears(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    held = Intervention(
+        action=Action.GRANT_BUDGET, by=Actor.POLICY, petition=id, needs_approval=True
+    )
+    answer = await write(journal, attempt, at, held)
+    assert await midwatch("reject", str(answer), "--comment", "Enough.") == 0
+    assert await written(journal, answer) == [
+        Delivery(
+            intervention=answer, state=DeliveryState.REJECTED, author="ada", comment="Enough."
+        ),
+        replace(MINE, message="Enough.", petition=id),
+    ]
+
+
+async def test_the_beginning_of_a_petition_that_waits_is_enough(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    filler = [MINE] * 8
+    await write(journal, attempt, at, *filler, REVISION)  # entries 1 and 2 are the first states
+    assert await midwatch("approve", "11") == 0
+    assert capsys.readouterr().out == "approved plan revision 11 for fix#1\n"
+
+
+@pytest.mark.parametrize(
+    ("records", "waits"),
+    [
+        ((BUDGET,), "waiting for approval: 3 (budget request)"),
+        ((BUDGET, replace(MINE, petition=3)), "none waits for approval"),
+        ((REVISION, OVER), "none waits for approval"),
+    ],
+)
+async def test_what_waits_is_named(
+    journal: Journal,
+    attempt: Attempt,
+    at: datetime,
+    capsys: Capture,
+    records: tuple[Record, ...],
+    waits: str,
+) -> None:
+    await write(journal, attempt, at, *records)
+    assert await midwatch("approve", "77") == 2
+    assert capsys.readouterr().err == f"there is no intervention `77`; {waits}\n"
+
+
+async def test_an_answer_after_the_end_comes_too_late(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    id = await write(journal, attempt, at, BUDGET)
+    await write(journal, attempt, at, OVER)
+    assert await midwatch("approve", str(id)) == 2
+    assert capsys.readouterr().err == (
+        f"budget request {id} for fix#1 comes too late: the attempt is split\n"
+    )

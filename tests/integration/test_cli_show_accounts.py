@@ -1,0 +1,146 @@
+"""What `midwatch show` says of plans, errors, finished work, budgets and acts with terms."""
+
+import asyncio
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AlertKey,
+    Analysis,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Cause,
+    Change,
+    Commit,
+    Completion,
+    Decision,
+    Diagnosis,
+    Draft,
+    Ending,
+    Grant,
+    Intervention,
+    Lifecycle,
+    Plan,
+    PlanCheck,
+    PlanStep,
+    Record,
+    Ruling,
+    Spending,
+    Terms,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+REVISION = PlanCheck(
+    plan_step=2,
+    assumption="a module",
+    reality="none",
+    impact="",
+    proposed=("x",),
+    ruling=Ruling.PENDING,
+)
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
+    """Write records about an attempt; the id of the last."""
+    drafts = tuple(
+        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
+    )
+    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+
+
+async def shown(capsys: Capture) -> list[str]:
+    capsys.readouterr()
+    assert await asyncio.to_thread(main, ["show", "fix"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    plan = Plan(steps=(PlanStep(title="read", confidence=40, requests=12, flag="by eye"),))
+    revision = await write(journal, attempt, at, plan, REVISION)
+    asked = await write(journal, attempt, at, BUDGET)
+    answer = Intervention(
+        action=Action.GRANT_BUDGET,
+        by=Actor.POLICY,
+        terms=Terms(grant=Grant(requests=5)),
+        petition=asked,
+    )
+    await write(
+        journal,
+        attempt,
+        at,
+        answer,
+        Completion(plan_step=1, goal="it reads", confidence=75, accepted=True, flag="by eye"),
+        Analysis(what="", cause=Cause.PERMANENT, root="no ES6", remedy="require()", about=7),
+        Spending(role="planner", model="m", requests=1, tokens=900),
+    )
+    lines = await shown(capsys)
+    assert {
+        "used by others than the workers:": "  planner (m): 1 request, 900 tokens",
+        "  plan:": "    [ ] 1. read (confidence 40 %; 12 requests; flag: by eye)",
+        "  plan checks:": f"    {revision} plan step 2, pending: a module → none; proposes: x",
+        "  completions:": "    accepted with a flag, plan step 1 at 75 %: it reads; flag: by eye",
+        "  analyses:": "    analysis (permanent, step 7): no ES6 → require()",
+        "  budget requests:": f"    {asked} 20 requests (granted 5 requests): two files left",
+        "  interventions:": f"    {asked + 1} grant_budget (5 requests) by policy: issued",
+    }.items() <= dict(pairwise(lines)).items()
+
+
+async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
+    )
+    decision = Decision(
+        escalation=1,
+        action=Action.SWITCH_MODEL,
+        diagnosis=Diagnosis.PROVIDER,
+        message="",
+        rationale="It times out.",
+        terms=Terms(model="big"),
+        steps=(3, 5),
+        by=Actor.SUPERVISOR,
+        refused="no such model",
+    )
+    await write(journal, attempt, at, decision)
+    assert (
+        "      switch_model (model big) by supervisor, provider (steps 3, 5): It times out.; "
+        "REFUSED: no such model"
+    ) in await shown(capsys)
+
+
+async def test_the_model_in_force_is_shown_with_the_one_before(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    await write(journal, attempt, at, Change(model="big"))
+    (line,) = [line for line in await shown(capsys) if " with big" in line]
+    assert line.strip().startswith(
+        f"{attempt.worker} with big (before: {attempt.model}) on {attempt.node}"
+    )
+
+
+async def test_a_split_attempt_is_not_shown_as_failed(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    split = AttemptState(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT)
+    await write(journal, attempt, at, split)
+    lines = await shown(capsys)
+    assert "waits for: the tasks that it was split into" in lines
+    assert f"attempt {attempt.id}, fix#1: split: in two" in lines
+    assert "  health ok, last step 0" in lines

@@ -1,0 +1,182 @@
+"""A plan step is done only when files, edits and commands say so."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.config.protocol import CompletionSettings, Unproven
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Acceptance,
+    Activity,
+    Budget,
+    Change,
+    Claim,
+    ClaimState,
+    Completion,
+    Meter,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Step,
+)
+
+Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+T = TypeVar("T")
+
+PUT = ("put", {"path": "a.py", "text": "x = 1"})
+TESTED = ("run_command", {"command": "pytest.log ok"})
+PASSED = {"what": "all tests pass", "state": "passed"}
+CHECKED = PlanStep(title="mend", files=("a.py",), acceptance=("make test",), requests=9)
+
+
+def completing(
+    *files: str, functional: Sequence[dict[str, str]] = (), **more: Any
+) -> tuple[str, dict[str, Any]]:
+    said: dict[str, Any] = {"goal": "g", "files": files, "structural": [], "functional": functional}
+    return ("complete_step", {**said, "confidence": 80, **more})
+
+
+def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]:
+    async def check(commands: Sequence[str]) -> tuple[Acceptance, ...]:
+        detail = "" if passed else "exit code 1\nno rule"
+        return tuple(Acceptance(check=each, passed=passed, detail=detail) for each in commands)
+
+    return check
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage]) -> list[str]:
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == "complete_step"
+    ]
+
+
+async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
+    journal: Journal, perform: Perform
+) -> None:
+    budget = Budget(requests=Meter(limit=20))
+    result = await perform([PUT, completing("a.py")], budget=budget)
+    (answer,) = answers(result.all_messages())
+    assert answer == (
+        "Done.\nThe plan is now:\n[x] 1. find it\n[ ] 2. fix it\n"
+        "Next: `check_plan`, in the same turn as your first work on the next step.\n"
+        "Budget: 1 of 20 requests (19 left). "
+        "At this rate enough: 5 % of the requests for 50 % of the work."
+    )
+    (completion,) = await told(journal, Completion)
+    assert completion == Completion(
+        plan_step=1,
+        goal="g",
+        claims=(Claim(what="file a.py", state=ClaimState.PASSED),),
+        confidence=80,
+        accepted=True,
+    )
+    assert (await told(journal, Plan))[-1].steps[0].state is PlanStepState.DONE
+    assert [each.plan_step for each in await told(journal, Change) if each.plan_step] == [1, 2]
+
+
+async def test_requirement_16_a_claim_out_of_nothing_is_refused_and_the_plan_step_stays_open(
+    journal: Journal, perform: Perform
+) -> None:
+    result = await perform([completing(functional=[PASSED])])
+    (answer,) = answers(result.all_messages())
+    assert answer.startswith("[midwatch] refused: the plan step stays open, because\n- nothing was")
+    assert [each.accepted for each in await told(journal, Completion)] == [False]
+    assert len(await told(journal, Plan)) == 1
+    assert (await told(journal, Step))[0].ok is False
+
+
+async def test_requirement_16_a_claim_with_half_of_its_evidence_is_done_with_a_flag(
+    journal: Journal, perform: Perform
+) -> None:
+    result = await perform([PUT, completing("a.py", functional=[PASSED])])
+    assert "Done with a flag" in answers(result.all_messages())[0]
+    (completion,) = await told(journal, Completion)
+    assert (completion.accepted, completion.confidence) == (True, 60)
+    assert (await told(journal, Plan))[-1].flags == (f"find it: {completion.flag}",)
+
+
+async def test_or_it_is_refused_where_the_settings_say_so(perform: Perform) -> None:
+    settings = Settings(completion=CompletionSettings(unproven=Unproven.REFUSE))
+    result = await perform([PUT, completing("a.py", functional=[PASSED])], settings=settings)
+    assert "refused" in answers(result.all_messages())[0]
+
+
+@pytest.mark.parametrize(
+    ("turn", "state"),
+    [([PUT, TESTED], ClaimState.PASSED), ([TESTED, PUT], ClaimState.UNPROVEN)],
+)
+async def test_a_command_proves_behaviour_only_after_the_last_edit(
+    journal: Journal, perform: Perform, turn: list[Any], state: ClaimState
+) -> None:
+    await perform(*[[call] for call in turn], [completing("a.py", functional=[PASSED])])
+    assert (await told(journal, Completion))[0].claims[-1].state is state
+
+
+async def test_evidence_from_an_earlier_plan_step_does_not_count(
+    journal: Journal, perform: Perform
+) -> None:
+    await perform([PUT, completing("a.py"), completing()])
+    assert [each.accepted for each in await told(journal, Completion)] == [True, False]
+
+
+async def test_a_file_that_is_missing_is_refused(perform: Perform) -> None:
+    result = await perform([PUT, completing("a.py", "b.py")])
+    assert "- file b.py: it is missing" in answers(result.all_messages())[0]
+
+
+async def test_the_plan_steps_own_check_is_run_meanwhile_and_refuses_when_it_fails(
+    journal: Journal, perform: Perform
+) -> None:
+    plan, check = (CHECKED,), checks(passed=False)
+    result = await perform([PUT, completing()], plan=plan, check=check)
+    assert "- `make test`: exit code 1: no rule" in answers(result.all_messages())[0]
+    changes = await told(journal, Change)
+    doing = "checks the plan step: make test"
+    assert Activity.COMMAND in [each.activity for each in changes if each.doing == doing]
+
+
+async def test_the_plan_steps_own_check_proves_what_works(
+    journal: Journal, perform: Perform
+) -> None:
+    plan, check = (CHECKED,), checks(passed=True)
+    await perform([PUT, completing(functional=[PASSED])], plan=plan, check=check)
+    (completion,) = await told(journal, Completion)
+    assert {claim.state for claim in completion.claims} == {ClaimState.PASSED}
+    assert [claim.what for claim in completion.claims] == [
+        "file a.py",
+        "`make test`",
+        "all tests pass",
+    ]
+
+
+@pytest.mark.parametrize("may", [False, True])
+async def test_a_check_that_nobody_runs_is_unproven(
+    journal: Journal, perform: Perform, may: bool
+) -> None:
+    settings = Settings(completion=CompletionSettings(run_acceptance=may))
+    check = None if may else checks(passed=False)
+    await perform([PUT, completing()], plan=(CHECKED,), check=check, settings=settings)
+    (completion,) = await told(journal, Completion)
+    assert completion.flag == "unproven: `make test`: it was not run after the last edit"
+
+
+async def test_wrong_arguments_are_told_and_end_nothing(perform: Perform) -> None:
+    wrong = completing("a.py", functional=[{"what": "x", "state": "fine"}])
+    result = await perform([PUT, wrong], [completing("a.py")])
+    first, second = answers(result.all_messages())
+    assert "'passed', 'failed' or 'unproven'" in first
+    assert second.startswith("Done.")

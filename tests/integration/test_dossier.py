@@ -1,0 +1,168 @@
+"""What the next attempt, and the supervisor, read of an attempt in the journal."""
+
+from collections.abc import Awaitable, Callable
+
+from midwatch_agents.prompt import Past
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Activity,
+    Actor,
+    AlertKey,
+    Analysis,
+    Attempt,
+    AttemptState,
+    Budget,
+    Cause,
+    Change,
+    Checkpoint,
+    Completion,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Ending,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Lifecycle,
+    Meter,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanCheck,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Step,
+    StepKind,
+    Teller,
+    Terms,
+)
+from midwatch_supervisor.dossier import Dossier
+
+Write = Callable[[Record], Awaitable[int]]
+
+TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
+KEYS = (AlertKey(rule="cycle"),)
+DONE = PlanStep(title="one", state=PlanStepState.DONE)
+PLAN = Plan(steps=(DONE, PlanStep(title="two")))
+
+
+def analysed(number: int, by: Teller = Teller.WORKER) -> Analysis:
+    return Analysis(
+        what=f"it failed {number}", cause=Cause.PERMANENT, root="root", remedy="another", by=by
+    )
+
+
+def reports(number: int, progress: int = 50) -> Step:
+    told = Checkpoint(progress_percent=progress, confidence=60, notes="half done")
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=told)
+
+
+async def deliver(write: Write, intervention: Intervention) -> int:
+    id = await write(intervention)
+    await write(Delivery(intervention=id, state=DeliveryState.DELIVERED))
+    return id
+
+
+async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    await write(reports(1))
+    for number in range(7):
+        await write(analysed(number))
+    await write(analysed(9, Teller.WATCH))
+    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look.", answers=KEYS)
+    id = await deliver(write, nudge)
+    await write(
+        OutcomeReport(intervention=id, outcome=Outcome.NO_EFFECT, step=2, reason="still fires")
+    )
+    terms = Terms(keep=("src/*.py",))
+    await deliver(
+        write,
+        Intervention(action=Action.RESTART, by=Actor.POLICY, message="Read first.", terms=terms),
+    )
+    await write(
+        AttemptState(lifecycle=Lifecycle.FAILED, reason="went round", ending=Ending.RESTARTED)
+    )
+    assert (await Dossier.read(journal, attempt)).past == Past(
+        number=1,
+        reason="went round",
+        advice="Read first.",
+        last_notes="half done",
+        analyses=tuple(f"it failed {number}: root → another" for number in range(2, 7)),
+        tried=("nudge: no effect: still fires",),
+        kept=("src/*.py",),
+    )
+
+
+async def test_an_answer_to_the_worker_is_no_intervention_that_was_tried(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    await deliver(write, Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, petition=1))
+    assert (await Dossier.read(journal, attempt)).tried == ()
+
+
+async def test_a_case_holds_what_the_worker_wrote_down(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    check = PlanCheck(plan_step=2, assumption="a", reality="b", impact="c")
+    claimed = Completion(plan_step=1, goal="one", confidence=60, accepted=True, flag="untested")
+    for record in (PLAN, reports(1, 0), analysed(1), check, claimed):
+        await write(record)
+    case = await (await Dossier.read(journal, attempt)).case(TASK)
+    assert [each.step for each in case.analyses] == [1]
+    assert (case.plan_check, case.completions) == (check, (claimed,))
+
+
+async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    for record in (PLAN, reports(1, 0), Change(budget=Budget(requests=Meter(used=45, limit=60)))):
+        await write(record)
+    case = await (await Dossier.read(journal, attempt)).case(TASK)
+    assert case.budget == (
+        "requests 45 of 60, tokens 0, US dollars 0, minutes 0. "
+        "about 50 % done; at this rate the requests are not enough"
+    )
+
+
+async def test_a_forecast_counts_from_where_the_attempt_began(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    for used, number in ((20, 1), (24, 2)):
+        await write(Change(budget=Budget(requests=Meter(used=used, limit=100))))
+        await write(Step(number=number, kind=StepKind.TOOL, tool="shell"))
+    dossier = await Dossier.read(journal, attempt)
+    assert dossier.then_used(8) == 0.40
+
+
+async def test_what_was_left_alone_on_purpose_is_known(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    for state in (EscalationState.OPEN, EscalationState.CLOSED):
+        await write(Escalation(id=3, attempt=attempt.id, state=state, alerts=KEYS))
+        if state is EscalationState.OPEN:
+            await write(
+                Decision(
+                    escalation=3,
+                    action=Action.OBSERVE,
+                    diagnosis=Diagnosis.PROVIDER,
+                    message="",
+                    rationale="",
+                    by=Actor.POLICY,
+                )
+            )
+    assert (await Dossier.read(journal, attempt)).observed == frozenset(KEYS)
+
+
+async def test_the_model_and_the_activity_in_force_are_the_last_that_were_said(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    before = await Dossier.read(journal, attempt)
+    await write(Change(model="big", activity=Activity.RATE_LIMITED))
+    after = await Dossier.read(journal, attempt)
+    assert (before.model, before.activity) == ("m", None)
+    assert (after.model, after.activity) == ("big", Activity.RATE_LIMITED)

@@ -1,0 +1,68 @@
+"""A provider that fails for longer than a request is tried: the attempt goes on where it was."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.words import Analysis, AttemptState, Cause, Ending, Step, Teller
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+fails: list[int] = []
+"""The HTTP codes with which the coming requests fail."""
+
+
+async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    answered = sum(isinstance(message, ModelResponse) for message in messages)
+    if answered and fails:
+        raise ModelHTTPError(fails.pop(0), "far away")
+    if not answered:
+        return ModelResponse(parts=[ToolCallPart("look", {}, "call-1")])
+    return ModelResponse(parts=[TextPart("Done.")])
+
+
+def look() -> str:
+    """Look."""
+    return "there"
+
+
+agent = Agent(FunctionModel(answer), tools=[look])
+
+TASKS = f"""
+    models: {{worker: none}}
+    workers: {{coder: {{agent: "{__name__}:agent"}}}}
+    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _soon(stage: "Stage") -> None:  # pyright: ignore[reportUnusedFunction]
+    provider = ProviderSettings(breaker_seconds=0.01, max_outages=3)
+    stage.settings = stage.settings.model_copy(update={"provider": provider})
+
+
+async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(stage: "Stage") -> None:
+    fails[:] = [503, 429]
+    assert await stage.run(TASKS) == 0
+    told = await stage.told(Analysis)
+    assert [(each.by, each.cause) for each in told] == [(Teller.WATCH, Cause.TRANSIENT)] * 2
+    assert [step.tool for step in await stage.told(Step)] == ["look", ""]
+    assert len(await stage.journal.attempts(1)) == 1
+
+
+@pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 2), ([401], 0)])
+async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
+    codes: list[int], analysed: int, stage: "Stage"
+) -> None:
+    fails[:] = list(codes)
+    assert await stage.run(TASKS) == 1
+    state = (await stage.told(AttemptState))[-1]
+    assert state.ending is Ending.ERROR
+    assert f"status_code: {codes[0]}" in state.reason
+    assert len(await stage.told(Analysis)) == analysed

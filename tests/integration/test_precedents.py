@@ -1,0 +1,118 @@
+"""What whoever plans is told of similar tasks of the same project."""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Analysis,
+    Cause,
+    Commit,
+    Draft,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Step,
+    StepKind,
+    Task,
+    TaskState,
+)
+from midwatch_supervisor.precedents import MAX_CHARS, likeness, precedents, words
+
+Add = Callable[..., Awaitable[Task]]
+DONE = TaskState(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
+
+
+@pytest.fixture
+async def add(journal: Journal, at: datetime) -> Add:
+    """Adds a task of a run of its own, with one attempt and these records."""
+
+    async def task(title: str, *records: Record, goal: str = "", workspace: str = "/p") -> Task:
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+        spec = json.dumps({"task": {"goal": goal}, "workspace": workspace, "more": 1})
+        added = await journal.add_task(run=run.id, name="t", title=title, spec=spec, at=at)
+        attempt = await journal.add_attempt(
+            task=added.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
+        )
+        for record in records:
+            of = None if isinstance(record, TaskState) else attempt.id
+            draft = Draft(record=record, at=at, task=added.id, attempt=of)
+            await journal.commit(Commit(drafts=(draft,)))
+        return added
+
+    return task
+
+
+async def test_a_precedent_tells_steps_attempts_outcome_and_reason(
+    journal: Journal, add: Add
+) -> None:
+    done = PlanStep(title="a", state=PlanStepState.DONE)
+    failed = TaskState(lifecycle=Lifecycle.FAILED, reason="acceptance failed:\npytest")
+    analysis = Analysis(
+        what="it broke", cause=Cause.PERMANENT, root="no such module", remedy="write it"
+    )
+    steps = [Step(number=number, kind=StepKind.MESSAGE) for number in (1, 2)]
+    plan = Plan(steps=(done, PlanStep(title="b")))
+    await add("Parse dates", plan, *steps, analysis, failed)
+    assert await precedents(journal, await add("Parse the dates of orders")) == (
+        "- Parse dates (run 1): failed after 1 attempt, 2 steps; 1 of 2 plan steps done; "
+        "acceptance failed: pytest; its last analysis: no such module: write it"
+    )
+
+
+async def test_the_most_similar_comes_first_and_then_the_newest(journal: Journal, add: Add) -> None:
+    for title in ("Parse totals", "Parse dates", "Parse dates", "Draw a chart"):
+        await add(title, DONE)
+    told = await precedents(journal, await add("Parse dates", goal="Parse dates"), limit=3)
+    assert [line.split(":")[0] for line in told.splitlines()] == [
+        "- Parse dates (run 3)",
+        "- Parse dates (run 2)",
+        "- Parse totals (run 1)",
+    ]
+
+
+async def test_goals_count_as_titles_do(journal: Journal, add: Add) -> None:
+    await add("One", DONE, goal="Mend the parser of invoices")
+    told = await precedents(journal, await add("Two", goal="The invoices are parsed by a parser"))
+    assert told.startswith("- One (run 1): completed")
+
+
+async def test_other_projects_and_what_is_not_finished_are_no_precedent(
+    journal: Journal, add: Add
+) -> None:
+    await add("Parse dates", DONE, workspace="/other")
+    await add("Parse dates", TaskState(lifecycle=Lifecycle.WORKING))
+    assert await precedents(journal, await add("Parse dates")) == ""
+
+
+async def test_a_task_without_a_project_has_no_precedents(journal: Journal, add: Add) -> None:
+    await add("Parse dates", DONE, workspace="")
+    assert await precedents(journal, await add("Parse dates", workspace="")) == ""
+
+
+async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -> None:
+    for _ in range(9):
+        await add("Parse dates " * 50, TaskState(lifecycle=Lifecycle.FAILED, reason="x" * 5000))
+    told = await precedents(journal, await add("Parse dates"), limit=9)
+    assert MAX_CHARS / 2 < len(told) <= MAX_CHARS
+    assert all(line.endswith("…") for line in told.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Parse dates", "parse DATES!", 1.0),
+        ("Parse dates", "Parse totals", 1 / 3),
+        ("the and with", "the and with", 0.0),
+        ("", "Parse dates", 0.0),
+    ],
+)
+def test_likeness_is_the_share_of_the_words_in_common(
+    one: str, other: str, expected: float
+) -> None:
+    assert likeness(words(one), words(other)) == expected

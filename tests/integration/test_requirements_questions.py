@@ -1,0 +1,293 @@
+"""What the originals got wrong about questions and listeners, a test for each requirement."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import play
+from midwatch_monitor.bus import CAPACITY, LocalBus, Subscription
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.words import (
+    Actor,
+    Attempt,
+    AttemptState,
+    Decision,
+    Delivery,
+    Entry,
+    Escalation,
+    EscalationState,
+    Hint,
+    Intervention,
+    Lifecycle,
+    Step,
+    TaskState,
+)
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.launch import begin, conduct
+from midwatch_supervisor.supervision import Supervision
+from midwatch_supervisor.tui.feed import Feed
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+
+_asked: list[list[EscalationState]] = []
+"""What another reader of the journal saw of the escalation whenever the supervisor was asked."""
+_answers = [True]
+"""Whether the supervisor's model ever answers."""
+
+
+async def wait_for(ctx: RunContext[object], name: str) -> str:
+    """Wait until there is a file above the workspace."""
+    folder = Path(await ctx.workspace.working_dir()).parents[3]
+    nothing = LocalBus().subscribe()
+    while not (folder / name).exists():
+        await nothing.wait(0.005)
+    return "there it is"
+
+
+async def look(at: int) -> str:
+    """Look at something."""
+    return f"{at} is as it was"
+
+
+def call(tool: str, **args: object) -> Call:
+    return Call(tool=tool, args=json.dumps(args))
+
+
+HELP = {"progress_percent": 10, "confidence": 80, "decision": "escalate"}
+DONE = Turn(say="Done.")
+WAIT = call("wait_for", name="go")
+LOOKS = tuple(Turn(calls=tuple(call("look", at=9 * n + k) for k in range(9))) for n in range(3))
+SCRIPTS = {
+    "ask": (Turn(calls=(call("reflect", **HELP), WAIT)), DONE),
+    "look": (*LOOKS, DONE),
+    "gate": (LOOKS[0], Turn(calls=(WAIT,)), *LOOKS[1:], DONE),
+}
+NUDGE = {
+    "action": "nudge",
+    "diagnosis": "wrong_approach",
+    "message": "Look at the other file.",
+    "rationale": "It asks for help.",
+    "evidence": [1],
+}
+
+
+def model_for(role: Role, key: str) -> Model:
+    if role is Role.WORKER:
+        return play(Script(phases=(Phase(turns=SCRIPTS[key]),)))
+
+    async def decide(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        async with await Journal.open_to_read(_journal[-1]) as journal:
+            found = await journal.entries(kinds=(Escalation,))
+        _asked.append([each.record.state for each in found if isinstance(each.record, Escalation)])
+        if not _answers[0]:
+            await asyncio.Event().wait()
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, NUDGE)])
+
+    return FunctionModel(decide, model_name="boss")
+
+
+_journal: list[Path] = []
+
+
+@pytest.fixture(autouse=True)
+def _fresh(journal_file: Path) -> None:  # pyright: ignore[reportUnusedFunction]
+    _journal[:] = [journal_file]
+    _asked.clear()
+    _answers[:] = [True]
+
+
+def tasks(name: str, *, supervisor: str = "none") -> str:
+    tools = [f"{__name__}:{tool.__name__}" for tool in (wait_for, look)]
+    return f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: "{supervisor}"}}
+        workers: {{clerk: {{kind: task, tools: {tools}}}}}
+        tasks: [{{id: {name}, goal: Do it., acceptance: ["true"], max_attempts: 1}}]
+    """
+
+
+async def states(journal: Journal) -> list[EscalationState]:
+    found = await journal.entries(kinds=(Escalation,))
+    return [each.record.state for each in found if isinstance(each.record, Escalation)]
+
+
+# -- 14 ------------------------------------------------------------------------------------
+
+
+async def test_requirement_14_a_question_is_stored_before_it_is_asked_and_outlives_a_restart(
+    stage: "Stage",
+) -> None:
+    _answers[:] = [False]
+    text = tasks("ask", supervisor=f"scripted:{__name__}")
+    run = asyncio.create_task(stage.run(text))
+    await stage.until(lambda: bool(_asked))
+    run.cancel()  # while the supervisor thinks
+    await asyncio.wait({run})
+    assert _asked == [[EscalationState.OPEN]]
+    assert await states(stage.journal) == [EscalationState.OPEN]
+    assert await stage.told(Decision) == []
+    _answers[:] = [True]
+    again = asyncio.create_task(stage.resume())
+    await stage.until(lambda: issued(stage))
+    (stage.folder / "go").touch()
+    assert await again == 0
+    (decision,) = await stage.told(Decision)
+    assert (decision.by, decision.author, decision.escalation) == (Actor.SUPERVISOR, "boss", 1)
+    assert {each.id for each in await stage.told(Escalation)} == {1}
+    messages = "".join(each.body.decode() for each in await stage.journal.messages(1))
+    assert messages.count("Look at the other file.") == 1
+
+
+async def issued(stage: "Stage") -> bool:
+    return bool(await stage.told(Intervention))
+
+
+def monitor(journal: Journal, at: datetime) -> Monitor:
+    return Monitor(journal=journal, bus=LocalBus(), settings=Settings(), run=1, clock=lambda: at)
+
+
+async def test_requirement_14_without_a_supervisor_it_is_kept_and_answered_once_there_is_one(
+    journal: Journal, attempt: Attempt, at: datetime, perform: Perform, stage: "Stage"
+) -> None:
+    def killed() -> str:
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        await perform([("reflect", HELP)], killed)
+    for _ in range(2):  # another process the second time
+        await monitor(journal, at).look(everything=True)
+    assert await states(journal) == [EscalationState.OPEN]
+    assert await stage.told(Decision) == []
+    supervision = Supervision(
+        journal=journal,
+        bus=LocalBus(),
+        settings=Settings(monitor=MonitorSettings(poll_seconds=0.01)),
+        run=1,
+        tasks={attempt.task: TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))},
+        supervisors={},
+        clock=lambda: at,
+    )
+    helper = asyncio.create_task(supervision.run())
+    await stage.until(lambda: issued(stage))
+    helper.cancel()
+    await asyncio.wait({helper})
+    assert await states(journal) == [EscalationState.OPEN, EscalationState.ANSWERED]
+    await perform([("reflect", HELP)])
+    assert len(await stage.told(Delivery)) == 1
+
+
+# -- 15 ------------------------------------------------------------------------------------
+
+
+class Deaf(LocalBus):
+    """A bus that nothing comes through."""
+
+    def publish(self, hint: Hint) -> None:
+        """Lose it."""
+
+    def subscribe(self) -> Subscription:
+        return Subscription()
+
+
+async def conducted(
+    stage: "Stage",
+    name: str,
+    bus: LocalBus,
+    follow: Callable[[Sequence[Entry]], Awaitable[None]],
+) -> int:
+    """Run a task over a bus of our own, with somebody who follows it; the exit code."""
+    wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks(name))), stage.folder)
+    deck, jobs = await begin(
+        stage.journal, wanted, source="t", settings=stage.settings, home=stage.home
+    )
+    return await conduct(replace(deck, bus=bus), jobs, follow)
+
+
+async def ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+async def test_requirement_15_without_a_listener_or_a_bus_the_work_goes_on(stage: "Stage") -> None:
+    assert await conducted(stage, "look", Deaf(), ignore) == 0
+    assert len(await stage.told(Step)) == 28
+
+
+async def test_requirement_15_who_takes_no_hints_loses_the_oldest_and_holds_nobody_up(
+    stage: "Stage",
+) -> None:
+    bus = LocalBus()
+    slow = bus.subscribe()
+    for entry in range(CAPACITY):
+        bus.publish(Hint(entry=-entry, kind="step"))
+    assert await conducted(stage, "look", bus, ignore) == 0
+    left = await slow.wait(0)
+    last = await stage.journal.last_id()
+    assert len(left) == CAPACITY
+    assert slow.dropped > 28
+    assert [hint.entry for hint in left[:1]] == [-slow.dropped]
+    assert left[-1].entry == last
+
+
+async def test_requirement_15_a_console_that_hangs_holds_nobody_up_and_then_misses_nothing(
+    stage: "Stage",
+) -> None:
+    awake, heard = asyncio.Event(), list[int]()
+
+    async def follow(entries: Sequence[Entry]) -> None:
+        await awake.wait()
+        heard.extend(entry.id for entry in entries)
+
+    run = asyncio.create_task(conducted(stage, "look", LocalBus(), follow))
+    await stage.until(lambda: is_over(stage))
+    assert heard == []
+    awake.set()
+    assert await run == 0
+    assert heard == [entry.id for entry in await stage.journal.entries()]
+
+
+async def is_over(stage: "Stage") -> bool:
+    found = await stage.told(AttemptState)
+    return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_requirement_15_who_attaches_midway_gets_all_from_the_beginning_in_sequence(
+    stage: "Stage", journal_file: Path
+) -> None:
+    run = asyncio.create_task(stage.run(tasks("gate")))
+    await stage.until(lambda: at_the_gate(stage))
+    entries: list[Entry] = []
+    async with await Journal.open_to_read(journal_file) as own:
+        feed = Feed(own, run=1, bus=LocalBus(), poll_seconds=0.01, hertz=1_000)
+        async with asyncio.timeout(20), aclosing(feed.batches()) as batches:
+            async for batch in batches:
+                entries += batch.entries
+                (stage.folder / "go").touch()
+                if any(isinstance(each.record, TaskState) for each in batch.entries[-5:]):
+                    break
+    assert await run == 0
+    assert entries == (await stage.journal.entries())[: len(entries)]
+    numbers = [entry.seq for entry in entries if entry.attempt == 1 and entry.seq is not None]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def at_the_gate(stage: "Stage") -> bool:
+    return len(await stage.told(Step)) == 9

@@ -1,0 +1,387 @@
+"""What is open in a run gets its answer: once, bounded, and only while it still matters."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.policy import PersonSettings, PolicySettings
+from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings, SupervisorSettings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Change,
+    Commit,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Draft,
+    Edit,
+    Ending,
+    Escalation,
+    EscalationState,
+    Fault,
+    Grant,
+    Intervention,
+    Lifecycle,
+    Plan,
+    PlanCheck,
+    PlanStep,
+    Record,
+    Ruling,
+    Severity,
+    Spending,
+    Step,
+    StepKind,
+    Terms,
+)
+from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.rivals import rivals
+from midwatch_supervisor.standing import Rival
+from midwatch_supervisor.supervision import Supervision
+
+T = TypeVar("T")
+Write = Callable[[Record], Awaitable[int]]
+
+TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
+OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+MORE = BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
+REVISION = PlanCheck(
+    plan_step=2,
+    assumption="a",
+    reality="b",
+    impact="c",
+    proposed=("make it",),
+    ruling=Ruling.PENDING,
+)
+
+
+def alert(rule: str, *, subject: str = "", severity: Severity = Severity.WARNING) -> Alert:
+    return Alert(
+        key=AlertKey(rule=rule, subject=subject),
+        severity=severity,
+        state=AlertState.FIRING,
+        value=5,
+        summary=f"{rule} was seen",
+        evidence=(1,),
+        since_step=1,
+        step=1,
+    )
+
+
+def step(*paths: str) -> Step:
+    edits = tuple(Edit(path=path) for path in paths)
+    return Step(number=1, kind=StepKind.TOOL, tool="edit", edits=edits)
+
+
+class Scene:
+    """One attempt at work, and whoever supervises it."""
+
+    def __init__(self, journal: Journal, attempt: Attempt, write: Write, at: datetime) -> None:
+        self.journal, self.attempt, self.write = journal, attempt, write
+        self.now = at
+        self.settings = Settings(monitor=MonitorSettings(poll_seconds=0.01))
+        self.model: Model | None = None
+
+    def set(self, mode: Mode = Mode.ACT, **policy: object) -> None:
+        given = PolicySettings.model_validate(policy)
+        self.settings = self.settings.model_copy(update={"mode": mode, "policy": given})
+
+    async def join(self, name: str) -> Attempt:
+        """Begin a task of another name on one project, and its attempt."""
+        task = await self.journal.add_task(
+            run=1, name=name, title="", spec='{"workspace": "/project"}', at=self.now
+        )
+        return await self.journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=self.now
+        )
+
+    async def say(self, attempt: Attempt, *records: Record) -> None:
+        """Commit records of an attempt."""
+        drafts = tuple(
+            Draft(record=each, at=self.now, task=attempt.task, attempt=attempt.id)
+            for each in records
+        )
+        await self.journal.commit(Commit(drafts=drafts))
+
+    async def ask(self, *alerts: Alert, of: Attempt | None = None) -> None:
+        """Open an escalation about alerts that fire now."""
+        attempt = of or self.attempt
+        await self.say(attempt, *alerts)
+        await self.journal.open_escalation(
+            attempt=attempt.id,
+            task=attempt.task,
+            alerts=tuple(each.key for each in alerts),
+            reason="",
+            at=self.now,
+        )
+
+    @asynccontextmanager
+    async def supervised(self) -> AsyncGenerator[None]:
+        settings = SupervisorSettings(tries=1)
+        tasks = {each.id: TASK for each in await self.journal.tasks(1)}
+        supervision = Supervision(
+            journal=self.journal,
+            bus=LocalBus(),
+            settings=self.settings,
+            run=1,
+            tasks=tasks,
+            supervisors={self.attempt.task: Supervisor(self.model, settings)},
+            clock=lambda: self.now,
+        )
+        helper = asyncio.create_task(supervision.run())
+        try:
+            yield
+        finally:
+            helper.cancel()
+            await asyncio.gather(helper, return_exceptions=True)
+
+    async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
+        entries = await self.journal.entries(attempt=attempt)
+        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+    async def first(self, kind: type[T], count: int = 1, *, attempt: int | None = None) -> T:
+        """The record of a kind that makes it `count`, once it is there."""
+        nothing = LocalBus().subscribe()
+        async with self.supervised(), asyncio.timeout(10):
+            while len(found := await self.told(kind, attempt=attempt)) < count:
+                await nothing.wait(0.01)
+        return found[count - 1]
+
+
+@pytest.fixture
+async def scene(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Scene:
+    found = Scene(journal, attempt, write, at)
+    await write(WORKING)
+    await write(step("a.py"))
+    return found
+
+
+def answering(args: dict[str, object], meanwhile: Callable[[], Awaitable[object]]) -> FunctionModel:
+    """A model that answers after something else has happened."""
+
+    async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await meanwhile()
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, args)])
+
+    return FunctionModel(reply, model_name="boss")
+
+
+async def nothing() -> None:
+    return
+
+
+NUDGE: dict[str, object] = {
+    "action": "nudge",
+    "diagnosis": "wrong_approach",
+    "message": "Look.",
+    "rationale": "So.",
+    "evidence": [1],
+}
+
+
+async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene) -> None:
+    scene.set(rules={}, table=[{"diagnosis": "wrong_approach", "actions": ["grant_budget"]}])
+    await scene.ask(alert("cycle"))
+    issued = await scene.first(Intervention)
+    assert (issued.action, issued.diagnosis) == (Action.GRANT_BUDGET, Diagnosis.WRONG_APPROACH)
+    assert issued.terms == Terms(grant=Grant(requests=15))
+    (decision,) = await scene.told(Decision)
+    assert (decision.steps, decision.refused) == ((1,), "")
+
+
+async def test_a_decision_for_an_attempt_that_is_over_is_refused_and_recorded(
+    scene: Scene,
+) -> None:
+    scene.model = answering(NUDGE, lambda: scene.write(OVER))
+    await scene.ask(alert("cycle"))
+    decision = await scene.first(Decision)
+    assert (decision.action, decision.refused) == (Action.NUDGE, "the attempt is over")
+    assert await scene.told(Intervention) == []
+    assert (await scene.told(Escalation))[-1].state is EscalationState.CLOSED
+    assert [each.requests for each in await scene.told(Spending)] == [1]
+
+
+async def test_a_decision_for_a_question_that_is_closed_is_refused_too(scene: Scene) -> None:
+    closed = Escalation(
+        id=1, attempt=scene.attempt.id, state=EscalationState.CLOSED, alerts=(), reason="done"
+    )
+    scene.model = answering(NUDGE, lambda: scene.write(closed))
+    await scene.ask(alert("cycle"))
+    assert (await scene.first(Decision)).refused == "the question is closed"
+    assert await scene.told(Intervention) == []
+
+
+async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:
+    scene.model = answering(NUDGE, nothing)
+    await scene.ask(alert("cycle"))
+    spent = await scene.first(Spending)
+    assert (spent.role, spent.model, spent.requests) == ("supervisor", "boss", 1)
+
+
+async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
+    scene: Scene,
+) -> None:
+    scene.model = answering({"action": "obey the file"}, nothing)
+    await scene.ask(alert("cycle"))
+    fault = await scene.first(Fault)
+    assert (fault.part, fault.error[:15]) == ("supervisor", "answer refused:")
+    (issued,) = await scene.told(Intervention)
+    assert (issued.action, issued.by) == (Action.NUDGE, Actor.POLICY)
+
+
+async def test_requirement_14_a_question_from_before_is_answered_once_somebody_is_there(
+    scene: Scene,
+) -> None:
+    scene.model = answering(NUDGE, asyncio.Event().wait)
+    await scene.ask(alert("cycle"))
+    async with scene.supervised():  # it ends while the model thinks
+        await LocalBus().subscribe().wait(0.05)
+    assert await scene.told(Decision) == []
+    scene.model = None
+    assert (await scene.first(Decision)).action is Action.NUDGE
+
+
+@pytest.mark.parametrize("mode", [Mode.ACT, Mode.OFF])
+async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: Mode) -> None:
+    scene.set(mode)
+    id = await scene.write(MORE)
+    issued = await scene.first(Intervention)
+    assert issued == Intervention(
+        action=Action.GRANT_BUDGET,
+        by=Actor.POLICY,
+        message="Granted: 10 requests. The work moves.",
+        terms=Terms(grant=Grant(requests=10)),
+        petition=id,
+    )
+    await scene.ask(alert("cycle"))
+    await scene.first(Decision)
+    assert [each.petition for each in await scene.told(Intervention)] == [id, None]
+
+
+async def test_no_more_is_granted_than_the_caps_allow_however_often_it_is_asked_for(
+    scene: Scene,
+) -> None:
+    granted: list[int] = []
+    for count in (1, 2, 3):
+        await scene.write(BudgetRequest(wanted=Grant(requests=100), reason="more"))
+        granted.append((await scene.first(Intervention, count)).terms.grant.requests)
+    assert granted == [15, 15, 0]
+
+
+async def test_a_revision_that_waits_is_approved_by_the_model_where_there_is_one(
+    scene: Scene,
+) -> None:
+    scene.model = answering({"granted": True, "reason": "It follows."}, nothing)
+    id = await scene.write(REVISION)
+    issued = await scene.first(Intervention)
+    assert (issued.action, issued.plan, issued.petition) == (Action.REPLAN, ("make it",), id)
+    assert (issued.by, issued.author) == (Actor.SUPERVISOR, "boss")
+    assert len(await scene.told(Spending)) == 1
+
+
+async def test_an_operator_who_answers_first_has_answered(scene: Scene) -> None:
+    id = await scene.write(MORE)
+    own = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="No.", petition=id)
+    scene.model = answering({"granted": True, "reason": "Yes."}, lambda: scene.write(own))
+    await scene.first(Spending)
+    assert await scene.told(Intervention) == [own]
+
+
+async def test_what_a_person_turned_down_is_told_to_the_worker(scene: Scene) -> None:
+    scene.set(Mode.ADVISE)
+    id = await scene.write(MORE)
+    assert (await scene.first(Intervention)).needs_approval
+    (entry,) = await scene.journal.entries(kinds=(Intervention,))
+    rejected = DeliveryState.REJECTED
+    await scene.write(Delivery(intervention=entry.id, state=rejected, author="ann", comment="no"))
+    assert await scene.first(Intervention, 2) == Intervention(
+        action=Action.NUDGE,
+        by=Actor.POLICY,
+        message="Refused: it was rejected by ann: no.",
+        petition=id,
+    )
+
+
+async def test_what_nobody_approves_in_time_is_rejected(scene: Scene) -> None:
+    scene.set(Mode.ADVISE, person=PersonSettings(timeout_minutes=5))
+    await scene.ask(alert("cycle"))
+    await scene.first(Intervention)
+    scene.now += timedelta(minutes=5)
+    late = await scene.first(Delivery)
+    assert (late.state, late.author, late.step) == (DeliveryState.REJECTED, "timeout", 1)
+
+
+async def test_who_waits_too_long_for_a_person_is_stopped_with_the_true_reason(
+    scene: Scene,
+) -> None:
+    scene.set(person=PersonSettings(timeout_minutes=5))
+    id = await scene.write(
+        Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="Which file?")
+    )
+    await scene.write(Delivery(intervention=id, state=DeliveryState.DELIVERED))
+    await scene.write(AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED))
+    scene.now += timedelta(minutes=5)
+    stop = await scene.first(Intervention, 2)
+    assert (stop.action, stop.by) == (Action.STOP, Actor.POLICY)
+    assert stop.message == "nobody answered within 5 minutes: Which file?"
+    assert len(await scene.told(Intervention)) == 2
+
+
+async def pair(scene: Scene) -> tuple[Attempt, Attempt]:
+    """Two attempts of two tasks of one project that changed the same file."""
+    older, younger = await scene.join("first"), await scene.join("second")
+    for each in (older, younger):
+        await scene.say(each, WORKING, step("a.py"))
+    return older, younger
+
+
+async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: Scene) -> None:
+    older, younger = await pair(scene)
+    conflict = alert("workspace_conflict", subject="a.py")
+    await scene.ask(conflict, of=older)
+    await scene.ask(conflict, of=younger)
+    decision = await scene.first(Decision, attempt=older.id)
+    nudge = await scene.first(Intervention, attempt=younger.id)
+    assert (decision.action, nudge.action) == (Action.OBSERVE, Action.NUDGE)
+    assert "at work on `a.py` in task first: leave it to them" in nudge.message
+    assert await scene.told(Intervention, attempt=older.id) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "at_work"),
+    [
+        (step("a.py"), True),
+        (step("b.py"), False),
+        (Plan(steps=(PlanStep(title="one", files=("./a.py",)),)), True),
+        (Change(plan_step_files=("a.py",)), True),
+        (OVER, False),
+    ],
+    ids=["changed it", "changed another", "plans to", "means to", "is over"],
+)
+async def test_a_rival_is_who_changes_the_file_or_means_to(
+    scene: Scene, record: Record, at_work: bool
+) -> None:
+    attempts: list[Attempt] = []
+    for name in ("first", "second"):
+        attempts.append(await scene.join(name))
+    await scene.say(attempts[0], record)
+    found = await rivals(scene.journal, attempts[1], {"a.py"})
+    assert found == ((Rival(path="a.py", task="first", elder=True),) if at_work else ())

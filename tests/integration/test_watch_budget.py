@@ -1,0 +1,253 @@
+"""A worker sees its budget, asks for more, and what is granted or switched takes effect."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.config.settings import ReflectSettings, Settings
+from midwatch_monitor.errors import BudgetSpentError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Activity,
+    Actor,
+    Analysis,
+    Budget,
+    BudgetRequest,
+    Cause,
+    Change,
+    Delivery,
+    DeliveryState,
+    Fault,
+    Grant,
+    Intervention,
+    Meter,
+    Record,
+    Step,
+    Teller,
+    Terms,
+)
+from midwatch_tools.pauses import pausing
+
+Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+Write = Callable[[Record], Awaitable[int]]
+T = TypeVar("T")
+
+WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)]
+TWO = Budget(requests=Meter(limit=2))
+ASK = ("request_budget", {"reason": "two files are left", "requests": 5})
+SAID = {"progress_percent": 10, "confidence": 80, "decision": "continue"}
+MORE = Intervention(
+    action=Action.GRANT_BUDGET,
+    by=Actor.SUPERVISOR,
+    message="Take them.",
+    terms=Terms(grant=Grant(requests=3)),
+)
+SWITCH = Intervention(
+    action=Action.SWITCH_MODEL, by=Actor.POLICY, message="Change.", terms=Terms(model="other")
+)
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+def prompts(messages: Sequence[ModelMessage]) -> list[str]:
+    return [
+        str(part.content)
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+
+
+def last_limits(changes: Sequence[Change]) -> Meter:
+    return [each.budget.requests for each in changes if each.budget is not None][-1]
+
+
+async def test_requirement_22_the_worker_sees_the_budget_that_the_rules_see(
+    journal: Journal, perform: Perform
+) -> None:
+    budget = Budget(requests=Meter(used=6, limit=20))
+    result = await perform(WORK[0], [("reflect", SAID), *WORK[1]], budget=budget)
+    (answer,) = answers(result.all_messages(), "reflect")
+    seen = [each.budget.requests.used for each in await told(journal, Change) if each.budget]
+    assert seen == [6, 7, 8, 9]
+    assert "\nBudget: 8 of 20 requests (12 left). At this rate NOT enough" in answer
+    assert "40 % of the requests for 5 % of the work" in answer
+
+
+async def test_a_reminder_carries_the_budget(perform: Perform) -> None:
+    settings = Settings(reflect=ReflectSettings(remind_every=1))
+    budget = Budget(requests=Meter(limit=20))
+    result = await perform(*WORK[:1], settings=settings, budget=budget)
+    assert "Budget: 1 of 20 requests" in prompts(result.all_messages())[1]
+
+
+async def test_a_request_for_more_is_recorded_and_the_work_goes_on(
+    journal: Journal, perform: Perform
+) -> None:
+    budget = Budget(requests=Meter(limit=20))
+    result = await perform([ASK, *WORK[0]], [ASK], budget=budget)
+    first, second = answers(result.all_messages(), "request_budget")
+    assert first.startswith("Your supervisor is asked.")
+    assert "asked already" in second
+    assert await told(journal, BudgetRequest) == [
+        BudgetRequest(wanted=Grant(requests=5), reason="two files are left")
+    ]
+
+
+async def test_once_it_is_answered_one_may_ask_again(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    async def answer() -> str:
+        ids = [each.id for each in await journal.entries(kinds=(BudgetRequest,))]
+        no = Intervention(
+            action=Action.NUDGE, by=Actor.POLICY, message="No: simplify.", petition=ids[-1]
+        )
+        return str(await write(no))
+
+    budget = Budget(requests=Meter(limit=20))
+    result = await perform([ASK], [("answer", {})], [ASK], budget=budget, tools=(answer,))
+    assert len(await told(journal, BudgetRequest)) == 2
+    assert any(text.endswith("No: simplify.") for text in prompts(result.all_messages()))
+
+
+@pytest.mark.parametrize(
+    "wanted", [{}, {"tokens": 5}, {"requests": -1}, {"minutes": float("inf")}], ids=str
+)
+async def test_nothing_or_what_has_no_limit_cannot_be_asked_for(
+    journal: Journal, perform: Perform, wanted: dict[str, float]
+) -> None:
+    budget = Budget(requests=Meter(limit=20))
+    await perform([("request_budget", {"reason": "r", **wanted})], budget=budget)
+    assert await told(journal, BudgetRequest) == []
+
+
+async def test_what_is_granted_raises_the_limit_once_it_has_arrived(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    await write(MORE)
+    result = await perform(*WORK, budget=TWO)
+    assert "You are granted 3 more requests." in prompts(result.all_messages())[1]
+    assert last_limits(await told(journal, Change)) == Meter(used=5, limit=5)
+
+
+async def test_a_grant_that_waits_counts_before_the_budget_is_spent(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    with pytest.raises(BudgetSpentError):
+        await perform(*WORK, budget=TWO)
+    id = await write(MORE)
+    await perform(*WORK)
+    assert last_limits(await told(journal, Change)) == Meter(used=5, limit=5)
+    assert [each.intervention for each in await told(journal, Delivery)] == [id]
+    assert len(await told(journal, Step)) == 5
+
+
+async def test_a_grant_that_needs_approval_grants_nothing(perform: Perform, write: Write) -> None:
+    await write(
+        Intervention(action=MORE.action, by=Actor.SUPERVISOR, terms=MORE.terms, needs_approval=True)
+    )
+    with pytest.raises(BudgetSpentError, match="2 of 2 requests"):
+        await perform(*WORK, budget=TWO)
+
+
+class Other:
+    """A model that answers in the place of the worker's own, after a pause, and counts."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.heard: list[str] = []
+
+    def by_name(self, name: str) -> Model:
+        if name != "other":
+            raise UsageError(f"there is no model {name!r}")
+        self.asked.append(name)
+        return FunctionModel(self._answer)
+
+    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.heard = prompts(messages)
+        await pausing(2.0, "HTTP 429 from o")
+        return ModelResponse(parts=[TextPart("By the other.")])
+
+
+async def test_another_model_answers_from_the_request_on_that_says_so(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    async def switch() -> str:
+        return str(await write(SWITCH))
+
+    other = Other()
+    result = await perform([("switch", {})], *WORK, tools=(switch,), model_for=other.by_name)
+    assert result.output == "By the other."
+    assert "another model goes on" in other.heard[-1]
+    assert [each.model for each in await told(journal, Change) if each.model] == ["other"]
+
+
+async def test_it_still_answers_after_a_crash(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    def broken() -> str:
+        raise ConnectionError("gone")
+
+    await write(SWITCH)
+    first, second = Other(), Other()
+    await perform(*WORK, model_for=first.by_name)
+    result = await perform(broken, broken, model_for=second.by_name)
+    assert (result.output, second.asked) == ("By the other.", ["other"])
+    assert len(await told(journal, Delivery)) == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_where_there_is_no_such_model_the_present_one_goes_on(
+    journal: Journal, perform: Perform, write: Write, known: bool
+) -> None:
+    id = await write(
+        Intervention(action=Action.SWITCH_MODEL, by=Actor.POLICY, terms=Terms(model="none"))
+    )
+    result = await perform(*WORK, model_for=Other().by_name if known else None)
+    assert result.output == "Done."
+    (fault,) = await told(journal, Fault)
+    assert (fault.part, "'none'" in fault.error) == ("switch_model", True)
+    assert await told(journal, Delivery) == [
+        Delivery(intervention=id, state=DeliveryState.DELIVERED)
+    ]
+    assert [each for each in await told(journal, Change) if each.model] == []
+
+
+async def test_a_request_that_is_made_again_writes_its_own_analysis(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    await write(SWITCH)
+    await perform(model_for=Other().by_name)
+    (analysis,) = await told(journal, Analysis)
+    assert (analysis.by, analysis.cause, analysis.about) == (Teller.WATCH, Cause.TRANSIENT, 0)
+    assert analysis.what.endswith("HTTP 429 from o")
+    assert analysis.remedy.endswith("after 2.0 s")
+    (waits,) = [each for each in await told(journal, Change) if each.doing.startswith("asks again")]
+    assert waits.activity is Activity.RATE_LIMITED

@@ -1,0 +1,379 @@
+"""What failed is not tried again without an analysis, and no plan step begins unchecked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.protocol import Approver, ErrorSettings, PlanSettings
+from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.words import (
+    Action,
+    Activity,
+    Actor,
+    Analysis,
+    Attempt,
+    Cause,
+    Change,
+    Entry,
+    Intervention,
+    Plan,
+    PlanCheck,
+    Record,
+    Ruling,
+    Step,
+    StepKind,
+)
+from midwatch_tools import Watch
+from midwatch_tools.entrance import Entrance
+from midwatch_tools.gate import ALLOWED, REFUSED, Gate, Verdict
+
+Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
+Call = tuple[str, dict[str, Any]]
+T = TypeVar("T")
+
+QUICK = Settings(
+    monitor=MonitorSettings(poll_seconds=0.01), errors=ErrorSettings(backoff_seconds=0.001)
+)
+FAILING: Call = ("run_command", {"command": "a broken"})
+LOOKING: Call = ("run_command", {"command": "b fine"})
+
+
+def reporting(category: str = "transient", what: str = "the server did not answer") -> Call:
+    said = {"what_happened": what, "root_cause": "it is overloaded", "change": "wait a little"}
+    return ("report_error", {**said, "category": category})
+
+
+def checking(*remaining: str) -> Call:
+    said: dict[str, Any] = {"assumption": "a", "reality": "r", "impact": "i", "choice": "keep it"}
+    more = {"remaining": list(remaining)} if remaining else {}
+    return ("check_plan", {**said, **more, "options": ["keep it"]})
+
+
+COMPLETING: Call = (
+    "complete_step",
+    {
+        "goal": "it is found",
+        "files": ["b"],
+        "structural": [],
+        "functional": [],
+        "confidence": 90,
+    },
+)
+
+
+async def told(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
+    entries = await journal.entries(attempt=attempt)
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+def turned_away(messages: Sequence[ModelMessage], tool: str = "run_command") -> list[bool]:
+    return [text.startswith(REFUSED) for text in answers(messages, tool)]
+
+
+async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
+    journal: Journal, perform: Perform
+) -> None:
+    result = await perform([FAILING], [FAILING], [reporting(), FAILING], settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, True, False]
+    steps = await told(journal, Step)
+    assert [(step.tool, step.ok) for step in steps[:4]] == [
+        ("run_command", False),
+        ("run_command", False),
+        ("report_error", True),
+        ("run_command", False),
+    ]
+    assert steps[1].output.startswith(f"{REFUSED}`run_command` failed at step 1")
+    assert await told(journal, Analysis) == [
+        Analysis(
+            what="the server did not answer",
+            cause=Cause.TRANSIENT,
+            root="it is overloaded",
+            remedy="wait a little",
+            about=1,
+        )
+    ]
+
+
+async def test_the_analysis_may_stand_after_the_call_that_it_is_asked_for(
+    perform: Perform,
+) -> None:
+    result = await perform([FAILING], [FAILING, reporting()], settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, False]
+
+
+async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Perform) -> None:
+    runs: list[int] = []
+
+    def fetch() -> str:
+        runs.append(1)
+        return "[exit code: 1]"
+
+    result = await perform(*[[("fetch", {})]] * 9, settings=QUICK, tools=(fetch,))
+    assert turned_away(result.all_messages(), "fetch") == [False] + [True] * 8
+    assert (len(runs), result.output) == (1, "Done.")
+
+
+async def test_a_transient_failure_is_waited_for(journal: Journal, perform: Perform) -> None:
+    await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
+    doing = [c.doing for c in await told(journal, Change) if c.activity is Activity.WAITING]
+    assert doing == [
+        "waits 0.001 s before it tries again",
+        "waits 0.002 s before it tries again",
+    ]
+
+
+async def test_a_report_that_says_nothing_is_refused_and_opens_nothing(
+    journal: Journal, perform: Perform
+) -> None:
+    result = await perform([FAILING], [reporting(what="error"), FAILING], settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, True]
+    assert "`what_happened` is too general" in answers(result.all_messages(), "report_error")[0]
+    assert await told(journal, Analysis) == []
+
+
+async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) -> None:
+    off = QUICK.model_copy(update={"mode": Mode.OFF})
+    result = await perform(*[[FAILING]] * 4, settings=off)
+    assert turned_away(result.all_messages()) == [False] * 4
+
+
+@pytest.fixture
+async def second(journal: Journal, attempt: Attempt) -> Attempt:
+    return await journal.add_attempt(
+        task=attempt.task,
+        number=2,
+        worker="coder",
+        model="m",
+        node="here",
+        workspace="/w",
+        at=attempt.started_at,
+    )
+
+
+async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
+    perform: Perform, write: Callable[[Record], Awaitable[int]]
+) -> None:
+    nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="It is mended.")
+
+    async def read_log() -> str:
+        await write(nudge)
+        return "as it was"
+
+    turns: list[list[Call]] = [[FAILING], [reporting("permanent"), FAILING], [("read_log", {})]]
+    result = await perform(*turns, [FAILING], settings=QUICK, tools=(read_log,))
+    assert turned_away(result.all_messages()) == [False, True, False]
+
+
+async def test_a_later_attempt_begins_with_an_analysis(
+    journal: Journal, perform: Perform, second: Attempt
+) -> None:
+    result = await perform([LOOKING], [reporting(), LOOKING], [LOOKING], settings=QUICK, of=second)
+    assert turned_away(result.all_messages()) == [True, False, False]
+    (analysis,) = await told(journal, Analysis)
+    assert analysis.about == 0
+
+
+# -- after a crash ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cut_short(perform: Perform) -> Callable[..., Awaitable[None]]:
+    """Works until a tool hangs that only reads, and ends there as a killed process would."""
+
+    async def run(*turns: Any) -> None:
+        hanging = asyncio.Event()
+
+        async def read_log() -> str:
+            hanging.set()
+            await asyncio.Event().wait()
+            return ""
+
+        working = asyncio.create_task(perform(*turns, settings=QUICK, tools=(read_log,)))
+        async with asyncio.timeout(5):
+            await hanging.wait()
+        working.cancel()
+        await asyncio.wait({working})
+
+    return run
+
+
+def read_log() -> str:
+    return "at last"
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "away"),
+    [
+        ([[FAILING]], [FAILING], [False, True]),
+        ([[FAILING], [FAILING]], [reporting(), FAILING], [False, True, False]),
+        ([[FAILING], [reporting(), FAILING]], [FAILING], [False, False, False]),
+        ([[FAILING], *[[reporting(), FAILING]] * 2], [FAILING], [False, False, False, False]),
+        ([[FAILING], [reporting("permanent")]], [FAILING], [False, True]),
+    ],
+)
+async def test_a_crash_changes_no_answer(
+    perform: Perform,
+    cut_short: Callable[..., Awaitable[None]],
+    before: list[list[Call]],
+    then: list[Call],
+    away: list[bool],
+) -> None:
+    pause: list[Call] = [("read_log", {})]
+    await cut_short(*before, pause)
+    result = await perform(*before, pause, then, settings=QUICK, tools=(read_log,))
+    assert turned_away(result.all_messages()) == away
+    straight = [*before, then]
+    assert len(away) == sum(FAILING in turn for turn in straight)
+
+
+async def test_a_refusal_that_was_given_is_given_again(
+    journal: Journal, perform: Perform, cut_short: Callable[..., Awaitable[None]]
+) -> None:
+    turns: list[list[Call]] = [[FAILING], [FAILING, ("read_log", {})]]
+    await cut_short(*turns)
+    result = await perform(*turns, settings=QUICK, tools=(read_log,))
+    assert turned_away(result.all_messages()) == [False, True]
+    assert sum(step.output.startswith(REFUSED) for step in await told(journal, Step)) == 1
+
+
+# -- plan steps ------------------------------------------------------------------------------
+
+
+async def test_work_of_a_new_plan_step_waits_for_its_check(
+    journal: Journal, perform: Perform
+) -> None:
+    turns: list[list[Call]] = [[LOOKING], [COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]]
+    result = await perform(*turns, settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, True, False, False]
+    (check,) = await told(journal, PlanCheck)
+    assert (check.plan_step, check.ruling, check.options) == (2, Ruling.GRANTED, ("keep it",))
+
+
+async def test_completion_check_and_work_may_share_a_turn(perform: Perform) -> None:
+    turns: list[list[Call]] = [[LOOKING], [COMPLETING, checking(), LOOKING], [LOOKING]]
+    result = await perform(*turns, settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, False, False]
+
+
+async def test_a_plan_step_is_checked_once(journal: Journal, perform: Perform) -> None:
+    result = await perform([checking()], [checking()], settings=QUICK)
+    first, again = answers(result.all_messages(), "check_plan")
+    assert first.startswith("Recorded. The plan is now:")
+    assert "This plan step's check is in" in again
+    assert len(await told(journal, PlanCheck)) == 1
+
+
+async def test_a_revision_within_the_caps_is_carried_out_with_the_check(
+    journal: Journal, perform: Perform
+) -> None:
+    result = await perform([checking("look", "mend", "prove")], settings=QUICK)
+    assert "the plan is revised" in answers(result.all_messages(), "check_plan")[0]
+    plan = (await told(journal, Plan))[-1]
+    assert (plan.open_titles, plan.revision) == (("look", "mend", "prove"), 1)
+    assert [change.revision for change in await told(journal, Change) if change.revision] == [1]
+
+
+@pytest.mark.parametrize(
+    ("plan", "ruling", "says"),
+    [
+        (PlanSettings(max_revisions=0), Ruling.REFUSED, "0 of 0 revisions"),
+        (PlanSettings(approval=Approver.SUPERVISOR), Ruling.PENDING, "Your supervisor is asked"),
+    ],
+)
+async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
+    journal: Journal, perform: Perform, plan: PlanSettings, ruling: Ruling, says: str
+) -> None:
+    settings = QUICK.model_copy(update={"plan": plan})
+    result = await perform([checking("look", "mend", "prove")], settings=settings)
+    assert says in answers(result.all_messages(), "check_plan")[0]
+    (check,) = await told(journal, PlanCheck)
+    assert (check.ruling, check.proposed) == (ruling, ("look", "mend", "prove"))
+    assert (await told(journal, Plan))[-1].open_titles == ("find it", "fix it")
+
+
+# -- a gate that fails -----------------------------------------------------------------------
+
+
+class Broken(Entrance):
+    """A gate that cannot answer."""
+
+    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Verdict:
+        raise LookupError("no answer")
+
+
+class Unhinged(Watch):
+    """A watch whose gate is broken."""
+
+    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+        await super()._begin(ctx, recorder)
+        assert self._acts is not None
+        gate = Gate(self.settings.errors, self.settings.plan, attempt=1)
+        self._acts.gate = Broken(recorder.journal, recorder.attempt.id, gate)
+
+
+async def test_a_broken_gate_stops_nothing(
+    claim: Callable[..., Awaitable[Recorder]],
+    worker: Callable[..., Agent[None, str]],
+    bus: LocalBus,
+    workspace: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    watch = Unhinged(root=workspace, settings=QUICK, recorder=await claim(QUICK), bus=bus)
+    result = await worker([FAILING], [FAILING]).run("Fix it.", capabilities=[watch])
+    assert turned_away(result.all_messages()) == [False, False]
+    assert "the gate cannot judge a call of run_command; it runs" in caplog.text
+
+
+class Faulty(Gate):
+    """A gate that cannot take in what happened."""
+
+    def observe(self, entry: Entry) -> None:
+        raise LookupError("no place for it")
+
+
+async def test_a_gate_that_cannot_follow_is_left_open(
+    journal: Journal, claim: Callable[..., Awaitable[Recorder]], caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = await claim(QUICK)
+    gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
+    recorder.listener = (entrance := Entrance(journal, recorder.attempt.id, gate)).hear
+    await entrance.rebuild()
+    work = Step(number=0, kind=StepKind.TOOL, tool="put", request=1)
+    assert (await entrance.ask(work, ())).refusal
+    await recorder.record(work)
+    assert await entrance.ask(work, ()) == ALLOWED
+    assert "is open from here on" in caplog.text
+
+
+async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
+    journal: Journal, claim: Callable[..., Awaitable[Recorder]]
+) -> None:
+    recorder = await claim(QUICK)
+    entrance = Entrance(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
+    recorder.listener = entrance.hear
+    fails = Step(number=0, kind=StepKind.TOOL, tool="put", request=1, ok=False, output="no")
+    for _ in range(2):
+        await recorder.record(fails)
+    await entrance.rebuild()
+    verdict = await entrance.ask(Step(number=0, kind=StepKind.TOOL, tool="put", request=2), ())
+    assert verdict.refusal.startswith("`put` failed at step 2")

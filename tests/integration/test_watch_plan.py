@@ -1,0 +1,161 @@
+"""A worker revises its plan within the caps, and reads what others report."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.run import AgentRunResult
+
+from midwatch_monitor.config.protocol import Approver, PlanSettings
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Analysis,
+    Attempt,
+    Cause,
+    Checkpoint,
+    Commit,
+    Draft,
+    Intervention,
+    Plan,
+    PlanStep,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_tools.board import Board
+
+Perform = Callable[..., Awaitable[AgentRunResult[str]]]
+Write = Callable[[Record], Awaitable[int]]
+T = TypeVar("T")
+
+PIVOT = ("reflect", {"progress_percent": 1, "confidence": 50, "decision": "pivot"})
+PUT = ("put", {"path": "a.py", "text": "1"})
+
+
+def planning(*titles: str) -> tuple[str, dict[str, Any]]:
+    return ("set_plan", {"steps": titles})
+
+
+def capped(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
+    plan = PlanSettings(max_revisions=revisions, approval=approval)
+    return Settings(plan=plan, monitor=MonitorSettings(poll_seconds=0.01))
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+async def test_requirement_11_a_revision_beyond_the_cap_is_refused_and_the_worker_is_told(
+    journal: Journal, perform: Perform
+) -> None:
+    turns = [[planning(name)] for name in "abc"]
+    result = await perform(*turns, settings=capped(2))
+    said = answers(result.all_messages(), "set_plan")
+    assert ["2 of 2 revisions" in each for each in said] == [False, False, True]
+    assert (await told(journal, Plan))[-1].open_titles == ("b",)
+    assert [step.ok for step in await told(journal, Step)][:3] == [True, True, False]
+
+
+async def test_a_pivot_does_not_lift_the_cap(perform: Perform) -> None:
+    result = await perform([PIVOT], [planning("a")], settings=capped(0))
+    assert "0 of 0 revisions" in answers(result.all_messages(), "set_plan")[0]
+
+
+async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(
+    journal: Journal, perform: Perform, write: Write
+) -> None:
+    await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, message="Anew."))
+    settings = capped(0, Approver.SUPERVISOR)
+    result = await perform([planning("a")], [planning("b")], settings=settings)
+    said = answers(result.all_messages(), "set_plan")
+    assert ["The plan is now" in each for each in said] == [True, False]
+    assert (await told(journal, Plan))[-1].open_titles == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("turns", "refused"),
+    [
+        ([[planning("a")]], [True]),
+        ([[PIVOT, planning("a")], [planning("b")]], [False, True]),
+    ],
+)
+async def test_where_the_supervisor_approves_a_plan_is_changed_through_its_check(
+    perform: Perform, turns: list[Any], refused: list[bool]
+) -> None:
+    result = await perform(*turns, settings=capped(9, Approver.SUPERVISOR))
+    said = answers(result.all_messages(), "set_plan")
+    assert ["`check_plan`" in each for each in said] == refused
+
+
+async def test_a_goal_alone_may_be_planned_without_approval(perform: Perform) -> None:
+    settings, plan = capped(9, Approver.SUPERVISOR), (PlanStep(title="the goal"),)
+    result = await perform([planning("a", "b")], settings=settings, plan=plan)
+    assert answers(result.all_messages(), "set_plan")[0].startswith("The plan is now")
+
+
+NOTED = Step(
+    number=1,
+    kind=StepKind.CHECKPOINT,
+    checkpoint=Checkpoint(progress_percent=40, confidence=70, notes="it is the parser"),
+)
+FOUND = Analysis(what="w", cause=Cause.PERMANENT, root="the parser cuts", remedy="r")
+
+
+@pytest.fixture
+async def others(journal: Journal, at: datetime) -> Attempt:
+    """An attempt at a task of a project, another one of its project, and one of another."""
+    run = await journal.add_run(source="t", settings="{}", at=at)
+    attempts: list[Attempt] = []
+    for name, project in (("own", "/p"), ("next", "/p"), ("far", "/q")):
+        task = await journal.add_task(
+            run=run.id, name=name, title=name, spec=f'{{"workspace": "{project}"}}', at=at
+        )
+        for number in (1, 2):
+            attempts.append(
+                await journal.add_attempt(
+                    task=task.id, number=number, worker="w", model="m", node="n",
+                    workspace="/w", at=at,
+                )
+            )  # fmt: skip
+    for each in attempts:
+        drafts = [
+            Draft(record=record, at=at, task=each.task, attempt=each.id)
+            for record in (NOTED, FOUND)
+        ]
+        await journal.commit(Commit(drafts=tuple(drafts)))
+    return attempts[1]
+
+
+async def test_the_board_shows_the_task_before_and_the_project_beside(
+    journal: Journal, perform: Perform, others: Attempt
+) -> None:
+    board = Board(journal=journal, task=await journal.task(others.task), attempt=others)
+    result = await perform([("read_board", {})], board=board)
+    (answer,) = answers(result.all_messages(), "read_board")
+    assert answer == await board.section()
+    names = [line.split(" (")[0] for line in answer.splitlines() if line.startswith("- ")]
+    assert names == ["- next, attempt 2", "- next, attempt 1", "- own, attempt 1"]
+    assert answer.count("it is the parser") == answer.count("the parser cuts") == 3
+
+
+async def test_an_empty_board_says_so(journal: Journal, attempt: Attempt, perform: Perform) -> None:
+    board = Board(journal=journal, task=await journal.task(attempt.task), attempt=attempt)
+    assert await board.section() == ""
+    result = await perform([("read_board", {})], board=board)
+    assert answers(result.all_messages(), "read_board")[0].startswith("Nobody else")

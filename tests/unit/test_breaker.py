@@ -1,0 +1,118 @@
+"""A provider that keeps failing is left alone for a while, by everybody."""
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from midwatch_agents.breaker import CLOSED, Breaker, Breakers, Circuit
+from midwatch_monitor.config.protocol import ProviderSettings
+
+TWO = ProviderSettings(breaker_failures=2, breaker_seconds=30)
+
+
+class Time:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def breaker(clock: Time) -> Breaker:
+    return Breaker(TWO, clock)
+
+
+@pytest.fixture
+def opened(breaker: Breaker) -> Breaker:
+    breaker.failed()
+    breaker.failed()
+    return breaker
+
+
+def test_failures_in_a_row_open_it(breaker: Breaker) -> None:
+    breaker.failed()
+    assert breaker.ask() == 0
+    breaker.failed()
+    assert breaker.ask() == 30
+
+
+def test_a_success_between_begins_the_count_anew(breaker: Breaker) -> None:
+    breaker.failed()
+    breaker.succeeded()
+    breaker.failed()
+    assert breaker.ask() == 0
+
+
+def test_after_its_time_one_request_tries_and_the_others_wait(opened: Breaker, clock: Time) -> None:
+    clock.now += 30
+    assert [opened.ask(), opened.ask()] == [0, 1]
+
+
+def test_the_one_that_succeeds_closes_it(opened: Breaker, clock: Time) -> None:
+    clock.now += 30
+    opened.ask()
+    opened.succeeded()
+    assert opened.circuit == CLOSED
+
+
+def test_the_one_that_fails_opens_it_again(opened: Breaker, clock: Time) -> None:
+    clock.now += 30
+    opened.ask()
+    opened.failed()
+    assert opened.ask() == 30
+
+
+def test_one_of_which_nothing_is_known_leaves_the_try_to_another(
+    opened: Breaker, clock: Time
+) -> None:
+    clock.now += 30
+    opened.ask()
+    opened.released()
+    assert opened.ask() == 0
+
+
+def test_one_that_is_never_heard_of_again_does_not_keep_it_for_ever(
+    opened: Breaker, clock: Time
+) -> None:
+    clock.now += 30
+    opened.ask()
+    clock.now += 30
+    assert opened.ask() == 0
+
+
+def test_it_can_be_switched_off() -> None:
+    never = ProviderSettings(breaker_failures=0)
+    assert Circuit(failures=99).failed(1.0, never) == Circuit(failures=100)
+
+
+def openai(name: str, base_url: str) -> OpenAIChatModel:
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url, api_key="none"))
+
+
+def test_models_of_one_address_share_a_breaker() -> None:
+    breakers = Breakers(TWO)
+    one = breakers.of(openai("a", "http://one.test/v1"))
+    assert breakers.of(openai("b", "http://one.test/v1")) is one
+    assert breakers.of(openai("a", "http://two.test/v1")) is not one
+
+
+def model() -> FunctionModel:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[])
+
+    return FunctionModel(answer)
+
+
+def test_a_model_without_a_provider_has_its_own() -> None:
+    breakers = Breakers(TWO)
+    assert breakers.of(model()) is not breakers.of(model())

@@ -1,0 +1,169 @@
+"""A plan step is done once evidence says so; requirement 16: no claim is believed without."""
+
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.config.protocol import CompletionSettings, Unproven
+from midwatch_monitor.words import Acceptance, Claim, ClaimState, Completion
+from midwatch_tools.completion import Evidence, Presence, Said, judge_completion
+
+SETTINGS = CompletionSettings()
+SAID = Said(goal="mend it", files=("a.py",), confidence=80)
+THERE = Presence(path="a.py")
+EVIDENCE = Evidence(files=(THERE,), edited=frozenset({"a.py"}), passed=("pytest tests",))
+
+
+def claim(what: str, state: ClaimState = ClaimState.PASSED, reason: str = "") -> Claim:
+    return Claim(what=what, state=state, reason=reason)
+
+
+def judged(said: Said = SAID, evidence: Evidence = EVIDENCE, **settings: object) -> Completion:
+    return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
+
+
+def states(completion: Completion) -> list[str]:
+    return [each.state.value for each in completion.claims]
+
+
+def test_what_is_proved_is_accepted_without_a_flag() -> None:
+    said = replace(SAID, structural=(claim("one loop"),), functional=(claim("all tests pass"),))
+    assert judged(said) == Completion(
+        plan_step=2,
+        goal="mend it",
+        claims=(claim("file a.py"), claim("one loop"), claim("all tests pass")),
+        confidence=80,
+        accepted=True,
+    )
+
+
+def test_a_claim_that_failed_by_the_workers_own_word_is_refused() -> None:
+    said = replace(SAID, functional=(claim("speed", ClaimState.FAILED, "too slow"),))
+    done = judged(said)
+    assert (done.accepted, done.doubts, done.flag) == (False, ("speed: too slow",), "")
+
+
+def test_a_missing_file_is_refused_with_the_reason() -> None:
+    missing = Presence(path="b.py", fault="it is missing")
+    done = judged(evidence=replace(EVIDENCE, files=(THERE, missing)))
+    assert (done.accepted, done.doubts) == (False, ("file b.py: it is missing",))
+
+
+def test_an_acceptance_command_that_fails_is_refused_with_what_it_printed_first() -> None:
+    failing = Acceptance(check="make test", passed=False, detail="exit code 2\n\n1 failed\nmore")
+    done = judged(evidence=replace(EVIDENCE, acceptance=(failing,)))
+    assert (done.accepted, done.doubts) == (False, ("`make test`: exit code 2: 1 failed",))
+
+
+def test_an_acceptance_command_that_passes_proves_behaviour() -> None:
+    passing = Acceptance(check="make test", passed=True)
+    said = replace(SAID, functional=(claim("it converts"),))
+    assert states(judged(said, replace(EVIDENCE, passed=(), acceptance=(passing,)))) == [
+        "passed",
+        "passed",
+        "passed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ran", "state"), [("make  test", "passed"), ("make test2", "unproven"), ("", "unproven")]
+)
+def test_an_acceptance_command_that_cannot_be_run_is_proved_by_its_last_run(
+    ran: str, state: str
+) -> None:
+    evidence = replace(EVIDENCE, passed=(ran,) if ran else (), unrun=("make test",))
+    assert states(judged(evidence=evidence)) == ["passed", state]
+
+
+@pytest.mark.parametrize(
+    ("what", "command", "state"),
+    [
+        ("all tests pass", "pytest -q", "passed"),
+        ("it converts", "python -m app data.csv", "passed"),
+        ("it converts", "run_tests", "passed"),
+        ("the build works", "cargo build", "passed"),
+        ("it converts", "cargo build", "unproven"),
+        ("it converts", "ls", "unproven"),
+        ("the build works", "echo build works", "unproven"),
+        ("`pytest tests/a.py` passes", "pytest tests/b.py", "unproven"),
+        ("`pytest tests/a.py` passes", "cd x && pytest  tests/a.py -q", "passed"),
+        ("`total = 3` is printed", "python total.py", "passed"),
+    ],
+)
+def test_behaviour_is_proved_by_a_command_that_means_it(
+    what: str, command: str, state: str
+) -> None:
+    said = replace(SAID, functional=(claim(what),))
+    assert states(judged(said, replace(EVIDENCE, passed=(command,)))) == ["passed", state]
+
+
+@pytest.mark.parametrize(
+    ("what", "state"),
+    [
+        ("the loop is gone", "passed"),
+        ("a.py has one loop", "passed"),
+        ("Order.total is an int", "passed"),
+        ("src/other.py has one loop", "unproven"),
+        ("lib/read.py is as it was", "passed"),
+        ("read.py is as it was", "passed"),
+    ],
+)
+def test_structure_is_proved_by_files_that_were_changed_or_read(what: str, state: str) -> None:
+    said = replace(SAID, structural=(claim(what),))
+    evidence = replace(EVIDENCE, seen=frozenset({"lib/read.py"}))
+    assert states(judged(said, evidence)) == ["passed", state]
+
+
+def test_requirement_16_a_claim_without_evidence_lowers_confidence_and_leaves_a_flag() -> None:
+    said = replace(SAID, functional=(claim("all tests pass"),))
+    done = judged(said, replace(EVIDENCE, passed=()))
+    assert (done.accepted, done.confidence) == (True, 60)
+    assert done.flag == (
+        "unproven: all tests pass: no command that shows it passed after the last edit"
+    )
+
+
+def test_requirement_16_or_it_is_refused() -> None:
+    said = replace(SAID, functional=(claim("all tests pass"),))
+    done = judged(said, replace(EVIDENCE, passed=()), unproven=Unproven.REFUSE)
+    assert (done.accepted, done.flag, len(done.doubts)) == (False, "", 1)
+
+
+@pytest.mark.parametrize("unproven", Unproven)
+def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: Unproven) -> None:
+    said = replace(SAID, files=(), functional=(claim("all tests pass"),), flag="trust me")
+    done = judged(said, Evidence(), unproven=unproven)
+    assert (done.accepted, done.flag) == (False, "")
+    assert done.doubts[0].startswith("nothing was observed that proves it")
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        Evidence(files=(THERE,)),
+        Evidence(edited=frozenset({"a.py"})),
+        Evidence(passed=("make",)),
+        Evidence(acceptance=(Acceptance(check="make", passed=True),)),
+    ],
+)
+def test_any_evidence_is_more_than_nothing(evidence: Evidence) -> None:
+    assert judged(evidence=evidence).accepted
+
+
+def test_what_the_worker_itself_calls_unproven_keeps_its_reason() -> None:
+    said = replace(SAID, functional=(claim("on Windows", ClaimState.UNPROVEN, "no machine"),))
+    assert judged(said).flag == "unproven: on Windows: no machine"
+
+
+def test_the_workers_own_flag_comes_first() -> None:
+    assert judged(replace(SAID, flag=" look at dates ")).flag == "look at dates"
+
+
+@pytest.mark.parametrize(("confidence", "flag"), [(50, ""), (49, "confidence is only 49 %")])
+def test_low_confidence_is_a_flag(confidence: int, flag: str) -> None:
+    assert judged(replace(SAID, confidence=confidence)).flag == flag
+
+
+def test_what_nobody_can_look_at_is_unproven() -> None:
+    evidence = Evidence(files=(Presence(path="a.py", known=False),), passed=("make",))
+    assert states(judged(evidence=evidence)) == ["unproven"]

@@ -1,0 +1,91 @@
+"""What was done on the plan step in hand is read from the journal's steps and plans."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from midwatch_monitor.words import (
+    Edit,
+    Entry,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Step,
+    StepKind,
+    Writer,
+)
+from midwatch_tools.deeds import Deeds, deeds
+
+FIRST = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
+SECOND = Plan(steps=(PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b")))
+OTHER = Plan(steps=(PlanStep(title="c"),), revision=1)
+SAME = Plan(steps=(PlanStep(title="a"), PlanStep(title="c")), revision=1)
+
+
+def edit(path: str = "a.py", **more: object) -> Step:
+    made = Edit(path=path, **more)  # pyright: ignore[reportArgumentType]
+    return Step(number=1, kind=StepKind.TOOL, tool="write", path=path, ok=True, edits=(made,))
+
+
+def ran(command: str, code: int = 0, *edits: Edit) -> Step:
+    return Step(
+        number=1,
+        kind=StepKind.TOOL,
+        tool="run_command",
+        args=f'{{"command": "{command}"}}',
+        ok=code == 0,
+        exit_code=code,
+        edits=edits,
+    )
+
+
+def done(*records: Record) -> Deeds:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    return deeds([Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, 1)])
+
+
+def passed(*records: Record) -> Sequence[str]:
+    return list(done(*records).passed)
+
+
+def test_edits_of_the_worker_count_and_those_of_a_person_do_not() -> None:
+    found = done(edit(), edit("b.py", writer=Writer.PERSON), edit("c.py", deleted=True))
+    assert (found.edited, found.gone) == ({"a.py", "c.py"}, {"c.py"})
+
+
+def test_a_command_that_passed_before_the_last_edit_proves_nothing() -> None:
+    assert passed(ran("make test"), edit()) == []
+    assert passed(edit(), ran("make test")) == ["make test"]
+
+
+def test_only_the_last_run_of_a_command_counts() -> None:
+    assert passed(ran("make test"), ran("make test", 1)) == []
+    assert passed(ran("make test", 1), ran("make test")) == ["make test"]
+
+
+def test_a_command_that_writes_is_proved_by_its_own_run() -> None:
+    assert passed(ran("make test"), ran("make docs", 0, Edit(path="d.html"))) == ["make docs"]
+
+
+def test_a_tool_that_tests_counts_as_a_command() -> None:
+    assert passed(Step(number=1, kind=StepKind.TOOL, tool="run_tests", ok=True)) == ["run_tests"]
+
+
+def test_files_that_were_read_are_seen() -> None:
+    read = Step(number=1, kind=StepKind.TOOL, tool="read_file", path="b.py", ok=True)
+    lost = Step(number=1, kind=StepKind.TOOL, tool="read_file", path="c.py", ok=False)
+    assert done(read, lost, ran("cat lib/d.py")).seen == {"b.py", "lib/d.py"}
+
+
+def test_another_plan_step_begins_anew() -> None:
+    assert done(FIRST, edit(), SECOND).edited == set()
+    assert done(FIRST, edit(), OTHER).edited == set()
+
+
+def test_a_revision_of_what_comes_later_changes_nothing() -> None:
+    assert done(FIRST, edit(), SAME).edited == {"a.py"}
+
+
+def test_midwatchs_own_tools_are_no_deeds() -> None:
+    own = Step(number=1, kind=StepKind.TOOL, tool="complete_step", path="a.py", ok=True)
+    assert done(own).seen == set()

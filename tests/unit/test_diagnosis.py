@@ -1,0 +1,316 @@
+"""Which cause the signs point to."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.words import (
+    Action,
+    Activity,
+    Alert,
+    AlertKey,
+    AlertState,
+    Analysis,
+    Cause,
+    Checkpoint,
+    Course,
+    Diagnosis,
+    Outcome,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Severity,
+    Step,
+    StepKind,
+    Teller,
+)
+from midwatch_supervisor.diagnosis import TABLE, Noted, Signs, diagnose
+from midwatch_supervisor.standing import Diagnosed, Tried
+from midwatch_supervisor.track import Track
+
+
+def alert(rule: str, *evidence: int, step: int = 5, severity: str = "warning") -> Alert:
+    return Alert(
+        key=AlertKey(rule=rule),
+        severity=Severity(severity),
+        state=AlertState.FIRING,
+        value=1,
+        summary="",
+        evidence=evidence,
+        since_step=1,
+        step=step,
+    )
+
+
+def ran(number: int, output: str = "1 failed", *, ok: bool = False) -> Step:
+    return Step(
+        number=number,
+        kind=StepKind.TOOL,
+        tool="shell",
+        args='{"command": "pytest"}',
+        ok=ok,
+        exit_code=0 if ok else 1,
+        output=output,
+    )
+
+
+def says(number: int, confidence: int = 80, *blockers: str, escalate: bool = False) -> Step:
+    told = Checkpoint(
+        progress_percent=10,
+        confidence=confidence,
+        blockers=blockers,
+        decision=Course.ESCALATE if escalate else Course.CONTINUE,
+    )
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=told)
+
+
+def noted(step: int, cause: Cause = Cause.PERMANENT, by: Teller = Teller.WORKER) -> Noted:
+    said = Analysis(what="it failed", cause=cause, root="r", remedy="m", about=step, by=by)
+    return Noted(analysis=said, step=step)
+
+
+WATCH = noted(5, Cause.TRANSIENT, Teller.WATCH)
+CYCLE = Signs(alerts=(alert("cycle", 3, 4),), steps=tuple(ran(n) for n in range(1, 6)))
+VAIN = tuple(
+    Tried(action=action, outcome=Outcome.NO_EFFECT) for action in (Action.REPLAN, Action.RESTART)
+)
+HALF = Plan(
+    steps=(
+        PlanStep(title="one", state=PlanStepState.DONE),
+        PlanStep(title="two"),
+        PlanStep(title="three"),
+    )
+)
+LONG = tuple(says(number, 40) for number in range(1, 6))
+BETTER = Track(better_at=5)
+
+CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
+    "the watch asked the provider again": (
+        replace(CYCLE, analyses=(WATCH,)),
+        Diagnosis.PROVIDER,
+        (5,),
+    ),
+    "silent while the provider lets it wait": (
+        replace(CYCLE, alerts=(alert("silence"),), activity=Activity.RATE_LIMITED),
+        Diagnosis.PROVIDER,
+        (5,),
+    ),
+    "the worker analysed, not the watch": (
+        replace(CYCLE, analyses=(noted(5),)),
+        Diagnosis.WRONG_APPROACH,
+        (3, 4),
+    ),
+    "neither a module nor a program is there": (
+        replace(CYCLE, steps=(ran(1), ran(4, "No module named 'numpy'"), ran(5, "x: not found"))),
+        Diagnosis.MISSING_DEPENDENCY,
+        (4, 5),
+    ),
+    "two failures for want of one module": (
+        replace(CYCLE, steps=(ran(1), ran(4, "No module named 'n'"), ran(5, "No module named n"))),
+        Diagnosis.MISSING_DEPENDENCY,
+        (4, 5),
+    ),
+    "nothing more is missing": (
+        replace(CYCLE, steps=(ran(2, "No module named 'n'"), ran(5, "1 failed"))),
+        Diagnosis.WRONG_APPROACH,
+        (3, 4),
+    ),
+    "the network does not answer": (
+        replace(CYCLE, steps=(ran(5, "connect: Connection refused"),)),
+        Diagnosis.ENVIRONMENT,
+        (5,),
+    ),
+    "the rule on the surroundings fires": (
+        replace(CYCLE, alerts=(alert("blocked_environment", 2, 4),)),
+        Diagnosis.ENVIRONMENT,
+        (2, 4),
+    ),
+    "another attempt keeps the file": (
+        replace(CYCLE, alerts=(alert("workspace_conflict", 2),), conflict=True),
+        Diagnosis.ENVIRONMENT,
+        (2,),
+    ),
+    "the budget burns": (
+        replace(CYCLE, alerts=(alert("budget_burn", 5),)),
+        Diagnosis.BUDGET,
+        (5,),
+    ),
+    "the budget burns in a loop": (
+        replace(CYCLE, alerts=(alert("budget_burn", 5), alert("cycle", 3))),
+        Diagnosis.WRONG_APPROACH,
+        (3,),
+    ),
+    "the budget is as good as gone": (
+        replace(CYCLE, alerts=(alert("missed_checkpoint"),), used=0.9),
+        Diagnosis.BUDGET,
+        (5,),
+    ),
+    "it calls a tool that it does not have": (
+        replace(CYCLE, steps=(ran(5, "Unknown tool name: 'browse'. Available tools: 'shell'"),)),
+        Diagnosis.WRONG_WORKER,
+        (5,),
+    ),
+    "it says which permission it lacks": (
+        replace(CYCLE, checkpoints=(says(4, 80, "I have no access to the registry"),)),
+        Diagnosis.WRONG_WORKER,
+        (4,),
+    ),
+    "it says that it cannot be done": (
+        replace(
+            CYCLE,
+            checkpoints=(says(5, 80, "the two tests contradict each other", escalate=True),),
+            analyses=(noted(3),),
+        ),
+        Diagnosis.INFEASIBLE,
+        (3, 5),
+    ),
+    "it says so without an analysis": (
+        replace(CYCLE, checkpoints=(says(5, 80, "this is impossible", escalate=True),)),
+        Diagnosis.WRONG_APPROACH,
+        (3, 4),
+    ),
+    "neither another plan nor a restart helped": (
+        replace(CYCLE, tried=VAIN),
+        Diagnosis.INFEASIBLE,
+        (3, 4),
+    ),
+    "one plan step takes too long": (
+        replace(CYCLE, alerts=(alert("steps_on_plan_step", 5),)),
+        Diagnosis.NEEDS_SPLIT,
+        (5,),
+    ),
+    "many reports and little done": (
+        replace(CYCLE, alerts=(alert("missed_checkpoint", 5),), checkpoints=LONG, plan=HALF),
+        Diagnosis.NEEDS_SPLIT,
+        (1, 2, 3, 4, 5),
+    ),
+    "many reports, most of them before the plan was written anew": (
+        replace(
+            CYCLE,
+            alerts=(alert("missed_checkpoint", 5),),
+            checkpoints=LONG,
+            plan=HALF,
+            revised_at=1,
+        ),
+        Diagnosis.UNKNOWN,
+        (5,),
+    ),
+    "many reports while it goes round": (
+        replace(CYCLE, checkpoints=LONG, plan=HALF),
+        Diagnosis.WRONG_APPROACH,
+        (3, 4),
+    ),
+    "many reports in good confidence": (
+        replace(CYCLE, checkpoints=(*LONG[:4], says(5, 50)), plan=HALF),
+        Diagnosis.WRONG_APPROACH,
+        (3, 4),
+    ),
+    "a check passed since": (
+        replace(CYCLE, alerts=(alert("cycle", 3, step=4),), track=BETTER),
+        Diagnosis.FALSE_ALARM,
+        (5,),
+    ),
+    "a check passed and broke again since": (
+        replace(CYCLE, alerts=(alert("cycle", 3, step=4),), track=Track(better_at=5, broken_at=6)),
+        Diagnosis.WRONG_APPROACH,
+        (3,),
+    ),
+    "it doubts while its checks pass": (
+        replace(CYCLE, alerts=(alert("low_confidence"),), track=Track(passing_at=4)),
+        Diagnosis.FALSE_ALARM,
+        (4,),
+    ),
+    "it doubts while its checks fail": (
+        replace(CYCLE, alerts=(alert("low_confidence"),)),
+        Diagnosis.UNKNOWN,
+        (5,),
+    ),
+    "who asks for help is heard though a check passed": (
+        replace(CYCLE, alerts=(alert("explicit_escalation", step=4),), track=BETTER),
+        Diagnosis.UNKNOWN,
+        (4,),
+    ),
+    "it goes round": (CYCLE, Diagnosis.WRONG_APPROACH, (3, 4)),
+    "it only does not report": (
+        replace(CYCLE, alerts=(alert("missed_checkpoint"),)),
+        Diagnosis.UNKNOWN,
+        (5,),
+    ),
+}
+
+
+@pytest.mark.parametrize(("signs", "cause", "steps"), CASES.values(), ids=list(CASES))
+def test_the_first_cause_that_shows_itself_is_named_with_its_steps(
+    signs: Signs, cause: Diagnosis, steps: tuple[int, ...]
+) -> None:
+    assert diagnose(signs) == Diagnosed(cause=cause, steps=steps)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ModuleNotFoundError: No module named 'yaml'",
+        "bash: line 1: cargo: command not found",
+        "/bin/sh: 1: make: not found",
+        "Error: Cannot find module 'express'",
+        'cannot find package "x" in any of',
+        "ERROR: No matching distribution found for libx",
+        "E: Unable to locate package libx-dev",
+        "pkg-config: libpq is not installed",
+    ],
+)
+def test_what_is_missing_is_known_by_its_words(words: str) -> None:
+    found = diagnose(replace(CYCLE, steps=(ran(5, words),)))
+    assert found == Diagnosed(cause=Diagnosis.MISSING_DEPENDENCY, steps=(5,))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "touch: cannot touch 'a': Permission denied",
+        "OSError: [Errno 30] Read-only file system: 'a'",
+        "write error: No space left on device",
+        "connect: Network is unreachable",
+        "curl: (6) Could not resolve host: example.org",
+    ],
+)
+def test_what_stands_in_the_way_is_known_by_its_words(words: str) -> None:
+    found = diagnose(replace(CYCLE, steps=(ran(5, words),)))
+    assert found == Diagnosed(cause=Diagnosis.ENVIRONMENT, steps=(5,))
+
+
+def test_a_call_that_midwatch_refused_tells_nothing_of_the_work() -> None:
+    refused = replace(ran(5, "[midwatch] refused: first say why it failed"), exit_code=None)
+    missing = ran(4, "No module named 'n'")
+    assert diagnose(replace(CYCLE, steps=(missing, refused))).cause is (
+        Diagnosis.MISSING_DEPENDENCY
+    )
+
+
+def test_what_was_missing_is_history_once_a_check_passes_again() -> None:
+    signs = replace(CYCLE, steps=(ran(4, "No module named 'n'"),), track=Track(better_at=5))
+    assert diagnose(signs).cause is Diagnosis.WRONG_APPROACH
+
+
+def test_every_step_that_is_named_exists() -> None:
+    signs = replace(CYCLE, alerts=(alert("cycle", 0, 3, 99, 3),))
+    assert diagnose(signs).steps == (3,)
+
+
+def test_before_the_first_step_there_is_none_to_name() -> None:
+    assert diagnose(Signs(alerts=(alert("silence"),))) == Diagnosed()
+
+
+def test_every_cause_but_unknown_has_a_row() -> None:
+    looks: list[Callable[[Signs], object]] = [look for _, look in TABLE]
+    assert len(set(looks)) == len(looks)
+    assert {cause for cause, _ in TABLE} == set(Diagnosis) - {Diagnosis.UNKNOWN}
+
+
+def test_a_track_knows_when_the_work_got_better() -> None:
+    track = Track()
+    for step in (ran(1), ran(2, "1 passed", ok=True), ran(3, "2 failed")):
+        track.take(step)
+    assert (track.better_at, track.broken_at, track.passing_at) == (2, 3, 0)
+    assert not track.improved_since(1)

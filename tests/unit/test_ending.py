@@ -1,0 +1,124 @@
+"""How orders end an attempt, and how much one is sure of a finished task. Pure."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Budget,
+    Claim,
+    ClaimState,
+    Completion,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Grant,
+    Intervention,
+    Meter,
+    Part,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Terms,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.ending import ordered, overtime, undoable
+from midwatch_supervisor.finishing import PROVISIONAL, Work, completion
+
+PART = Part(title="a", goal="A.")
+SPLIT = Intervention(
+    action=Action.SPLIT, by=Actor.SUPERVISOR, message="too big", terms=Terms(parts=(PART, PART))
+)
+RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY)
+STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
+
+
+@pytest.mark.parametrize(
+    ("orders", "ending", "reason"),
+    [
+        ((SPLIT,), Ending.SPLIT, "split by supervisor: too big"),
+        ((SPLIT, RESTART), Ending.RESTARTED, "restart by policy"),
+        ((STOP, SPLIT), Ending.STUCK, "stop by operator"),
+    ],
+)
+def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
+    orders: tuple[Intervention, ...], ending: Ending, reason: str
+) -> None:
+    ended = ordered(list(enumerate(orders, start=7)), 3, divisible=True)
+    assert ended is not None
+    assert (ended.ending, ended.reason) == (ending, reason)
+    assert [stamp.intervention for stamp in ended.stamps] == list(range(7, 7 + len(orders)))
+
+
+@pytest.mark.parametrize(
+    ("terms", "divisible", "comment"),
+    [
+        (SPLIT.terms, False, "what came of a split is not split again"),
+        (Terms(parts=(PART,)), True, "it names fewer than two parts"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
+    terms: Terms, divisible: bool, comment: str
+) -> None:
+    due = [(7, Intervention(action=Action.SPLIT, by=Actor.OPERATOR, terms=terms))]
+    assert ordered(due, 3, divisible=divisible) is None
+    assert undoable(due, 3, divisible=divisible) == (
+        Delivery(intervention=7, state=DeliveryState.REJECTED, step=3, comment=comment),
+    )
+
+
+def test_granted_minutes_count_before_they_are_delivered() -> None:
+    budget = Budget(minutes=Meter(used=5, limit=5))
+    grant = Intervention(
+        action=Action.GRANT_BUDGET, by=Actor.OPERATOR, terms=Terms(grant=Grant(minutes=2))
+    )
+    ended = overtime(budget, ())
+    assert ended is not None
+    assert ended.reason == "out of budget: 5 of 5 minutes"
+    assert overtime(budget, [(7, grant)]) is None
+
+
+TASK = Assignment(
+    task=TaskSpec(id="fix", goal="Fix it.", acceptance=("true",)),
+    worker="coder",
+    spec=WorkerSpec(),
+    models={},
+    workspace=Path("/w"),
+)
+GOOD = Acceptance(check="true", passed=True)
+RAN = Claim(what="true", state=ClaimState.PASSED, reason="Midwatch ran it")
+CHANGED = Claim(what="file a.py", state=ClaimState.PASSED, reason="it is other than before")
+UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was never completed")
+
+
+def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
+    done = PlanStep(title="a", state=PlanStepState.DONE, flag="look at the rounding")
+    plan = Plan(steps=(done, PlanStep(title="b")))
+    work = Work(plan=plan, changed=("a.py",), stated=75)
+    assert completion(TASK, work, [GOOD], accepted=True) == Completion(
+        plan_step=0,
+        goal="Fix it.",
+        claims=(RAN, CHANGED, UNDONE),
+        confidence=65,
+        accepted=True,
+        flag="still open: b",
+        doubts=("a: look at the rounding",),
+    )
+
+
+def test_where_nothing_was_stated_the_checks_say_how_sure_one_is() -> None:
+    bad = Acceptance(check="false", passed=False, detail="exit code 1\nno")
+    work = Work(plan=Plan(steps=(PlanStep(title="all"),)))
+    found = completion(TASK, work, [GOOD, bad], accepted=False, doubts=("no",))
+    failed = Claim(what="false", state=ClaimState.FAILED, reason="exit code 1")
+    assert (found.confidence, found.claims, found.flag) == (50, (RAN, failed), "")
+
+
+def test_a_provisional_task_is_done_with_a_flag() -> None:
+    part = TASK.model_copy(update={"provisional": True})
+    found = completion(part, Work(plan=Plan(steps=())), [GOOD], accepted=True)
+    assert found.flag == PROVISIONAL

@@ -1,0 +1,371 @@
+"""What a worker has to say before a call may run."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Analysis,
+    Cause,
+    Delivery,
+    DeliveryState,
+    Edit,
+    Entry,
+    Intervention,
+    Record,
+    Step,
+    StepKind,
+    Teller,
+    Writer,
+)
+from midwatch_tools.gate import ALLOWED, REFUSED, Failure, Gate, Said, Verdict, backoff
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+def run(
+    request: int,
+    command: str = "pytest -q",
+    *,
+    ok: bool = False,
+    output: str = "E   KeyError: 'a'",
+    edits: tuple[Edit, ...] = (),
+) -> Step:
+    return Step(
+        number=request,
+        kind=StepKind.TOOL,
+        request=request,
+        tool="run_command",
+        args=f'{{"command": "{command}"}}',
+        ok=ok,
+        exit_code=int(not ok),
+        output=output,
+        edits=edits,
+    )
+
+
+def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
+    changed = Edit(path="a.py", digest=f"{request}", writer=writer)
+    return Step(
+        number=request,
+        kind=StepKind.TOOL,
+        request=request,
+        tool="write_file",
+        args=f'{{"path": "a.py", "content": "{request}"}}',
+        path="a.py",
+        ok=True,
+        edits=(changed,),
+    )
+
+
+def report(request: int, cause: Cause, *, by: Teller = Teller.WORKER) -> tuple[Record, ...]:
+    step = Step(number=request, kind=StepKind.TOOL, request=request, tool="report_error", ok=True)
+    return (step, Analysis(what="w", cause=cause, root="r", remedy="c", by=by))
+
+
+def gate(
+    *records: Record | tuple[Record, ...],
+    attempt: int = 1,
+    errors: ErrorSettings | None = None,
+    plan: PlanSettings | None = None,
+) -> Gate:
+    made = Gate(errors or ErrorSettings(), plan or PlanSettings(), attempt=attempt)
+    flat = [each for one in records for each in (one if isinstance(one, tuple) else (one,))]
+    for id, record in enumerate(flat, start=1):
+        made.observe(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    return made
+
+
+def refused(verdict: Verdict, words: str) -> bool:
+    return words in verdict.refusal
+
+
+NOTHING = Said()
+PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("records", "now"),
+    [
+        ((), run(1)),
+        ((run(1, ok=True),), run(2)),
+        ((run(1),), run(2, "ls")),
+        ((run(1), edit(2)), run(3)),
+        ((run(1), run(2, ok=True)), run(3)),
+        ((run(1),), run(1)),
+        ((run(1, "grep x a.py", output=""),), run(2, "grep x a.py")),
+        ((run(1, "sleep 5"),), run(2, "sleep 5")),
+        ((run(1, output=f"{REFUSED}no"),), run(2)),
+    ],
+    ids=[
+        "never done",
+        "it succeeded",
+        "another act",
+        "an edit between",
+        "it succeeded since",
+        "failed in the same turn",
+        "a search that found nothing",
+        "waiting",
+        "a refused call never ran",
+    ],
+)
+def test_a_call_that_repeats_no_failure_runs(records: tuple[Step, ...], now: Step) -> None:
+    assert gate(*records).may(now, NOTHING) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "now", [run(2), run(2, "pytest  -q"), run(2, "pytest -q  # again")], ids=["as", "space", "word"]
+)
+def test_a_failed_act_done_again_unchanged_is_refused_until_it_is_analysed(now: Step) -> None:
+    verdict = gate(run(1)).may(now, NOTHING)
+    assert verdict.refusal.startswith("`run_command` failed at step 1, and nothing was edited")
+    assert "report_error" in verdict.refusal
+
+
+def test_another_persons_edit_does_not_replace_the_analysis() -> None:
+    other = edit(2, writer=Writer.PERSON)
+    assert refused(gate(run(1), other).may(run(3), NOTHING), "report_error")
+
+
+def test_what_an_act_changes_itself_lies_not_between() -> None:
+    log = (Edit(path="log", digest="1"),)
+    assert refused(gate(run(1, edits=log)).may(run(2), NOTHING), "nothing was edited")
+
+
+def test_an_edit_in_other_words_is_another_act() -> None:
+    def replace(request: int, old: str) -> Step:
+        return Step(
+            number=request,
+            kind=StepKind.TOOL,
+            request=request,
+            tool="edit_file",
+            args=f'{{"old": "{old}", "path": "a.py"}}',
+            path="a.py",
+            ok=False,
+            output="not found",
+        )
+
+    state = gate(replace(1, "  x"))
+    assert state.may(replace(2, "    x"), NOTHING) == ALLOWED
+    assert refused(state.may(replace(2, "  x"), NOTHING), "report_error")
+
+
+def test_an_analysis_from_before_the_failure_does_not_count() -> None:
+    assert refused(gate(report(1, TRANSIENT), run(2)).may(run(3), NOTHING), "report_error")
+
+
+def test_what_watch_says_of_the_provider_is_no_analysis_of_the_worker() -> None:
+    state = gate(run(1), report(2, TRANSIENT, by=Teller.WATCH))
+    assert refused(state.may(run(3), NOTHING), "report_error")
+
+
+# -- by category -----------------------------------------------------------------------------
+
+
+def transient(tries: int) -> list[Record | tuple[Record, ...]]:
+    return [run(1), report(2, TRANSIENT), *(run(3 + n) for n in range(tries))]
+
+
+@pytest.mark.parametrize(("tries", "wait"), [(0, 1.0), (1, 2.0), (2, 4.0)])
+def test_a_transient_failure_is_tried_again_after_waits_that_double(
+    tries: int, wait: float
+) -> None:
+    assert gate(*transient(tries)).may(run(9), NOTHING) == Verdict(wait=wait)
+
+
+def test_after_its_tries_a_transient_failure_needs_another_analysis() -> None:
+    records = transient(3)
+    assert refused(gate(*records).may(run(9), NOTHING), "waiting did not help")
+    assert gate(*records, report(8, TRANSIENT)).may(run(9), NOTHING) == Verdict(wait=1.0)
+
+
+def test_the_longest_wait_is_a_setting() -> None:
+    errors = ErrorSettings(backoff_seconds=1.5, max_backoff_seconds=5)
+    assert [backoff(n, errors) for n in (1, 2, 3, 4)] == [1.5, 3.0, 5.0, 5.0]
+
+
+def operator_spoke(action: Action = Action.NUDGE, by: Actor = Actor.OPERATOR) -> tuple[Record, ...]:
+    # In these timelines it is the fourth entry: a failure and an analysis come before.
+    delivery = Delivery(intervention=4, state=DeliveryState.DELIVERED)
+    return (Intervention(action=action, by=by), delivery)
+
+
+def heard_late() -> tuple[Record, ...]:
+    # The delivery is the worker's own record; who spoke is read later from the journal.
+    delivery = Delivery(intervention=5, state=DeliveryState.DELIVERED)
+    return (delivery, Intervention(action=Action.RESUME, by=Actor.OPERATOR))
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        (edit(4),),
+        (edit(4, writer=Writer.PERSON),),
+        (run(4, "pip install x", ok=True),),
+        operator_spoke(),
+        heard_late(),
+    ],
+    ids=["an edit", "a person's edit", "an install", "an operator's word", "and heard late"],
+)
+def test_a_permanent_failure_is_tried_again_once_something_changed(
+    since: tuple[Record, ...],
+) -> None:
+    assert gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING) == ALLOWED
+
+
+LOOKED = Step(number=4, kind=StepKind.TOOL, request=4, tool="read_file", args="{}", ok=True)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        (),
+        (LOOKED,),
+        (run(4, "cd src && cat a.py | head -5; git diff", ok=True),),
+        (run(4, "make", output="E  other"),),
+        operator_spoke(by=Actor.POLICY),
+    ],
+    ids=["nothing", "a look", "a look by a command", "another failure", "the policy's word"],
+)
+def test_a_permanent_failure_is_not_tried_again_as_long_as_nothing_changed(
+    since: tuple[Record, ...],
+) -> None:
+    verdict = gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING)
+    assert refused(verdict, "by your analysis the failure of step 1 is permanent, and nothing")
+
+
+def test_a_permanent_failure_that_came_again_needs_another_analysis() -> None:
+    state = gate(run(1), report(2, PERMANENT), run(3, "pip install x", ok=True), run(4))
+    assert refused(state.may(run(5), NOTHING), "failed again at step 4, after your analysis")
+
+
+def test_a_worker_that_called_it_permanent_may_still_say_that_it_passes() -> None:
+    state = gate(run(1), report(2, PERMANENT), report(3, TRANSIENT))
+    assert state.may(run(4), NOTHING) == Verdict(wait=1.0)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "verdict"),
+    [(TRANSIENT, Verdict(wait=1.0)), (UNKNOWN, ALLOWED)],
+)
+def test_requirement_9_an_unknown_cause_counts_as_the_settings_say(
+    unknown: Cause, verdict: Verdict
+) -> None:
+    errors = ErrorSettings(unknown=unknown)
+    assert gate(run(1), report(2, UNKNOWN), errors=errors).may(run(3), NOTHING) == verdict
+
+
+def test_an_unknown_cause_counts_as_permanent_by_default() -> None:
+    verdict = gate(run(1), report(2, UNKNOWN)).may(run(3), NOTHING)
+    assert refused(verdict, "an unknown cause, which counts as permanent")
+
+
+def test_the_one_more_try_for_an_unknown_cause_is_had_once() -> None:
+    errors = ErrorSettings(unknown=UNKNOWN)
+    records = [run(1), report(2, UNKNOWN), run(3)]
+    assert refused(gate(*records, errors=errors).may(run(4), NOTHING), "after your analysis")
+    state = gate(*records, report(4, UNKNOWN), errors=errors)
+    assert refused(state.may(run(5), NOTHING), "counts as permanent")
+
+
+# -- equal failures --------------------------------------------------------------------------
+
+
+def outlived(edits: int, *, last: str = "E   KeyError: 'a'") -> list[Step]:
+    steps: list[Step] = []
+    for n in range(edits):
+        steps += [run(2 * n + 1, output=last if n == edits - 1 else "E   KeyError: 'a'")]
+        steps += [edit(2 * n + 2)]
+    return steps
+
+
+def test_the_third_equal_failure_needs_an_analysis_whatever_was_edited() -> None:
+    verdict = gate(*outlived(3)).may(run(9), NOTHING)
+    assert refused(verdict, "failed 3 times in the same way")
+    assert gate(*outlived(2)).may(run(9), NOTHING) == ALLOWED
+
+
+def test_a_failure_that_moves_is_no_equal_failure() -> None:
+    assert gate(*outlived(3, last="E   TypeError: b")).may(run(9), NOTHING) == ALLOWED
+
+
+def test_after_an_analysis_the_edit_since_counts_and_the_fourth_needs_another() -> None:
+    records = [*outlived(3), report(7, PERMANENT)]
+    assert gate(*records).may(run(8), NOTHING) == ALLOWED
+    again = gate(*records, run(8), edit(9))
+    assert refused(again.may(run(10), NOTHING), "failed again at step 8")
+
+
+def test_equal_failures_can_be_left_out() -> None:
+    errors = ErrorSettings(equal_failures=0)
+    assert gate(*outlived(5), errors=errors).may(run(20), NOTHING) == ALLOWED
+
+
+# -- in the same turn ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cause", "verdict"), [(TRANSIENT, Verdict(wait=1.0)), (PERMANENT, None), (None, None)]
+)
+def test_an_analysis_in_the_same_turn_counts_by_what_it_says(
+    cause: Cause | None, verdict: Verdict | None
+) -> None:
+    found = gate(run(1)).may(run(2), Said(cause=cause))
+    assert found == verdict if verdict else found.refusal
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_it_does_not_matter_which_call_of_a_turn_ends_first(order: int) -> None:
+    both = [report(2, TRANSIENT), run(2)][::order]
+    assert gate(run(1), *both).may(run(3), NOTHING) == Verdict(wait=2.0)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_analysis_is_not_of_what_first_failed_beside_it(order: int) -> None:
+    both = [report(1, TRANSIENT), run(1)][::order]
+    assert refused(gate(*both).may(run(2), NOTHING), "report_error")
+
+
+# -- a new attempt ---------------------------------------------------------------------------
+
+
+def test_a_later_attempt_begins_with_an_analysis() -> None:
+    verdict = gate(attempt=2).may(LOOKED, NOTHING)
+    assert refused(verdict, "this is attempt 2. Before any work, call `report_error`")
+
+
+@pytest.mark.parametrize("said", [NOTHING, Said(cause=UNKNOWN)])
+def test_with_its_analysis_a_later_attempt_works(said: Said) -> None:
+    records: Sequence[tuple[Record, ...]] = () if said.cause else (report(1, UNKNOWN),)
+    assert gate(*records, attempt=2).may(LOOKED, said) == ALLOWED
+
+
+@pytest.mark.parametrize("tool", ["reflect", "report_error", "check_plan", "request_budget"])
+def test_midwatchs_own_tools_are_never_refused(tool: str) -> None:
+    step = Step(number=1, kind=StepKind.TOOL, request=1, tool=tool)
+    assert gate(attempt=3).may(step, NOTHING) == ALLOWED
+
+
+def test_without_the_protocol_of_errors_nothing_waits_for_an_analysis() -> None:
+    errors = ErrorSettings(require_analysis=False)
+    assert gate(run(1), attempt=2, errors=errors).may(run(2), NOTHING) == ALLOWED
+
+
+# -- for the analysis ------------------------------------------------------------------------
+
+
+def test_the_last_failure_is_known_with_what_stood_in_the_way() -> None:
+    blocked = run(2, "make", output="sh: gcc: command not found")
+    assert gate(run(1), blocked, run(3, "ls", ok=True)).last_failure == Failure(
+        number=2, blocked="missing program gcc", words="sh: gcc: command not found"
+    )
+
+
+def test_only_so_many_failing_acts_are_remembered() -> None:
+    state = gate(*(run(n, f"make {n}") for n in range(1, 400)))
+    assert state.may(run(500, "make 1"), NOTHING) == ALLOWED
+    assert state.may(run(500, "make 399"), NOTHING) != ALLOWED

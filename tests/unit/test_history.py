@@ -1,0 +1,176 @@
+"""What was done in a task, over all its attempts."""
+
+from datetime import UTC, datetime
+
+from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.config.tasks import BudgetSpec, ModelSpec, TaskSpec, WorkerSpec
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Entry,
+    Grant,
+    Intervention,
+    Outcome,
+    OutcomeReport,
+    PlanCheck,
+    Record,
+    Ruling,
+    Spending,
+    Terms,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.history import History
+from midwatch_supervisor.means import means_of
+from midwatch_supervisor.standing import Means, Tried
+
+NONE = Grant()
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+def history(*records: tuple[int, Record]) -> History:
+    """Of pairs of an attempt and a record, with the ids 1, 2, 3 …"""
+    found = History()
+    for id, (attempt, record) in enumerate(records, start=1):
+        found.take(Entry(id=id, record=record, at=AT, task=4, attempt=attempt))
+    return found
+
+
+def act(
+    action: Action, *, petition: int | None = None, grant: Grant = NONE, model: str = ""
+) -> Intervention:
+    terms = Terms(grant=grant, model=model)
+    return Intervention(action=action, by=Actor.POLICY, terms=terms, petition=petition)
+
+
+def stamp(intervention: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
+    return Delivery(intervention=intervention, state=state, author="ann", comment="no")
+
+
+def report(intervention: int) -> OutcomeReport:
+    return OutcomeReport(
+        intervention=intervention, outcome=Outcome.NO_EFFECT, step=9, reason="still fires"
+    )
+
+
+def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before() -> None:
+    found = history((1, act(Action.RESTART)), (1, stamp(1)), (2, report(1)))
+    tried = Tried(action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="still fires")
+    assert found.tried(before=2) == (tried,)
+    assert found.tried(attempt=2) == ()
+
+
+def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> None:
+    found = history(
+        (1, act(Action.NUDGE)),
+        (1, act(Action.NUDGE)),
+        (1, stamp(2, DeliveryState.EXPIRED)),
+        (1, act(Action.GRANT_BUDGET, petition=9)),
+        (1, stamp(4)),
+        (1, act(Action.PAUSE)),
+        (1, stamp(6)),
+    )
+    assert found.tried() == ()
+
+
+def test_what_is_granted_or_under_way_counts_but_not_what_was_lost() -> None:
+    five = Grant(requests=5)
+    found = history(
+        (1, act(Action.GRANT_BUDGET, grant=five)),
+        (2, act(Action.GRANT_BUDGET, grant=five, petition=8)),
+        (2, act(Action.GRANT_BUDGET, grant=five)),
+        (2, stamp(3, DeliveryState.REJECTED)),
+    )
+    assert (len(found.grants), found.granted) == (2, Grant(requests=10))
+
+
+def test_an_answer_that_was_rejected_is_none_and_its_reason_is_known() -> None:
+    asked = act(Action.GRANT_BUDGET, petition=8)
+    rejected = history((1, asked), (1, stamp(1, DeliveryState.REJECTED)))
+    assert (rejected.answered(8), rejected.turned_down(8)) == (False, "ann: no")
+    assert (history((1, asked)).answered(8), history().answered(8)) == (True, False)
+
+
+def test_revisions_that_workers_made_are_counted_over_the_whole_task() -> None:
+    granted = PlanCheck(plan_step=2, assumption="", reality="", impact="", proposed=("a",))
+    pending = PlanCheck(
+        plan_step=2, assumption="", reality="", impact="", proposed=("a",), ruling=Ruling.PENDING
+    )
+    approved = act(Action.REPLAN, petition=2)
+    assert history((1, granted), (1, pending), (2, approved)).approved == 2
+
+
+def test_requirement_17_what_the_supervisor_used_is_counted_by_attempt() -> None:
+    used = Spending(role="supervisor", model="m", requests=3)
+    other = Spending(role="planner", model="m", requests=9)
+    found = history((1, used), (1, used), (2, used), (1, other))
+    assert [found.asked(1), found.asked(2), found.asked(3)] == [6, 3, 0]
+
+
+def attempt(number: int, worker: str) -> Attempt:
+    return Attempt(
+        id=number,
+        task=4,
+        number=number,
+        worker=worker,
+        model="m",
+        node="n",
+        workspace="/w",
+        started_at=AT,
+    )
+
+
+TASK = TaskSpec(
+    id="fix",
+    goal="Fix it.",
+    acceptance=("true",),
+    worker="one",
+    other_workers=("two", "three"),
+    max_attempts=3,
+    budget=BudgetSpec(requests=60),
+)
+MODELS = (ModelSpec(name="big"), ModelSpec(name="bigger"))
+ASSIGNED = Assignment(
+    task=TASK, worker="one", spec=WorkerSpec(other_models=MODELS), models={}, workspace=None
+)
+
+
+def test_the_means_are_what_had_no_turn_yet() -> None:
+    switched = history((1, act(Action.SWITCH_MODEL, model="big")))
+    attempts = [attempt(1, "one"), attempt(2, "two")]
+    policy = PolicySettings()
+    first = means_of(TASK, ASSIGNED, attempts[:1], switched, model="m", policy=policy)
+    assert first == Means(
+        attempts=2,
+        models=("bigger",),
+        workers=("two", "three"),
+        grant=Grant(requests=15),
+        may_split=True,
+    )
+    second = means_of(TASK, ASSIGNED, attempts, switched, model="m", policy=policy)
+    assert (second.attempts, second.workers) == (1, ("three",))
+
+
+def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
+    part = ASSIGNED.model_copy(update={"parent": "whole"})
+    one = [attempt(1, "one")]
+    found = [
+        means_of(TASK, each, one, history(), model="m", policy=PolicySettings()).may_split
+        for each in (ASSIGNED, part, None)
+    ]
+    assert found == [True, False, False]
+
+
+def test_a_diagnosis_travels_with_what_was_tried() -> None:
+    nudge = Intervention(
+        action=Action.NUDGE, by=Actor.SUPERVISOR, diagnosis=Diagnosis.BUDGET, message="Do less."
+    )
+    (tried,) = history((1, nudge), (1, stamp(1))).tried()
+    assert (tried.diagnosis, tried.by, tried.message) == (
+        Diagnosis.BUDGET,
+        Actor.SUPERVISOR,
+        "Do less.",
+    )

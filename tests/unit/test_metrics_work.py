@@ -1,0 +1,169 @@
+"""Figures of the work itself: tasks, plans, stated confidence, spending."""
+
+from datetime import UTC, datetime, timedelta
+
+from midwatch_monitor.metrics import Ledger
+from midwatch_monitor.metrics.figures import TaskFigures
+from midwatch_monitor.metrics.plans import PlanFigures, PlanSum, Reservation
+from midwatch_monitor.metrics.spending import SpendingFigures, Usage
+from midwatch_monitor.metrics.stated import Bin, Source, StatedFigures
+from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.words import (
+    Acceptance,
+    AttemptState,
+    Budget,
+    Change,
+    Checkpoint,
+    Completion,
+    Ending,
+    Entry,
+    Feedback,
+    Lifecycle,
+    Meter,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Record,
+    Spending,
+    Step,
+    StepKind,
+    TaskState,
+)
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+OVER = TaskState(lifecycle=Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
+
+
+def log(*records: Record, attempt: int | None = 1, task: int = 1, minute: int = 0) -> list[Entry]:
+    """Records as they stand in the journal, all of one minute."""
+    at = AT + timedelta(minutes=minute)
+    return [Entry(id=1, record=record, at=at, task=task, attempt=attempt) for record in records]
+
+
+def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
+    used = Change(budget=Budget(requests=Meter(used=4), tokens=Meter(used=900, limit=5_000)))
+    entries = [
+        *log(TaskState(lifecycle=Lifecycle.SUBMITTED), attempt=None),
+        *log(AttemptState(lifecycle=Lifecycle.SUBMITTED), minute=1),
+        *log(used, STUCK, minute=2),
+        *log(DONE, attempt=2, minute=3),
+        *log(OVER, attempt=None, minute=5),
+    ]
+    assert Ledger(entries).figures().tasks == (
+        TaskFigures(
+            task=1,
+            lifecycle=Lifecycle.COMPLETED,
+            reason="all passed",
+            attempts=2,
+            passed=2,
+            total=2,
+            seconds=240,
+            usage=Usage(requests=4, tokens=900),
+        ),
+    )
+
+
+def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
+    entries = [
+        *log(TaskState(lifecycle=Lifecycle.WORKING), attempt=None),
+        *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED)),
+    ]
+    (task,) = Ledger(entries).figures().tasks
+    assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
+
+
+def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
+    first = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
+    second = Plan(
+        steps=(
+            PlanStep(title="a", state=PlanStepState.DONE, flag="no test"),
+            PlanStep(title="b", state=PlanStepState.SKIPPED),
+        ),
+        revision=1,
+    )
+    unfinished = log(first, attempt=3, task=2)
+    entries = [*log(first, STUCK), *log(first, second, DONE, attempt=2), *log(OVER, attempt=None)]
+    last = PlanSum(plans=1, done=1, skipped=1, closed=1, flagged=1, revisions=1)
+    every = PlanSum(plans=2, done=1, skipped=1, open=2, closed=1, flagged=1, revisions=1)
+    assert Ledger([*entries, *unfinished]).figures().plans == PlanFigures(
+        attempts=every, tasks=last
+    )
+
+
+def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
+    plain = Completion(plan_step=1, goal="a", confidence=90, accepted=True)
+    flagged = Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
+    refused = Completion(plan_step=0, goal="c", confidence=90, accepted=False, doubts=("no file",))
+    assert Ledger(log(plain, flagged, refused)).figures().plans == PlanFigures(
+        accepted=2,
+        reserved=1,
+        refused=1,
+        reservations=(Reservation(task=1, plan_step=2, goal="b", flag="untested"),),
+    )
+
+
+def told(number: int, confidence: int) -> Step:
+    said = Checkpoint(progress_percent=50, confidence=confidence)
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
+
+
+def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_result() -> None:
+    entries = [
+        *log(told(1, 20), told(2, 100)),
+        *log(Acceptance(check="make", passed=False), Acceptance(check="make", passed=True), DONE),
+        *log(told(1, 95), Acceptance(check="make", passed=False), STUCK, attempt=2),
+        *log(told(1, 50), attempt=3),
+    ]
+    share = Share(hits=1, of=2)
+    by_checkpoint, by_completion = Ledger(entries).figures().stated
+    assert by_checkpoint == StatedFigures(
+        source=Source.CHECKPOINT,
+        attempts=2,
+        error=by_checkpoint.error,
+        bins=(Bin(low=90, high=100, attempts=share, checks=share),),
+    )
+    assert round(by_checkpoint.error or 0, 4) == 0.475
+    assert by_completion == StatedFigures(source=Source.COMPLETION)
+
+
+def test_a_persons_verdict_wins_over_the_checks() -> None:
+    claim = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
+    entries = log(claim, Acceptance(check="make", passed=True), DONE, Feedback(accepted=False))
+    assert Ledger(entries).figures().stated[1].bins == (
+        Bin(low=70, high=79, attempts=Share(hits=0, of=1), checks=Share(hits=1, of=1)),
+    )
+
+
+def used(requests: int, tokens: int) -> Change:
+    return Change(budget=Budget(requests=Meter(used=requests), tokens=Meter(used=tokens)))
+
+
+def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew() -> None:
+    entries = [
+        *log(used(1, 100), used(2, 250)),
+        *log(used(2, 250), used(3, 300), attempt=2),
+        *log(used(1, 40), attempt=3),
+        *log(used(1, 10), attempt=4, task=2),
+    ]
+    assert Ledger(entries).figures().spending.workers == Usage(requests=5, tokens=350)
+
+
+def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
+    spent = Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
+    planned = Spending(role="planner", model="m", requests=2, tokens=20)
+    entries = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
+    found = Ledger(entries).figures().spending
+    assert found == SpendingFigures(
+        workers=Usage(requests=4, tokens=200),
+        roles=(
+            ("planner", Usage(requests=2, tokens=20)),
+            ("supervisor", Usage(requests=2, tokens=60, cost_usd=1.0)),
+        ),
+    )
+    assert found.share(found.around) == 0.4
+
+
+def test_of_workers_that_used_nothing_there_is_no_share() -> None:
+    assert SpendingFigures().share(Usage(tokens=5)) is None

@@ -1,0 +1,138 @@
+"""What becomes of what a worker asks for."""
+
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Budget,
+    BudgetRequest,
+    Grant,
+    Intervention,
+    Meter,
+    PlanCheck,
+    Ruling,
+    Severity,
+    Terms,
+)
+from midwatch_supervisor.answer import GrantAnswer
+from midwatch_supervisor.petitions import Plea, Ruled, Verdict, by_policy, by_verdict
+from midwatch_supervisor.standing import Means, Standing
+
+STUCK = Alert(
+    key=AlertKey(rule="cycle"),
+    severity=Severity.CRITICAL,
+    state=AlertState.FIRING,
+    value=5,
+    summary="it goes round",
+    since_step=1,
+    step=1,
+)
+STANDING = Standing(
+    escalation=0,
+    alerts=(),
+    means=Means(grant=Grant(requests=15)),
+    budget=Budget(requests=Meter(used=50, limit=60)),
+    policy=PolicySettings(),
+)
+MORE = Plea(id=9, petition=BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
+CHECK = PlanCheck(
+    plan_step=2,
+    assumption="there is a module",
+    reality="there is none",
+    impact="the rest must make it",
+    proposed=("make it", "use it"),
+    ruling=Ruling.PENDING,
+)
+PLAN = Plea(id=9, petition=CHECK, revisions_left=2)
+
+
+def wants(grant: Grant) -> Plea:
+    return replace(MORE, petition=BudgetRequest(wanted=grant, reason="more"))
+
+
+def test_work_that_moves_is_given_what_it_asks_for() -> None:
+    ruled = by_policy(MORE, STANDING)
+    assert ruled.intervention(MORE, needs_approval=False) == Intervention(
+        action=Action.GRANT_BUDGET,
+        by=Actor.POLICY,
+        message="Granted: 10 requests. The work moves.",
+        terms=Terms(grant=Grant(requests=10)),
+        petition=9,
+    )
+
+
+def test_what_is_above_the_caps_is_cut_and_the_worker_is_told() -> None:
+    ruled = by_policy(wants(Grant(requests=100)), STANDING)
+    assert ruled.grant == Grant(requests=15)
+    assert "100 requests were asked for" in ruled.reason
+
+
+def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
+    means = Means(grant=Grant(requests=15, tokens=500))
+    assert by_policy(wants(Grant()), replace(STANDING, means=means)).grant == Grant(requests=15)
+
+
+def test_work_that_goes_round_is_refused_with_the_reason() -> None:
+    ruled = by_policy(MORE, replace(STANDING, alerts=(STUCK,)))
+    assert ruled.intervention(MORE, needs_approval=False) == Intervention(
+        action=Action.NUDGE,
+        by=Actor.POLICY,
+        message="Refused: the work does not move: it goes round. Mend that first.",
+        petition=9,
+    )
+
+
+def test_a_warning_does_not_keep_work_from_its_budget() -> None:
+    warned = replace(STUCK, severity=Severity.WARNING)
+    assert by_policy(MORE, replace(STANDING, alerts=(warned,))).granted
+
+
+@pytest.mark.parametrize(
+    ("plea", "means", "told"),
+    [
+        (MORE, Means(), "no more may be granted without a person."),
+        (wants(Grant(minutes=5)), STANDING.means, "has no limit that could be raised."),
+        (replace(MORE, turned_down="ann: no"), STANDING.means, "it was rejected by ann: no."),
+        (replace(PLAN, revisions_left=0), STANDING.means, "revised as often as it may be."),
+    ],
+)
+def test_what_the_caps_refuse_nobody_is_asked_about(plea: Plea, means: Means, told: str) -> None:
+    now = replace(STANDING, means=means)
+    ruled = by_policy(plea, now)
+    assert (ruled.granted, plea.open(now)) == (False, False)
+    assert ruled.reason.endswith(told)
+
+
+def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:
+    act = by_policy(PLAN, STANDING).intervention(PLAN, needs_approval=True)
+    assert (act.action, act.plan, act.petition) == (Action.REPLAN, ("make it", "use it"), 9)
+    assert act.needs_approval
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given"),
+    [(None, 10), (GrantAnswer(requests=5), 5), (GrantAnswer(requests=1000), 15)],
+)
+def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, given: int) -> None:
+    verdict = Verdict(granted=True, grant=wanted, reason="It moves.")
+    assert by_verdict(MORE, verdict, STANDING, author="m") == Ruled(
+        granted=True,
+        grant=Grant(requests=given),
+        reason="It moves.",
+        by=Actor.SUPERVISOR,
+        author="m",
+    )
+
+
+def test_a_model_that_refuses_gives_nothing() -> None:
+    verdict = Verdict(granted=False, grant=GrantAnswer(requests=5), reason="Do less.")
+    ruled = by_verdict(MORE, verdict, STANDING, author="m")
+    act = ruled.intervention(MORE, needs_approval=False)
+    assert (act.action, act.message, act.terms) == (Action.NUDGE, "Refused: Do less.", Terms())

@@ -1,0 +1,271 @@
+"""The policy by rule, severity and diagnosis: orders, means, caps, and when a person is called."""
+
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.config.policy import PolicySettings, Row
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Diagnosis,
+    Grant,
+    Outcome,
+    Plan,
+    PlanStep,
+    Severity,
+)
+from midwatch_supervisor.policy import allowed, choose, order_for
+from midwatch_supervisor.standing import Diagnosed, Means, Rival, Standing, Tried
+
+DEFAULTS = PolicySettings()
+EVERYTHING = Means(
+    attempts=1, models=("big",), workers=("other",), grant=Grant(requests=15), may_split=True
+)
+TWO = Plan(steps=(PlanStep(title="one"), PlanStep(title="two")))
+TALK = (Action.NUDGE, Action.REPLAN)
+
+
+def alert(rule: str, severity: Severity = Severity.WARNING, *, subject: str = "") -> Alert:
+    return Alert(
+        key=AlertKey(rule=rule, subject=subject),
+        severity=severity,
+        state=AlertState.FIRING,
+        value=8,
+        summary=f"{rule} was seen",
+        since_step=1,
+        step=5,
+    )
+
+
+def failed(*actions: Action) -> tuple[Tried, ...]:
+    return tuple(Tried(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
+
+
+def standing(
+    *alerts: Alert, cause: Diagnosis = Diagnosis.WRONG_APPROACH, tried: tuple[Tried, ...] = ()
+) -> Standing:
+    return Standing(
+        escalation=7,
+        alerts=alerts or (alert("cycle"),),
+        reading=Diagnosed(cause=cause),
+        interventions=tried,
+        means=EVERYTHING,
+        plan=TWO,
+        policy=DEFAULTS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "cause", "first"),
+    [
+        ("cycle", Diagnosis.WRONG_APPROACH, Action.NUDGE),
+        ("cycle", Diagnosis.FALSE_ALARM, Action.OBSERVE),
+        ("cycle", Diagnosis.PROVIDER, Action.OBSERVE),
+        ("cycle", Diagnosis.INFEASIBLE, Action.ASK_OPERATOR),
+        ("cycle", Diagnosis.NEEDS_SPLIT, Action.REPLAN),
+        ("cycle", Diagnosis.WRONG_WORKER, Action.RESTART),
+        ("explicit_escalation", Diagnosis.UNKNOWN, Action.NUDGE),
+        ("explicit_escalation", Diagnosis.INFEASIBLE, Action.ASK_OPERATOR),
+        ("silence", Diagnosis.INFEASIBLE, Action.RESTART),
+    ],
+)
+def test_the_table_is_keyed_by_rule_and_diagnosis(
+    rule: str, cause: Diagnosis, first: Action
+) -> None:
+    assert order_for(rule, Severity.WARNING, cause, DEFAULTS)[0] is first
+
+
+def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_before_the_rest() -> (
+    None
+):
+    stop, ask = (Action.STOP,), (Action.ASK_OPERATOR,)
+    any_rule = Row(diagnosis=Diagnosis.UNKNOWN, actions=ask)
+    critical = Row(rule="cycle", severity=Severity.CRITICAL, actions=stop)
+    policy = PolicySettings(rules={"cycle": TALK}, table=(any_rule, critical))
+    of = {
+        (rule, severity): order_for(rule, severity, Diagnosis.UNKNOWN, policy)
+        for rule, severity in (
+            ("cycle", Severity.CRITICAL),
+            ("cycle", Severity.WARNING),
+            ("monologue", Severity.CRITICAL),
+        )
+    }
+    assert list(of.values()) == [stop, TALK, ask]
+
+
+def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
+    row = Row(rule="low_confidence", actions=(Action.STOP, Action.NUDGE))
+    policy = PolicySettings(table=(row,))
+    order = order_for("low_confidence", Severity.CRITICAL, Diagnosis.UNKNOWN, policy)
+    assert order == (Action.NUDGE,)
+
+
+@pytest.mark.parametrize(
+    ("cause", "tried", "expected"),
+    [
+        (Diagnosis.WRONG_APPROACH, TALK, Action.SWITCH_MODEL),
+        (Diagnosis.WRONG_APPROACH, (*TALK, Action.SWITCH_MODEL), Action.RESTART),
+        (Diagnosis.NEEDS_SPLIT, (Action.REPLAN,), Action.SPLIT),
+        (Diagnosis.BUDGET, (Action.NUDGE,), Action.GRANT_BUDGET),
+        (Diagnosis.ENVIRONMENT, (Action.NUDGE,), Action.ASK_OPERATOR),
+        (Diagnosis.MISSING_DEPENDENCY, (Action.NUDGE, Action.ASK_OPERATOR), Action.STOP),
+        (Diagnosis.WRONG_WORKER, (), Action.RESTART),
+    ],
+)
+def test_each_cause_has_its_ladder(
+    cause: Diagnosis, tried: tuple[Action, ...], expected: Action
+) -> None:
+    assert choose(standing(cause=cause, tried=failed(*tried))).action is expected
+
+
+@pytest.mark.parametrize(
+    ("cause", "means", "tried", "expected"),
+    [
+        (Diagnosis.WRONG_APPROACH, Means(attempts=1), TALK, Action.RESTART),
+        (Diagnosis.WRONG_APPROACH, Means(models=("m",)), TALK, Action.SWITCH_MODEL),
+        (Diagnosis.WRONG_WORKER, Means(attempts=1), (), Action.ASK_OPERATOR),
+        (Diagnosis.NEEDS_SPLIT, Means(attempts=1), (Action.REPLAN,), Action.ASK_OPERATOR),
+        (Diagnosis.BUDGET, Means(), (Action.NUDGE,), Action.ASK_OPERATOR),
+        (Diagnosis.PROVIDER, Means(), (Action.OBSERVE,), Action.ASK_OPERATOR),
+    ],
+)
+def test_what_a_task_has_no_means_for_is_passed_over(
+    cause: Diagnosis, means: Means, tried: tuple[Action, ...], expected: Action
+) -> None:
+    now = replace(standing(cause=cause, tried=failed(*tried)), means=means)
+    assert choose(now).action is expected
+
+
+def test_the_table_does_not_split_a_single_plan_step() -> None:
+    now = standing(cause=Diagnosis.NEEDS_SPLIT, tried=failed(Action.REPLAN))
+    one = replace(now, plan=Plan(steps=(PlanStep(title="one"),)))
+    assert choose(one).action is Action.ASK_OPERATOR
+
+
+def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
+    now = standing(tried=failed(Action.NUDGE))
+    assert Action.SPLIT not in allowed(now, Diagnosis.WRONG_APPROACH)
+    assert Action.STOP not in allowed(now, Diagnosis.BUDGET)
+
+
+@pytest.mark.parametrize("diagnosis", Diagnosis)
+def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
+    found = set(allowed(standing(cause=diagnosis), diagnosis))
+    own = {Action.RESTART} if diagnosis is Diagnosis.WRONG_WORKER else set[Action]()
+    assert found - own <= {Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR}
+
+
+def test_several_alerts_open_what_any_of_them_opens() -> None:
+    now = standing(alert("low_confidence"), alert("cycle"), tried=failed(Action.NUDGE))
+    assert allowed(now, Diagnosis.UNKNOWN) == allowed(
+        replace(now, alerts=(alert("cycle"),)), Diagnosis.UNKNOWN
+    )
+
+
+def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
+    slow = standing(alert("silence"), cause=Diagnosis.PROVIDER)
+    policy = PolicySettings(rules={})
+    first = replace(slow, policy=policy)
+    again = replace(first, observed=frozenset({AlertKey(rule="silence")}))
+    assert [choose(first).action, choose(again).action] == [Action.OBSERVE, Action.SWITCH_MODEL]
+
+
+def test_a_false_alarm_stays_one_however_often_it_comes() -> None:
+    now = standing(cause=Diagnosis.FALSE_ALARM)
+    assert choose(replace(now, observed=frozenset({AlertKey(rule="cycle")}))).action is (
+        Action.OBSERVE
+    )
+
+
+def test_a_new_attempt_begins_with_words_but_not_with_another_restart() -> None:
+    before = failed(Action.NUDGE, Action.REPLAN, Action.SWITCH_MODEL, Action.RESTART)
+    first = replace(standing(), before=before)
+    last = replace(first, interventions=failed(*TALK))
+    assert [choose(first).action, choose(last).action] == [Action.NUDGE, Action.ASK_OPERATOR]
+
+
+def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
+    now = replace(standing(alert("silence")), before=(Tried(action=Action.RESTART),))
+    assert choose(now).action is Action.ASK_OPERATOR
+
+
+def test_requirement_17_the_cap_of_the_task_counts_all_its_attempts() -> None:
+    now = replace(standing(), before=failed(*[Action.NUDGE] * 12))
+    assert allowed(now, Diagnosis.UNKNOWN) == (Action.ASK_OPERATOR, Action.STOP)
+
+
+@pytest.mark.parametrize(
+    ("action", "cap"), [(Action.REPLAN, 3), (Action.SWITCH_MODEL, 2)], ids=lambda each: str(each)
+)
+def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) -> None:
+    own = failed(Action.NUDGE, *[action] * cap)
+    theirs = tuple(replace(each, by=Actor.OPERATOR) for each in own)
+    open_ones = [
+        action in allowed(replace(standing(), before=before), Diagnosis.WRONG_APPROACH)
+        for before in (own, theirs)
+    ]
+    assert open_ones == [False, action is Action.REPLAN]
+
+
+@pytest.mark.parametrize(("then", "expected"), [(0.5, Action.REPLAN), (0.51, Action.ASK_OPERATOR)])
+def test_a_person_is_called_while_there_is_budget_left(then: float, expected: Action) -> None:
+    now = replace(standing(tried=failed(Action.NUDGE)), then_used=then)
+    assert choose(now).action is expected
+    assert (Action.REPLAN in allowed(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
+
+
+def test_a_person_is_not_called_before_anything_was_tried() -> None:
+    assert choose(replace(standing(), then_used=0.9)).action is Action.NUDGE
+
+
+def test_without_a_share_nobody_is_called_early() -> None:
+    policy = PolicySettings(hand_over_at=1)
+    now = replace(standing(tried=failed(Action.NUDGE)), then_used=0.9, policy=policy)
+    assert choose(now).action is Action.REPLAN
+
+
+def test_a_budget_that_goes_is_answered_with_more_of_it_and_not_with_a_person() -> None:
+    burning = standing(alert("budget_burn"), cause=Diagnosis.BUDGET, tried=failed(Action.NUDGE))
+    assert choose(replace(burning, then_used=0.9)).action is Action.GRANT_BUDGET
+
+
+def test_what_could_not_be_judged_before_the_budget_ends_is_not_tried_before_a_grant() -> None:
+    burning = standing(alert("budget_burn"), cause=Diagnosis.BUDGET)
+    actions = [choose(replace(burning, then_used=then)).action for then in (0.95, 1.0)]
+    assert actions == [Action.NUDGE, Action.GRANT_BUDGET]
+
+
+CONFLICT = alert("workspace_conflict", subject="a.py")
+
+
+@pytest.mark.parametrize(
+    ("elder", "tried", "expected"),
+    [
+        (True, (), Action.NUDGE),
+        (True, (Action.NUDGE,), Action.RESTART),
+        (False, (), Action.OBSERVE),
+        (False, (Action.OBSERVE,), Action.OBSERVE),
+    ],
+)
+def test_of_two_at_one_file_only_the_younger_yields(
+    elder: bool, tried: tuple[Action, ...], expected: Action
+) -> None:
+    rival = Rival(path="a.py", task="other", elder=elder)
+    now = replace(standing(CONFLICT, tried=failed(*tried)), rivals=(rival,))
+    decision = choose(now)
+    assert decision.action is expected
+    assert decision.terms.after == ("other" if expected is Action.RESTART else "")
+    assert ("task other" in decision.message) is (expected is not Action.OBSERVE) or (
+        expected is Action.RESTART
+    )
+
+
+def test_the_elder_is_judged_by_its_other_alerts() -> None:
+    rival = Rival(path="a.py", task="other", elder=False)
+    critical = replace(CONFLICT, severity=Severity.CRITICAL)
+    now = replace(standing(critical, alert("cycle")), rivals=(rival,))
+    assert choose(now).action is Action.NUDGE

@@ -1,0 +1,151 @@
+"""Sections as text for a terminal and as a page; figures as people read them."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from midwatch_monitor.tune.figures import Share
+from midwatch_supervisor.report.drawing import drawn
+from midwatch_supervisor.report.page import page
+from midwatch_supervisor.report.saying import dollars, lasted, rate
+from midwatch_supervisor.report.section import Bar, Chart, Section, Table
+from midwatch_supervisor.report.text import text_lines
+
+EVIL = "<script>alert('&')</script>"
+TABLE = Table(heads=("task", "count"), rows=(("a", "1"), ("long", "20")))
+CHART = Chart(
+    title="parts",
+    series=("good", "bad"),
+    bars=(
+        Bar(label="x", parts=(3, 1), told="4"),
+        Bar(label="yy", parts=(0, 0.001), told="0.001"),
+        Bar(label="none", parts=(0, 0), told="0"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min 0 s"),
+        (3_599, "59 min 59 s"),
+        (3_660, "1 h 1 min"),
+        (93_600, "1 d 2 h"),
+    ],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert lasted(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0.00"), (0.0042, "0.0042"), (0.25, "0.25"), (1234.5, "1,234.50")]
+)
+def test_less_than_a_cent_is_not_rounded_to_nothing(value: float, text: str) -> None:
+    assert dollars(value) == text
+
+
+def test_a_rate_comes_with_its_interval_and_of_nothing_there_is_none() -> None:
+    assert rate(Share(hits=4, of=5)) == "80 % (38 to 96)"
+    assert rate(Share(hits=0, of=0)) == "-"
+
+
+def test_a_section_is_a_title_its_charts_its_tables_and_what_they_mean() -> None:
+    section = Section(title="Some", explained=("Why.",), charts=(CHART,), tables=(TABLE,))
+    assert list(text_lines((section,))) == [
+        "Some",
+        "────",
+        "parts  (█ good, ▒ bad)",
+        f"  x     {'█' * 30}{'▒' * 10} 4",
+        "  yy    ▒ 0.001",
+        "  none   0",
+        "",
+        "task  count",
+        "a         1",
+        "long     20",
+        "",
+        "Why.",
+    ]
+
+
+def test_a_section_without_figures_says_so() -> None:
+    section = Section(title="Some", nothing="No alarm.")
+    assert list(text_lines((section, section))) == [
+        *("Some", "────", "No alarm."),
+        "",
+        *("Some", "────", "No alarm."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "mark", "line"),
+    [
+        ((50,), 95, f"{'█' * 20}{' ' * 18}│"),
+        ((100,), 25, f"{'█' * 10}│{'█' * 29}"),
+        ((0,), 100, f"{' ' * 39}│"),
+    ],
+)
+def test_a_mark_stands_on_the_scale_of_its_bar(
+    parts: tuple[float, ...], mark: float, line: str
+) -> None:
+    bar = Bar(label="x", parts=parts, told="!", mark=mark)
+    chart = Chart(title="t", series=("s",), bars=(bar,), top=100, mark="said")
+    assert list(text_lines((Section(title="S", charts=(chart,)),)))[2:4] == [
+        "t  (│ said)",
+        f"  x  {line} !",
+    ]
+
+
+def test_the_parts_of_a_bar_follow_each_other_on_one_scale() -> None:
+    found = re.findall(r'class="(part\d)" x="([\d.]+)" y="(\d+)" width="([\d.]+)"', drawn(CHART))
+    assert found == [
+        ("part0", "40.0", "4", "397.5"),
+        ("part1", "437.5", "4", "132.5"),
+        ("part1", "40.0", "30", "0.1"),
+    ]
+
+
+class Reader(HTMLParser):
+    """Reads a page: its tags, and the text of its cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_every_text_on_the_page_is_escaped() -> None:
+    chart = Chart(
+        title=EVIL,
+        series=(EVIL, EVIL),
+        bars=(Bar(label=EVIL, parts=(1, 2), told=EVIL, low=0, high=3, mark=1),),
+        mark=EVIL,
+    )
+    table = Table(heads=(EVIL,), rows=((EVIL,),))
+    section = Section(title=EVIL, explained=(EVIL,), charts=(chart,), tables=(table,))
+    text = page(EVIL, EVIL, (section, Section(title=EVIL, nothing=EVIL)))
+    read = Reader(text)
+    assert "script" not in read.tags
+    assert "<script" not in text
+    assert sum(EVIL in each for each in read.texts) >= 12
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    text = page("Report", "1 task.", (Section(title="S", charts=(CHART,), tables=(TABLE,)),))
+    read = Reader(text)
+    assert read.attributes.isdisjoint({"src", "href", "onload", "onclick", "style"})
+    assert read.tags.isdisjoint({"script", "link", "img", "iframe"})
+    assert "http" not in text
+    assert "url(" not in text
+    assert "prefers-color-scheme: dark" in text

@@ -1,0 +1,44 @@
+"""What follows from an analysis, as the worker reads it."""
+
+import pytest
+
+from midwatch_monitor.config.protocol import ErrorSettings
+from midwatch_monitor.words import Cause
+from midwatch_tools.gate import Failure
+from midwatch_tools.report_error import answer
+
+FAILED = Failure(number=7, blocked="", words="KeyError: 'a'")
+BLOCKED = Failure(number=7, blocked="missing program gcc", words="gcc: command not found")
+
+
+def test_a_transient_failure_is_told_its_waits() -> None:
+    said = answer(Cause.TRANSIENT, FAILED, ErrorSettings(backoff_seconds=0.5))
+    assert "Midwatch waits before each try (0.5 s, 1 s, 2 s)" in said
+
+
+@pytest.mark.parametrize(
+    ("failure", "where"),
+    [
+        (FAILED, "the output of step 7 (`KeyError: 'a'`)"),
+        (BLOCKED, "the surroundings (missing program gcc)"),
+        (None, "what the approach took for granted"),
+    ],
+)
+def test_a_permanent_failure_is_told_where_to_look_first(
+    failure: Failure | None, where: str
+) -> None:
+    said = answer(Cause.PERMANENT, failure, ErrorSettings())
+    assert said.startswith("Recorded. Change the approach before you try again")
+    assert f"Look first at {where}" in said
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (Cause.PERMANENT, "An unknown cause counts as permanent here. Change the approach"),
+        (Cause.TRANSIENT, "An unknown cause counts as transient here. Change nothing"),
+        (Cause.UNKNOWN, "One more try is allowed as it is"),
+    ],
+)
+def test_an_unknown_cause_is_told_the_policy(policy: Cause, says: str) -> None:
+    assert says in answer(Cause.UNKNOWN, FAILED, ErrorSettings(unknown=policy))

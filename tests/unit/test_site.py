@@ -1,0 +1,74 @@
+"""Files that are claimed are looked for in the workspace, and nowhere else."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.words import Acceptance, Writer
+from midwatch_tools.completion import Presence
+from midwatch_tools.site import Site
+from midwatch_tools.tree import Tree
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "docs").mkdir(parents=True)
+    (root / "a.py").write_text("x")
+    (root / "docs" / "one.md").write_text("y")
+    (root / "[odd].txt").write_text("z")
+    (root / "empty").touch()
+    (root / "loop").symlink_to("loop")
+    (tmp_path / "secret").write_text("s")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("a.py", ""),
+        ("./a.py", ""),
+        ("[odd].txt", ""),
+        ("docs/*.md", ""),
+        ("**/*.md", ""),
+        ("docs/*.rst", "no file is like that"),
+        ("b.py", "it is missing"),
+        ("empty", "it is empty"),
+        ("docs", "it is no file"),
+        ("../secret", "it lies outside of the workspace"),
+        ("/etc/passwd", "it lies outside of the workspace"),
+        ("../*", "it is no file"),
+        ("/etc/*", "no file can be called that"),
+        ("a\0b", "no file can be called that"),
+    ],
+)
+async def test_a_file_is_there_or_it_is_said_why_not(root: Path, path: str, fault: str) -> None:
+    assert await Site(root).look([path]) == (Presence(path=path, fault=fault),)
+
+
+async def test_a_link_to_itself_is_no_file(root: Path) -> None:
+    (loop,) = await Site(root).look(["loop"])
+    assert loop.fault
+
+
+async def test_without_a_folder_nothing_is_known() -> None:
+    assert await Site().look(["a.py"]) == (Presence(path="a.py", known=False),)
+
+
+async def test_what_a_check_writes_is_nobodys_edit(root: Path) -> None:
+    tree = Tree(root, max_files=100)
+    await tree.begin()
+
+    async def check(commands: Sequence[str]) -> tuple[Acceptance, ...]:
+        (root / "report.txt").write_text("r")
+        return tuple(Acceptance(check=each, passed=True) for each in commands)
+
+    passed = (Acceptance(check="make", passed=True),)
+    assert await Site(root, tree, check).run(["make"]) == passed
+    assert await tree.changes(Writer.PERSON) == ()
+
+
+async def test_where_nobody_can_run_a_check_none_is_run(root: Path) -> None:
+    site = Site(root)
+    assert (site.checks, await site.run(["make"])) == (False, ())

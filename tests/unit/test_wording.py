@@ -1,0 +1,74 @@
+"""What the policy says, made from what was seen, its cause and the terms."""
+
+import pytest
+
+from midwatch_monitor.words import (
+    Action,
+    Alert,
+    AlertKey,
+    AlertState,
+    Diagnosis,
+    Grant,
+    Part,
+    Severity,
+    Terms,
+)
+from midwatch_supervisor.standing import Rival
+from midwatch_supervisor.wording import Matter, message
+
+
+def seen(rule: str, subject: str = "") -> Alert:
+    return Alert(
+        key=AlertKey(rule=rule, subject=subject),
+        severity=Severity.WARNING,
+        state=AlertState.FIRING,
+        value=1,
+        summary="It was seen",
+        since_step=1,
+        step=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (Diagnosis.MISSING_DEPENDENCY, "name exactly what must be installed"),
+        (Diagnosis.ENVIRONMENT, "lies outside your files"),
+        (Diagnosis.BUDGET, "`request_budget`"),
+        (Diagnosis.NEEDS_SPLIT, "the smallest part of it"),
+        (Diagnosis.WRONG_WORKER, "name what is missing"),
+        (Diagnosis.WRONG_APPROACH, "read the last output again"),
+    ],
+)
+def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> None:
+    text = message(Action.NUDGE, Matter(alerts=(seen("cycle"),), cause=cause))
+    assert text.startswith("It was seen. ")
+    assert told in text
+
+
+@pytest.mark.parametrize(
+    ("action", "terms", "told"),
+    [
+        (Action.GRANT_BUDGET, Terms(grant=Grant(requests=15)), "You are given 15 requests more."),
+        (Action.SWITCH_MODEL, Terms(model="big"), "Another model goes on from here."),
+        (Action.SPLIT, Terms(parts=(Part(title="a", goal="a"),)), "smaller ones: a."),
+        (Action.RESTART, Terms(after="other"), "Task other worked on the same files"),
+        (Action.RESTART, Terms(), "Do not repeat its approach."),
+    ],
+)
+def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> None:
+    assert told in message(action, Matter(alerts=(seen("cycle"),), terms=terms))
+
+
+def test_a_person_is_told_the_cause_where_it_is_known() -> None:
+    known = Matter(alerts=(seen("cycle"),), cause=Diagnosis.MISSING_DEPENDENCY)
+    guess = Matter(alerts=(seen("cycle"),))
+    assert "What it looks like: missing dependency." in message(Action.ASK_OPERATOR, known)
+    assert "looks like" not in message(Action.ASK_OPERATOR, guess)
+
+
+def test_who_yields_is_told_which_file_and_to_whom() -> None:
+    rival = Rival(path="a.py", task="other", elder=True)
+    conflict = seen("workspace_conflict", "a.py")
+    text = message(Action.NUDGE, Matter(alerts=(conflict,), rivals=(rival,)))
+    assert "Another worker is at work on `a.py` in task other: leave it to them" in text

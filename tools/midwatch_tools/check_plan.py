@@ -1,0 +1,146 @@
+"""The tool `check_plan`: a look at the rest of the plan, between two plan steps."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.config.protocol import Approver, PlanSettings
+from midwatch_monitor.words import (
+    Action,
+    Entry,
+    Intervention,
+    Plan,
+    PlanCheck,
+    Record,
+    Ruling,
+    Step,
+    StepKind,
+)
+from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.guidance import outline
+from midwatch_tools.revision import change, with_remaining
+from midwatch_tools.revisions import revisions_made
+from midwatch_tools.statement import Text, Texts
+
+
+class CheckPlan:
+    """The tool, bound to one run."""
+
+    def __init__(self, present: Callable[[], Acts | None]) -> None:
+        self._present = present
+
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
+        toolset.add_function(self.check_plan, sequential=True)
+
+    async def check_plan(
+        self,
+        ctx: RunContext[Any],
+        assumption: Text,
+        reality: Text,
+        impact: Text,
+        options: Texts,
+        choice: Text,
+        remaining: Texts | None = None,
+    ) -> str:
+        """Check the rest of the plan when a plan step begins, with its first work in the same turn.
+
+        Args:
+            ctx: The run.
+            assumption: What the plan takes for granted from here on.
+            reality: What the work so far has shown of it.
+            impact: What follows for the plan steps that remain.
+            options: What could be done now; keeping the plan is one.
+            choice: Which of them, and why: the simplest, with the fewest new files.
+            remaining: The plan steps that should remain, if the plan should change.
+        """
+        acts = self._present()
+        if acts is None:
+            return UNWATCHED
+        recorder = acts.session.recorder
+        settings = acts.session.settings.plan
+        await self._ask_once(acts)
+        made = await revisions_made(recorder) if remaining else 0
+        plan = recorder.plan
+        if plan.in_hand is None:
+            raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
+        proposed = tuple(remaining or ())
+        check = PlanCheck(
+            plan_step=plan.current,
+            assumption=assumption,
+            reality=reality,
+            impact=impact,
+            options=tuple(options),
+            choice=choice,
+            proposed=() if proposed == plan.open_titles else proposed,
+        )
+        check = ruled(check, made=made, settings=settings)
+        plan, records = _carried_out(plan, check)
+        step = Step(number=0, kind=StepKind.TOOL, tool="check_plan", ok=True, output=choice)
+        acts.stash(ctx.tool_call_id or "", step, check, *records)
+        return f"{_answer(check)} The plan is now:\n{outline(plan)}"
+
+    async def _ask_once(self, acts: Acts) -> None:
+        recorder = acts.session.recorder
+        entries = await recorder.journal.entries(
+            attempt=recorder.attempt.id, kinds=(PlanCheck, Intervention)
+        )
+        if answered(entries, recorder.plan.current):
+            raise ModelRetry(
+                "This plan step's check is in: go on with the work. If the plan does not hold any "
+                "more, say so with `set_plan`, or ask for help with `reflect` and `escalate`."
+            )
+
+
+def answered(entries: Sequence[Entry], plan_step: int) -> bool:
+    """Whether a plan step was checked, and what was proposed with it was not refused."""
+    last: Entry | None = None
+    for entry in entries:
+        record = entry.record
+        if isinstance(record, PlanCheck) and record.plan_step == plan_step:
+            last = None if record.ruling is Ruling.REFUSED else entry
+        elif isinstance(record, Intervention) and last is not None and record.petition == last.id:
+            last = None if record.action is Action.NUDGE else last
+    return last is not None
+
+
+def ruled(check: PlanCheck, *, made: int, settings: PlanSettings) -> PlanCheck:
+    """The check with what the policy says to its proposal; `made` revisions were made before."""
+    if not check.proposed:
+        return check
+    if made >= settings.max_revisions:
+        reason = f"{made} of {settings.max_revisions} revisions of this task's plan are used"
+        return replace(check, ruling=Ruling.REFUSED, reason=reason)
+    if settings.approval is Approver.SUPERVISOR:
+        return replace(check, ruling=Ruling.PENDING)
+    return replace(check, ruling=Ruling.GRANTED, reason="within the caps")
+
+
+def _carried_out(plan: Plan, check: PlanCheck) -> tuple[Plan, tuple[Record, ...]]:
+    """The plan after the check, and what to record of it."""
+    if not check.proposed or check.ruling is not Ruling.GRANTED:
+        return plan, ()
+    plan = with_remaining(plan, check.proposed)
+    return plan, (plan, change(plan))
+
+
+def _answer(check: PlanCheck) -> str:
+    if not check.proposed:
+        return "Recorded."
+    match check.ruling:
+        case Ruling.GRANTED:
+            return "Recorded, and the plan is revised."
+        case Ruling.PENDING:
+            return (
+                "Recorded. Your supervisor is asked about the new plan; until an answer comes, go "
+                "on with the present one."
+            )
+        case Ruling.REFUSED:
+            return (
+                f"Recorded, but the revision is refused: {check.reason}. Go on with the present "
+                "plan, or ask for help with `reflect` and `escalate`."
+            )

@@ -1,0 +1,153 @@
+"""The tool `complete_step`: a plan step is done once evidence says so."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.words import (
+    Activity,
+    Change,
+    Claim,
+    ClaimState,
+    Completion,
+    Plan,
+    PlanStep,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.completion import Evidence, Presence, Said, judge_completion
+from midwatch_tools.deeds import WORK, Deeds, deeds
+from midwatch_tools.gate import REFUSED
+from midwatch_tools.guidance import outline
+from midwatch_tools.revision import change, with_current_done
+from midwatch_tools.session import Session
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+_MAX_DOING = 200
+
+
+class ClaimArg(BaseModel):
+    """One thing that is so, as the worker says it."""
+
+    what: Annotated[str, Field(min_length=1, max_length=500)]
+    state: ClaimState
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class CompleteStep:
+    """The tool, bound to one run."""
+
+    def __init__(self, present: Callable[[], Acts | None]) -> None:
+        self._present = present
+
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tool to a worker; it waits for the calls that stand before it in its turn."""
+        toolset.add_function(self.complete_step, sequential=True)
+
+    async def complete_step(
+        self,
+        ctx: RunContext[Any],
+        goal: str,
+        files: Annotated[list[str], Field(max_length=100)],
+        structural: Annotated[list[ClaimArg], Field(max_length=30)],
+        functional: Annotated[list[ClaimArg], Field(max_length=30)],
+        confidence: Percent,
+        flag: str = "",
+    ) -> str:
+        """Say that the current plan step is done. It is checked against files, edits and commands.
+
+        Args:
+            ctx: The run.
+            goal: What the plan step was to reach.
+            files: The files that it left behind or is about, relative to the workspace.
+            structural: What is so in these files; `passed` only for what you have looked at.
+            functional: What works; `passed` only if a command showed it after your last edit (name
+                it in backquotes), else `unproven` with the reason.
+            confidence: How sure you are of the whole, 0 to 100.
+            flag: What a later check must look at, if anything.
+        """
+        acts = self._present()
+        if acts is None:
+            return UNWATCHED
+        session = acts.session
+        plan = session.recorder.plan
+        step = plan.in_hand
+        if step is None:
+            raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
+        said = Said(
+            goal=goal,
+            files=tuple(files),
+            structural=_claims(structural),
+            functional=_claims(functional),
+            confidence=confidence,
+            flag=flag,
+        )
+        evidence = await _evidence(session, step, said)
+        settings = session.settings.completion
+        completion = judge_completion(plan.current, said, evidence, settings)
+        after = with_current_done(plan, completion.flag) if completion.accepted else plan
+        acts.stash(ctx.tool_call_id or "", *_records(completion, after))
+        return answer(completion, after, session.budget_line(after))
+
+
+def answer(completion: Completion, plan: Plan, budget: str) -> str:
+    """What the worker is told of its claim, with the plan as it stands after it."""
+    if not completion.accepted:
+        doubts = "\n".join(f"- {doubt}" for doubt in completion.doubts)
+        return (
+            f"{REFUSED}the plan step stays open, because\n{doubts}\n"
+            "Put it right, or show it, and call `complete_step` again."
+        )
+    lines = ["Done."]
+    if completion.flag:
+        lines = [f"Done with a flag, for a later check: {completion.flag}."]
+    lines += [f"The plan is now:\n{outline(plan)}"]
+    if plan.in_hand is not None:
+        lines.append("Next: `check_plan`, in the same turn as your first work on the next step.")
+    return "\n".join([*lines, budget] if budget else lines)
+
+
+def _records(completion: Completion, plan: Plan) -> tuple[Record, ...]:
+    said = completion.flag if completion.accepted else "; ".join(completion.doubts)
+    step = Step(
+        number=0, kind=StepKind.TOOL, tool="complete_step", ok=completion.accepted, output=said
+    )
+    more = (plan, change(plan)) if completion.accepted else ()
+    return (step, completion, *more)
+
+
+def _claims(said: list[ClaimArg]) -> tuple[Claim, ...]:
+    return tuple(Claim(what=each.what, state=each.state, reason=each.reason) for each in said)
+
+
+async def _evidence(session: Session, step: PlanStep, said: Said) -> Evidence:
+    """Look at the files, have the checks run, and gather what was observed."""
+    done = deeds(await session.all_of(WORK))
+    named = tuple(dict.fromkeys((*said.files, *step.files)))
+    runs = session.settings.completion.run_acceptance and session.site.checks
+    results = ()
+    if runs and step.acceptance:
+        doing = f"checks the plan step: {', '.join(step.acceptance)}"[:_MAX_DOING]
+        await session.recorder.record(Change(activity=Activity.COMMAND, doing=doing))
+        results = await session.site.run(step.acceptance)
+    return Evidence(
+        files=tuple(_known(each, done) for each in await session.site.look(named)),
+        edited=frozenset(done.edited),
+        seen=frozenset(done.seen),
+        passed=tuple(done.passed),
+        acceptance=results,
+        unrun=() if runs else step.acceptance,
+    )
+
+
+def _known(file: Presence, done: Deeds) -> Presence:
+    """Where nobody can look, what the worker was seen to write there is known."""
+    if file.known or file.path not in done.edited:
+        return file
+    return Presence(path=file.path, fault="it was deleted" if file.path in done.gone else "")

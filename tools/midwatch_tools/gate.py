@@ -1,0 +1,341 @@
+"""What a worker has to say before a call may run: why something failed, whether its plan holds.
+
+Pure: the gate is fed the records of its attempt in the order of the journal, and answers by them.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import tenacity
+
+from midwatch_monitor.claimed import claims_edit, looks
+from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.rules.act import Normaliser
+from midwatch_monitor.rules.failure import signature, surroundings, told
+from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, identify, result
+from midwatch_monitor.words import (
+    Actor,
+    Analysis,
+    Cause,
+    Change,
+    Delivery,
+    DeliveryState,
+    Edit,
+    Entry,
+    Intervention,
+    PlanCheck,
+    Record,
+    Step,
+    StepKind,
+    Teller,
+    Writer,
+)
+
+REFUSED = HELD_BACK
+"""How the result of a call begins that was not run."""
+
+KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
+"""The records that the gate is fed."""
+
+_JOINTS = re.compile(r"&&|\|\||[;|\n]")
+_LOOKS = re.compile(
+    r"\s*(?:(?:cat|cd|echo|file|find|grep|head|less|ls|nl|pwd|rg|stat|tail|tree|wc|which|type)\b"
+    r"|git (?:-\S+ )*(?:status|diff|log|show|blame|grep)\b|$)"
+)
+"""Commands that change nothing, as long as they are not redirected into a file."""
+_REMEMBERED = 256
+"""Failing acts that are remembered; the oldest go first."""
+
+_ASK = (
+    "Call `report_error`: what happened, whether the cause is transient, permanent or unknown, the "
+    "root cause, and what you change. The next try may stand in the same turn."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the turn of a call says itself, beside the call."""
+
+    cause: Cause | None = None
+    """Of an analysis."""
+    checked: bool = False
+    """Whether it holds a plan check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a call may run."""
+
+    refusal: str = ""
+    """Why it may not, and what to do; empty where it may."""
+    wait: float = 0.0
+    """Seconds to wait before it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The last act that failed, for the analysis of it."""
+
+    number: int
+    blocked: str
+    """What of the surroundings stood in the way; empty where nothing did."""
+    words: str
+    """The line of the output that tells most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failing:
+    """An act that failed when it was last done."""
+
+    number: int
+    tick: int
+    """When it last failed, counted in records."""
+    began: int
+    """The model request of its first failure."""
+    request: int
+    """The model request of its last failure."""
+    outcome: int
+    equal: int = 1
+    """How often in a row it failed in the same way."""
+    cause: Cause | None = None
+    """By the last analysis of a request after the first failure."""
+    analysed: int = 0
+    """The request of that analysis."""
+    tries: int = 0
+    """Failures since."""
+    spent: bool = False
+    """Whether the one more try for an unknown cause was had."""
+
+
+ALLOWED = Verdict()
+
+
+class Gate:
+    """The state of one attempt, as far as it decides which calls may run.
+
+    "Newer" and "before" are told by model requests where calls of one turn run at the same time,
+    so that it does not matter which of them ends first. A call that failed in the turn in hand is
+    never refused: the worker cannot know of it.
+    """
+
+    def __init__(self, errors: ErrorSettings, plan: PlanSettings, *, attempt: int) -> None:
+        """Begin with an attempt of that number, of which nothing is known yet."""
+        self._errors = errors
+        self._plan = plan
+        self._attempt = attempt
+        self._acts = Normaliser()
+        self._failing: dict[int, _Failing] = {}
+        self._tick = 0
+        self._request = 0
+        self._edited = 0
+        self._moved = 0
+        self._analysed = False
+        self._operators: set[int] = set()
+        self._delivered: dict[int, int] = {}
+        self._plan_step = 0
+        self._plan_steps = 0
+        self._revision = 0
+        self._unchecked: tuple[int, int] | None = None
+        self.last_failure: Failure | None = None
+        """The last act of the attempt that failed."""
+
+    # -- what has happened -----------------------------------------------------------------
+
+    def observe(self, entry: Entry) -> None:
+        """Take in a record of the attempt; those of other kinds than `KINDS` change nothing."""
+        self._tick += 1
+        match entry.record:
+            case Step() as step:
+                self._took(step)
+            case Change() as change:
+                self._planned(change)
+            case Analysis(by=Teller.WORKER) as analysis:
+                self._explained(analysis)
+            case PlanCheck(plan_step=number):
+                if self._unchecked is not None and number >= self._unchecked[0]:
+                    self._unchecked = None
+            case Intervention(by=Actor.OPERATOR):
+                self._operators.add(entry.id)
+                self._heard_of(entry.id)
+            case Delivery(state=DeliveryState.DELIVERED, intervention=id):
+                self._delivered[id] = self._tick
+                self._heard_of(id)
+            case _:
+                pass
+
+    def _heard_of(self, intervention: int) -> None:
+        """Once a person's word has arrived, they may have mended what the worker cannot."""
+        if intervention in self._operators:
+            self._moved = max(self._moved, self._delivered.get(intervention, 0))
+
+    def _took(self, step: Step) -> None:
+        self._request = max(self._request, step.request)
+        if step.output.startswith(REFUSED):
+            return
+        act = self._acts.act(step)
+        if act.changes:
+            self._edited = self._tick
+        if any(edit.writer is not Writer.WORKER for edit in step.edits):
+            self._moved = self._tick
+        if step.kind is not StepKind.TOOL or not act.work:
+            return
+        action = _action(step)
+        if act.error:
+            self._failed(action, step)
+        elif act.failed is False:
+            self._failing.pop(action, None)
+            if not _only_looks(step):
+                self._moved = self._tick
+
+    def _failed(self, action: int, step: Step) -> None:
+        outcome = signature(step) or result(step)
+        before = self._failing.pop(action, None)
+        now = _Failing(
+            number=step.number,
+            tick=self._tick,
+            began=step.request,
+            request=step.request,
+            outcome=outcome,
+        )
+        if before is not None:
+            tried = before.cause is not None
+            now = replace(
+                now,
+                began=before.began,
+                equal=before.equal + 1 if outcome == before.outcome else 1,
+                cause=before.cause,
+                analysed=before.analysed,
+                tries=before.tries + tried,
+                spent=before.spent or before.cause is Cause.UNKNOWN,
+            )
+        self._failing[action] = now
+        if len(self._failing) > _REMEMBERED:
+            del self._failing[next(iter(self._failing))]
+        self.last_failure = Failure(
+            number=step.number, blocked=surroundings(step.output), words=told(step.output)
+        )
+
+    def _explained(self, analysis: Analysis) -> None:
+        """An analysis answers every failure of the requests before its own."""
+        self._analysed = True
+        for action, failing in self._failing.items():
+            if failing.began < self._request:
+                tried = failing.request == self._request
+                self._failing[action] = replace(
+                    failing,
+                    cause=analysis.cause,
+                    analysed=self._request,
+                    tries=int(tried),
+                    spent=failing.spent or (tried and analysis.cause is Cause.UNKNOWN),
+                )
+
+    def _planned(self, change: Change) -> None:
+        revised = change.revision is not None and change.revision != self._revision
+        self._revision = self._revision if change.revision is None else change.revision
+        self._plan_steps = change.plan_steps or self._plan_steps
+        if change.plan_step is None:
+            return
+        before, self._plan_step = self._plan_step, change.plan_step
+        if before and change.plan_step > before and not revised:
+            self._unchecked = (change.plan_step, self._request)
+        if change.plan_step > self._plan_steps or self._plan_steps == 1:
+            self._unchecked = None
+
+    # -- what may happen -------------------------------------------------------------------
+
+    def may(self, step: Step, said: Said) -> Verdict:
+        """Whether the call that this step would be may run; its request says when it is asked."""
+        if step.tool in NO_WORK:  # Midwatch's own tools
+            return ALLOWED
+        return self._may_begin(said) or self._may_go_on(step, said) or self._may_repeat(step, said)
+
+    def _may_begin(self, said: Said) -> Verdict | None:
+        asked = self._errors.require_analysis and self._attempt > 1
+        if not asked or self._analysed or said.cause is not None:
+            return None
+        return Verdict(
+            refusal=f"this is attempt {self._attempt}. Before any work, call `report_error`: why "
+            "the attempt before this one failed, whether the cause is transient, permanent or "
+            "unknown, the root cause, and what you do differently. Work may stand in the same turn."
+        )
+
+    def _may_go_on(self, step: Step, said: Said) -> Verdict | None:
+        if not self._plan.require_check or self._unchecked is None or said.checked:
+            return None
+        number, request = self._unchecked
+        if step.request <= request:
+            return None
+        return Verdict(
+            refusal=f"plan step {number} begins. Call `check_plan` first: what the rest of the "
+            "plan takes for granted, what the work so far has shown, what follows for the "
+            "remaining plan steps, the options, and your choice. Work may stand in the same turn."
+        )
+
+    def _may_repeat(self, step: Step, said: Said) -> Verdict:
+        failing = self._failing.get(_action(step)) if self._errors.require_analysis else None
+        if failing is None or failing.request >= step.request:
+            return ALLOWED
+        most = self._errors.equal_failures
+        again = bool(most) and failing.equal >= most
+        if self._edited > failing.tick and not again:
+            return ALLOWED
+        if said.cause is not None:
+            failing = replace(failing, cause=said.cause, tries=0)
+        if failing.cause is None:
+            return _asked(
+                f"`{step.tool}` failed {failing.equal} times in the same way"
+                if again
+                else f"`{step.tool}` failed at step {failing.number}, and nothing was edited since"
+            )
+        return self._after_analysis(step.tool, failing, failing.cause)
+
+    def _after_analysis(self, tool: str, failing: _Failing, cause: Cause) -> Verdict:
+        errors = self._errors
+        unknown = cause is Cause.UNKNOWN
+        if unknown:
+            cause = errors.unknown
+        if cause is Cause.TRANSIENT:
+            if failing.tries < errors.transient_tries:
+                return Verdict(wait=backoff(failing.tries + 1, errors))
+            return _asked(f"waiting did not help: `{tool}` failed {failing.tries} times since")
+        if cause is Cause.UNKNOWN and not failing.spent:
+            return ALLOWED
+        if failing.tries:
+            return _asked(f"`{tool}` failed again at step {failing.number}, after your analysis")
+        if max(self._edited, self._moved) > failing.tick:
+            return ALLOWED
+        name = "an unknown cause, which counts as permanent" if unknown else "permanent"
+        return Verdict(
+            refusal=f"by your analysis the failure of step {failing.number} is {name}, and nothing "
+            "has changed since. Change the approach: edit what causes it, install what is missing, "
+            "or do without it. If it passes with time, say so: `report_error` with `transient`."
+        )
+
+
+def _asked(why: str) -> Verdict:
+    return Verdict(refusal=f"{why}. {_ASK}")
+
+
+def backoff(number: int, errors: ErrorSettings) -> float:
+    """Seconds before that try, counted from 1: doubling, up to the longest wait."""
+    state = tenacity.RetryCallState(tenacity.AsyncRetrying(), None, (), {})
+    state.attempt_number = number
+    wait: Callable[[tenacity.RetryCallState], float] = tenacity.wait_exponential(
+        multiplier=errors.backoff_seconds, max=errors.max_backoff_seconds
+    )
+    return wait(state)
+
+
+def _action(step: Step) -> int:
+    """What is done: as the rules compare it, but of an edit its very words."""
+    precise = (Edit(path=step.path),) if claims_edit(step.tool, step.args) else ()
+    return identify(replace(step, edits=precise), command(step))
+
+
+def _only_looks(step: Step) -> bool:
+    """Whether an act changes nothing by what it is: it reads a file, or lists some."""
+    line = command(step)
+    if not line:
+        return looks(step.tool, step.args)
+    return ">" not in line and all(_LOOKS.match(part) for part in _JOINTS.split(line))

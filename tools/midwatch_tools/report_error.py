@@ -1,0 +1,97 @@
+"""The tool `report_error`: the analysis of a failure, before it is tried again."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.config.protocol import ErrorSettings
+from midwatch_monitor.words import Analysis, Cause, Step, StepKind
+from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.gate import Failure, backoff
+from midwatch_tools.statement import ErrorReport, Text
+
+
+class ReportFailure:
+    """The tool, bound to one run."""
+
+    def __init__(self, present: Callable[[], Acts | None]) -> None:
+        self._present = present
+
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
+        toolset.add_function(self.report_error, sequential=True)
+
+    async def report_error(
+        self,
+        ctx: RunContext[Any],
+        what_happened: Text,
+        category: Cause,
+        root_cause: Text,
+        change: Text,
+    ) -> str:
+        """Analyse a failure before you try again. The next try may stand in the same turn.
+
+        Args:
+            ctx: The run.
+            what_happened: The act that failed, and the message with which it failed.
+            category: `transient` (it passes by itself: a timeout, a rate limit, an overload),
+                `permanent` (it stays until something is changed), or `unknown`.
+            root_cause: Why it failed: which belief was wrong, or what was missing.
+            change: What will be different in the next try.
+        """
+        acts = self._present()
+        if acts is None:
+            return UNWATCHED
+        report = ErrorReport(
+            what_happened=what_happened, category=category, root_cause=root_cause, change=change
+        )
+        if lacks := report.lacks():
+            raise ModelRetry(f"{lacks}.")
+        failure = acts.gate.last_failure
+        analysis = Analysis(
+            what=what_happened,
+            cause=category,
+            root=root_cause,
+            remedy=change,
+            about=failure.number if failure else 0,
+        )
+        output = f"{category}: {root_cause}"
+        step = Step(number=0, kind=StepKind.TOOL, tool="report_error", ok=True, output=output)
+        acts.stash(ctx.tool_call_id or "", step, analysis)
+        return answer(category, failure, acts.session.settings.errors)
+
+
+def answer(cause: Cause, failure: Failure | None, settings: ErrorSettings) -> str:
+    """What follows from an analysis, as the worker reads it."""
+    if cause is Cause.UNKNOWN and settings.unknown is Cause.UNKNOWN:
+        return (
+            "Recorded. One more try is allowed as it is; after that the cause counts as permanent. "
+            f"Use it to learn the cause. {_look(failure)}"
+        )
+    if Cause.TRANSIENT in (cause, settings.unknown if cause is Cause.UNKNOWN else cause):
+        waits = [f"{backoff(n + 1, settings):g} s" for n in range(settings.transient_tries)]
+        counted = "" if cause is Cause.TRANSIENT else " An unknown cause counts as transient here."
+        return (
+            f"Recorded.{counted} Change nothing; try again: Midwatch waits before each try "
+            f"({', '.join(waits)}). If it still fails then, analyse it again."
+        )
+    counted = "" if cause is Cause.PERMANENT else " An unknown cause counts as permanent here."
+    return (
+        f"Recorded.{counted} Change the approach before you try again: the same act unchanged will "
+        f"be refused. {_look(failure)}"
+    )
+
+
+def _look(failure: Failure | None) -> str:
+    if failure is None:
+        return "Look first at what the approach took for granted: versions, paths, settings."
+    if failure.blocked:
+        return f"Look first at the surroundings ({failure.blocked}), not at the code."
+    words = f" (`{failure.words}`)" if failure.words else ""
+    return (
+        f"Look first at the output of step {failure.number}{words} and at the settings and "
+        "versions that it depends on, then at the code."
+    )

@@ -1,0 +1,94 @@
+"""The tool `request_budget`: a worker asks for more than its task was given."""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.words import (
+    Budget,
+    BudgetRequest,
+    Entry,
+    Grant,
+    Intervention,
+    Record,
+    Step,
+    StepKind,
+)
+from midwatch_tools.acts import UNWATCHED, Acts
+
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+ASKING: tuple[type[Record], ...] = (BudgetRequest, Intervention)
+"""The records that tell whether a request is open."""
+
+
+class RequestBudget:
+    """The tool, bound to one run."""
+
+    def __init__(self, present: Callable[[], Acts | None]) -> None:
+        self._present = present
+
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tool to a worker; one after the other, so that only one request is open."""
+        toolset.add_function(self.request_budget, sequential=True)
+
+    async def request_budget(
+        self,
+        ctx: RunContext[Any],
+        reason: Annotated[str, Field(min_length=1, max_length=2000)],
+        requests: Count = 0,
+        tokens: Count = 0,
+        cost_usd: Amount = 0.0,
+        minutes: Amount = 0.0,
+    ) -> str:
+        """Ask for more budget, when it will not last although the work goes well.
+
+        Args:
+            ctx: The run.
+            reason: What is left to do, and why it takes more than was given.
+            requests: How many more model requests.
+            tokens: How many more tokens.
+            cost_usd: How many more US dollars.
+            minutes: How many more minutes.
+        """
+        acts = self._present()
+        if acts is None:
+            return UNWATCHED
+        session = acts.session
+        wanted = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
+        if not limited(session.recorder.budget, wanted):
+            raise ModelRetry("Ask for more of something that is limited, and say how much.")
+        if is_open(await session.all_of(ASKING)):
+            raise ModelRetry("You have asked already; go on until the answer comes.")
+        step = Step(number=0, kind=StepKind.TOOL, tool="request_budget", ok=True, output=reason)
+        acts.stash(ctx.tool_call_id or "", step, BudgetRequest(wanted=wanted, reason=reason))
+        return "Your supervisor is asked. Go on meanwhile as if the answer were no."
+
+
+def limited(budget: Budget, wanted: Grant) -> bool:
+    """Whether something that is wanted has a limit at all."""
+    return any(
+        more and meter.limit is not None
+        for more, meter in (
+            (wanted.requests, budget.requests),
+            (wanted.tokens, budget.tokens),
+            (wanted.cost_usd, budget.cost_usd),
+            (wanted.minutes, budget.minutes),
+        )
+    )
+
+
+def is_open(entries: Iterable[Entry]) -> bool:
+    """Whether a request of an attempt has no answer yet."""
+    asked: set[int] = set()
+    for entry in entries:
+        if isinstance(entry.record, BudgetRequest):
+            asked.add(entry.id)
+        elif isinstance(entry.record, Intervention) and entry.record.petition is not None:
+            asked.discard(entry.record.petition)
+    return bool(asked)
