@@ -46,11 +46,38 @@ def question(
     `cooldown` counts steps since the last escalation was closed. One escalation above `cap` is
     still opened, so that the policy can hand the attempt to a person; then there are no more.
     """
-    if quiet.open or quiet.parked or quiet.raised > cap:
-        return ()
-    if quiet.closed_at_step is not None and step - quiet.closed_at_step < cooldown:
+    if not _may_ask(quiet, step=step, cooldown=cooldown, cap=cap):
         return ()
     return tuple(alert.key for alert in audible(alerts))
+
+
+def overdue(
+    unhelped: Iterable[AlertKey],
+    quiet: Quiet,
+    *,
+    step: int,
+    cooldown: int,
+    cap: int,
+    then_used: float,
+    limit: float,
+) -> tuple[AlertKey, ...]:
+    """The alerts to ask about again although they are silent: it is time to call a person.
+
+    What was done about them did not help, nothing got better since, and of the budget more than
+    `limit` would be used before anything else could be judged; 1 is never. An emptied window or
+    slower work makes an alert silent, too.
+    """
+    if limit >= 1 or then_used <= limit:
+        return ()
+    if not _may_ask(quiet, step=step, cooldown=cooldown, cap=cap):
+        return ()
+    return tuple(unhelped)
+
+
+def _may_ask(quiet: Quiet, *, step: int, cooldown: int, cap: int) -> bool:
+    if quiet.open or quiet.parked or quiet.raised > cap:
+        return False
+    return quiet.closed_at_step is None or step - quiet.closed_at_step >= cooldown
 
 
 def joining(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:

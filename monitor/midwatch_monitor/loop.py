@@ -15,7 +15,7 @@ from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.escalation import joining, question
+from midwatch_monitor.escalation import joining, overdue, question
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.neighbours import Neighbours, project_of
@@ -218,13 +218,7 @@ class Monitor:
             if more and view.escalation.state is EscalationState.OPEN:
                 await self._write(view, _joined(view.escalation, more))
             return
-        keys = question(
-            alerts,
-            view.quiet,
-            step=view.last_step,
-            cooldown=self._settings.supervisor.cooldown,
-            cap=self._settings.policy.max_escalations,
-        )
+        keys = self._question(view)
         if not keys:
             return
         opened = await self._journal.open_escalation(
@@ -236,6 +230,20 @@ class Monitor:
         )
         if opened is not None:
             self._hint(view, opened)
+
+    def _question(self, view: View) -> tuple[AlertKey, ...]:
+        """The alerts to ask about now: those that fire, or those that nothing helped against."""
+        policy, cooldown = self._settings.policy, self._settings.supervisor.cooldown
+        step, cap = view.last_step, policy.max_escalations
+        return question(view.heard, view.quiet, step=step, cooldown=cooldown, cap=cap) or overdue(
+            [key for key in view.unhelped if key not in view.silenced],
+            view.quiet,
+            step=step,
+            cooldown=cooldown,
+            cap=cap,
+            then_used=view.then_used(self._settings.monitor.outcome_after),
+            limit=policy.hand_over_at,
+        )
 
     async def _write(self, view: View, *records: Record) -> None:
         now = self._clock()

@@ -57,6 +57,26 @@ def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outloo
     )
 
 
+def used(budget: Budget) -> float:
+    """The share of the tightest limit that is used, from 0; 0 where nothing has a limit."""
+    return max(_of(meter.used, meter.limit) for _, meter in meters(budget))
+
+
+def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
+    """The share of the tightest limit that is used `ahead` steps from now.
+
+    At the rate since the attempt began, `steps` steps ago. Before the first step the rate is not
+    known and taken as nothing.
+    """
+    if steps <= 0:
+        return used(now)
+    pairs = zip(meters(began), meters(now), strict=True)
+    return max(
+        _of(meter.used + ahead * max(0.0, meter.used - before.used) / steps, meter.limit)
+        for (_, before), (_, meter) in pairs
+    )
+
+
 def done_percent(plan_step: int, plan_steps: int, within: int | None) -> float | None:
     """How much of the whole work is done, in percent; `None` where nothing tells.
 
@@ -82,4 +102,8 @@ def meters(budget: Budget) -> tuple[tuple[str, Meter], ...]:
 
 
 def _share(meter: Meter) -> float:
-    return 100 * meter.used / meter.limit if meter.limit else 0.0
+    return 100 * _of(meter.used, meter.limit)
+
+
+def _of(amount: float, limit: float | None) -> float:
+    return amount / limit if limit else 0.0

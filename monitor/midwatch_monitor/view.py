@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
 from midwatch_monitor.outcome import Trial
+from midwatch_monitor.outlook import forecast
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.movement import BETTER, Movements
 from midwatch_monitor.vigil import Vigil
 from midwatch_monitor.words import (
     Acceptance,
@@ -14,6 +15,7 @@ from midwatch_monitor.words import (
     Alert,
     AlertKey,
     AttemptState,
+    Budget,
     Change,
     Decision,
     Delivery,
@@ -56,6 +58,11 @@ class View:
         default_factory=dict[int, tuple[AlertKey, ...]]
     )
     """The alerts about which it was decided to do nothing, by the decision's journal id."""
+    unhelped: tuple[AlertKey, ...] = ()
+    """Alerts about which something was done in vain, while nothing got better since."""
+    budget: Budget = field(default_factory=Budget)
+    began: Budget | None = None
+    """The budget as the attempt found it."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
     movements: Movements = field(default_factory=Movements, compare=False)
     normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
@@ -118,9 +125,13 @@ class View:
         elif event.lifecycle is not None:
             self.lifecycle = event.lifecycle
         if isinstance(event, Change):
+            self.budget = event.budget or self.budget
+            self.began = self.began or event.budget
             moved = self.movements.plan(event)
         else:
             moved = self.movements.observe(self.normaliser.act(event))
+        if moved.kinds & BETTER:
+            self.unhelped = ()
         self.vigil.observe(event, moved)
         for trial in self.trials.values():
             trial.see_movement(moved.kinds, moved.paths)
@@ -170,6 +181,13 @@ class View:
         if report.intervention in self.done:
             intervention, _ = self.done[report.intervention]
             self.done[report.intervention] = (intervention, report.outcome)
+            helped = report.outcome is Outcome.RECOVERED
+            self.unhelped = () if helped else intervention.answers
+
+    def then_used(self, ahead: int) -> float:
+        """The share of the tightest limit that will be used `ahead` steps from now."""
+        began = self.began or self.budget
+        return forecast(began, self.budget, steps=self.last_step, ahead=ahead)
 
     def due_outcomes(self, *, after: int) -> tuple[OutcomeReport, ...]:
         """The verdicts that are due: `after` steps since the delivery, or at the attempt's end."""

@@ -25,29 +25,6 @@ def amount(grant: Grant, resource: str) -> float:
     return found
 
 
-def used(budget: Budget) -> float:
-    """The share of the tightest limit that is used, from 0; 0 where nothing has a limit."""
-    return max((_share(meter(budget, name)) for name in RESOURCES), default=0.0)
-
-
-def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
-    """The share of the tightest limit that is used `ahead` steps from now.
-
-    At the rate since the attempt began, `steps` steps ago. Before the first step the rate is not
-    known and taken as nothing.
-    """
-    if steps <= 0:
-        return used(now)
-    return max(
-        _share_of(
-            meter(now, name).used
-            + ahead * max(0.0, meter(now, name).used - meter(began, name).used) / steps,
-            meter(now, name).limit,
-        )
-        for name in RESOURCES
-    )
-
-
 def tight(budget: Budget) -> tuple[str, ...]:
     """The resources that are nearly gone; where none is, the one that goes first."""
     shares = {
@@ -112,8 +89,4 @@ def grant_of(amounts: dict[str, float]) -> Grant:
 
 
 def _share(meter: Meter) -> float:
-    return _share_of(meter.used, meter.limit)
-
-
-def _share_of(used: float, limit: float | None) -> float:
-    return used / limit if limit else 0.0
+    return meter.used / meter.limit if meter.limit else 0.0

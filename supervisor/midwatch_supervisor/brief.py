@@ -66,6 +66,7 @@ class Brief:
         """What a decision about some of the attempt's alerts depends on."""
         keys, view = set(alerts), self.dossier.view
         asked = tuple(alert for key, alert in view.alerts.items() if key in keys)
+        asked = asked or self._earlier(keys)
         attempt = self.dossier.attempt.id
         before = self.history.tried(before=attempt)
         here = self.history.tried(attempt=attempt)
@@ -86,6 +87,11 @@ class Brief:
             asked=self.history.asked(attempt),
             policy=self.settings.policy,
         )
+
+    def _earlier(self, keys: set[AlertKey]) -> tuple[Alert, ...]:
+        """Alerts of an attempt before this one; its steps are not this one's."""
+        found = [alert for key, alert in self.history.alerts.items() if key in keys]
+        return tuple(replace(alert, evidence=(), step=0, since_step=0) for alert in found)
 
     async def case(self, standing: Standing, calibration: Calibration | None = None) -> Case:
         """The attempt as the supervisor's model is shown it at first."""

@@ -7,7 +7,7 @@ from midwatch_agents.prompt import Past
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.outlook import done_percent, outlook
+from midwatch_monitor.outlook import done_percent, outlook, used
 from midwatch_monitor.view import View
 from midwatch_monitor.words import (
     Acceptance,
@@ -33,7 +33,6 @@ from midwatch_monitor.words import (
     StepKind,
     Teller,
 )
-from midwatch_supervisor.allowance import forecast, used
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.diagnosis import Noted, Signs
 from midwatch_supervisor.evidence import Case
@@ -54,8 +53,6 @@ class Dossier:
     view: View
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     budget: Budget = field(default_factory=Budget)
-    began: Budget | None = None
-    """The budget as the attempt found it."""
     model: str = ""
     """The model in force."""
     activity: Activity | None = None
@@ -108,7 +105,6 @@ class Dossier:
         self.activity = change.activity or self.activity
         if change.budget is not None:
             self.budget = change.budget
-            self.began = self.began or change.budget
 
     def _take_word(self, record: Record) -> None:
         """What the worker wrote down, and why an outcome is what it is."""
@@ -174,8 +170,7 @@ class Dossier:
 
     def then_used(self, ahead: int) -> float:
         """The share of the tightest limit that will be used `ahead` steps from now."""
-        began = self.began or self.budget
-        return forecast(began, self.budget, steps=self.view.last_step, ahead=ahead)
+        return self.view.then_used(ahead)
 
     def signs(
         self, alerts: tuple[Alert, ...], tried: tuple[Tried, ...], *, conflict: bool

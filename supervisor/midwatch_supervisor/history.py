@@ -6,6 +6,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
     Actor,
+    Alert,
+    AlertKey,
     Delivery,
     DeliveryState,
     Entry,
@@ -21,7 +23,10 @@ from midwatch_supervisor.allowance import together
 from midwatch_supervisor.policy import ACTIONS
 from midwatch_supervisor.standing import Tried
 
-KINDS: tuple[type[Record], ...] = (Intervention, Delivery, OutcomeReport, PlanCheck, Spending)
+KINDS: tuple[type[Record], ...] = (
+    *(Intervention, Delivery, OutcomeReport, PlanCheck, Spending),
+    Alert,
+)
 """The records that a history is folded from."""
 
 _LOST = frozenset({DeliveryState.REJECTED, DeliveryState.EXPIRED})
@@ -71,6 +76,8 @@ class History:
     """The interventions, by journal id, in the order in which they were issued."""
     revisions: int = 0
     """Revisions of the plan that workers proposed and that were approved."""
+    alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
+    """As they last stood, in whichever attempt."""
     _asked: dict[int, int] = field(default_factory=dict[int, int])
 
     @classmethod
@@ -95,6 +102,8 @@ class History:
                 self.acts[id].report = report
             case PlanCheck(ruling=Ruling.GRANTED, proposed=proposed) if proposed:
                 self.revisions += 1
+            case Alert() as alert:
+                self.alerts[alert.key] = alert
             case Spending(role="supervisor", requests=requests):
                 self._asked[attempt] = self.asked(attempt) + requests
             case _:

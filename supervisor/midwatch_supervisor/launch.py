@@ -217,6 +217,7 @@ class _Follower:
     def __init__(self, deck: Deck, follow: Follow) -> None:
         self._deck = deck
         self._follow = follow
+        self._handing: asyncio.Future[None] | None = None
         self._after = 0
 
     async def run(self) -> None:
@@ -226,6 +227,10 @@ class _Follower:
                 await hints.wait(self._deck.settings.monitor.poll_seconds)
 
     async def look(self) -> None:
+        """Hand on what is new; a page that is being handed on gets to its end first."""
+        if self._handing is not None and not self._handing.done():
+            await self._handing
         while page := await self._deck.journal.entries(self._after, run=self._deck.run.id):
             self._after = page[-1].id
-            await self._follow(page)
+            self._handing = asyncio.ensure_future(self._follow(page))
+            await asyncio.shield(self._handing)

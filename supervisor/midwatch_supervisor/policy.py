@@ -112,7 +112,7 @@ def said(action: Action, standing: Standing, cause: Diagnosis, terms: Terms) -> 
     matter = wording.Matter(
         alerts=standing.alerts,
         cause=cause,
-        tried=tuple(_told(past) for past in standing.since_recovery),
+        tried=tuple(_told(past) for past in standing.tried),
         terms=terms,
         rivals=standing.rivals,
     )

@@ -142,18 +142,21 @@ class Standing:
         """
         failed = {past.action for past in self.since_recovery if past.failed}
         failed |= {
-            past.action
-            for past in _after_recovery(self.task_wide)
-            if past.action in _FOR_GOOD and not past.helped
+            past.action for past in self.tried if past.action in _FOR_GOOD and not past.helped
         }
         if self.observed and self.reading.cause is not Diagnosis.FALSE_ALARM:
             failed.add(Action.OBSERVE)
         return frozenset(failed)
 
     @property
+    def tried(self) -> tuple[Tried, ...]:
+        """What was done since the task last recovered, in earlier attempts too."""
+        return _after_recovery(self.task_wide)
+
+    @property
     def guided_in_vain(self) -> bool:
         """Whether something was tried since the task last recovered, and did not help."""
-        return any(past.failed for past in _after_recovery(self.task_wide))
+        return any(past.failed for past in self.tried)
 
     def yields_to(self, path: str) -> Rival | None:
         """The attempt that keeps a file which both work on; `None` where this one keeps it."""

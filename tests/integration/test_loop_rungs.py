@@ -17,6 +17,8 @@ from midwatch_monitor.words import (
     AlertKey,
     Attempt,
     AttemptState,
+    Budget,
+    Change,
     Checkpoint,
     Commit,
     Decision,
@@ -29,6 +31,7 @@ from midwatch_monitor.words import (
     EscalationState,
     Intervention,
     Lifecycle,
+    Meter,
     Outcome,
     OutcomeReport,
     Record,
@@ -141,3 +144,20 @@ async def test_a_split_is_judged_by_what_becomes_of_the_task(
     await monitor.look()
     (entry,) = await journal.entries(kinds=[OutcomeReport])
     assert entry.record == OutcomeReport(intervention=id, outcome=outcome, step=1, reason=reason)
+
+
+@pytest.mark.parametrize(("requests", "asked"), [(100, [1]), (12, [1, 2])])
+async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_alert_fell_silent(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, requests: int,
+    asked: list[int],
+) -> None:  # fmt: skip
+    limit = float(requests)
+    await recorder.record(Change(budget=Budget(requests=Meter(used=1, limit=limit))))
+    await write(replace(ASKED, state=EscalationState.ANSWERED))
+    id = await write(NUDGE)
+    calm = replace(DOUBTFUL, checkpoint=Checkpoint(progress_percent=10, confidence=80))
+    spent = Change(budget=Budget(requests=Meter(used=5, limit=limit)))
+    arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED)
+    await recorder.record(arrived, calm, *ACTS, spent)
+    await monitor.look()
+    assert await _questions(journal) == asked

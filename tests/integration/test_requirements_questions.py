@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -76,11 +79,12 @@ def call(tool: str, **args: object) -> Call:
 HELP = {"progress_percent": 10, "confidence": 80, "decision": "escalate"}
 DONE = Turn(say="Done.")
 WAIT = call("wait_for", name="go")
-LOOKS = tuple(Turn(calls=tuple(call("look", at=9 * n + k) for k in range(9))) for n in range(3))
+LOOKS = tuple(Turn(calls=tuple(call("look", at=9 * n + k) for k in range(9))) for n in range(12))
 SCRIPTS = {
     "ask": (Turn(calls=(call("reflect", **HELP), WAIT)), DONE),
-    "look": (*LOOKS, DONE),
-    "gate": (LOOKS[0], Turn(calls=(WAIT,)), *LOOKS[1:], DONE),
+    "look": (*LOOKS[:3], DONE),
+    "long": (*LOOKS, DONE),
+    "gate": (LOOKS[0], Turn(calls=(WAIT,)), *LOOKS[1:3], DONE),
 }
 NUDGE = {
     "action": "nudge",
@@ -116,10 +120,10 @@ def _fresh(journal_file: Path) -> None:  # pyright: ignore[reportUnusedFunction]
     _answers[:] = [True]
 
 
-def tasks(name: str, *, supervisor: str = "none") -> str:
-    tools = [f"{__name__}:{tool.__name__}" for tool in (wait_for, look)]
+def tasks(name: str, *, supervisor: str = "none", module: str = __name__) -> str:
+    tools = [f"{module}:{tool.__name__}" for tool in (wait_for, look)]
     return f"""
-        models: {{worker: "scripted:{__name__}@0", supervisor: "{supervisor}"}}
+        models: {{worker: "scripted:{module}@0", supervisor: "{supervisor}"}}
         workers: {{clerk: {{kind: task, tools: {tools}}}}}
         tasks: [{{id: {name}, goal: Do it., acceptance: ["true"], max_attempts: 1}}]
     """
@@ -267,6 +271,28 @@ async def test_requirement_15_a_console_that_hangs_holds_nobody_up_and_then_miss
 async def is_over(stage: "Stage") -> bool:
     found = await stage.told(AttemptState)
     return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_nobody_up(
+    stage: "Stage",
+) -> None:
+    (stage.folder / "tasks.yaml").write_text(tasks("long", module="test_requirements_questions"))
+    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, "run", "tasks.yaml", "--json"),
+        cwd=stage.folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=PIPE,
+        pipesize=4096,
+        limit=1024,
+    )
+    try:
+        await stage.until(lambda: is_over(stage))
+    finally:
+        assert process.stdout is not None
+    lines = (await asyncio.wait_for(process.stdout.read(), 20)).splitlines()
+    assert await process.wait() == 0
+    assert sum(json.loads(line)["type"] == "step" for line in lines) == len(await stage.told(Step))
 
 
 async def test_requirement_15_who_attaches_midway_gets_all_from_the_beginning_in_sequence(

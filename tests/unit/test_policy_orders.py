@@ -167,10 +167,10 @@ def test_several_alerts_open_what_any_of_them_opens() -> None:
 
 
 def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
-    slow = standing(alert("silence"), cause=Diagnosis.PROVIDER)
+    slow = standing(alert("error_streak"), cause=Diagnosis.PROVIDER)
     policy = PolicySettings(rules={})
     first = replace(slow, policy=policy)
-    again = replace(first, observed=frozenset({AlertKey(rule="silence")}))
+    again = replace(first, observed=frozenset({AlertKey(rule="error_streak")}))
     assert [choose(first).action, choose(again).action] == [Action.OBSERVE, Action.SWITCH_MODEL]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec
+from midwatch_monitor.outlook import forecast, used
 from midwatch_monitor.words import (
     Action,
     Alert,
@@ -22,7 +23,7 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.allowance import forecast, room, tight, used, within
+from midwatch_supervisor.allowance import room, tight, within
 from midwatch_supervisor.standing import Means, Rival, Standing
 from midwatch_supervisor.terms import parts, terms_for
 

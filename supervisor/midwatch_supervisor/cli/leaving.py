@@ -48,7 +48,14 @@ def _stuck(thread: threading.Thread) -> bool:
 
 
 def _leave(code: int) -> None:
+    # Where nobody reads the output, a thread that writes holds it, and no flush comes to an end.
+    flushing = threading.Thread(target=_flush, daemon=True)
+    flushing.start()
+    flushing.join(_STOPPING)
+    os._exit(code)
+
+
+def _flush() -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)

@@ -22,7 +22,7 @@ from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import begin, conduct
-from midwatch_supervisor.line import fields
+from midwatch_supervisor.line import Line, fields
 from midwatch_supervisor.lines import Transcript
 from midwatch_supervisor.progress import ended, text
 from midwatch_supervisor.tui.looks import check_looks
@@ -149,15 +149,21 @@ class Reporter:
             write_line(line)
 
     async def follow(self, entries: Sequence[Entry]) -> None:
-        """Print what is new."""
+        """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
+        lines: list[Line] = []
         for entry in entries:
             if self._transcript.lacks_task(entry):
                 self._transcript.meet_task(await self._journal.task(entry.task))
             if self._transcript.lacks(entry) and entry.attempt is not None:
                 self._transcript.meet(await self._journal.attempt(entry.attempt))
             line = self._transcript.line(entry)
-            if line is None:
-                continue
+            if line is not None:
+                lines.append(line)
+        if lines:
+            await asyncio.to_thread(self._print, lines)
+
+    def _print(self, lines: Sequence[Line]) -> None:
+        for line in lines:
             if self._json:
                 write_json(fields(line))
             elif said := text(line):
