@@ -61,11 +61,11 @@ def overdue(
     then_used: float,
     limit: float,
 ) -> tuple[AlertKey, ...]:
-    """The alerts to ask about again although they are silent: it is time to call a person.
+    """The alerts to ask about again although they are silent: the budget does not wait for them.
 
-    What was done about them did not help, nothing got better since, and of the budget more than
-    `limit` would be used before anything else could be judged; 1 is never. An emptied window or
-    slower work makes an alert silent, too.
+    What was done about them did not help, and no check has shown anything new since; an emptied
+    window or slower work makes an alert silent, too. `then_used` is the share of the budget that
+    is used when two more rungs could be judged, `limit` what may be gone by then; 1 is never.
     """
     if limit >= 1 or then_used <= limit:
         return ()

@@ -219,30 +219,41 @@ class Monitor:
                 await self._write(view, _joined(view.escalation, more))
             return
         keys = self._question(view)
-        if not keys:
+        overdue_ones = () if keys else self._overdue(view)
+        if not (keys or overdue_ones):
             return
         opened = await self._journal.open_escalation(
             attempt=view.attempt,
             task=view.task,
-            alerts=keys,
-            reason=", ".join(key.rule for key in keys),
+            alerts=keys or overdue_ones,
+            reason=", ".join(key.rule for key in keys or overdue_ones),
+            silent=not keys,
             at=self._clock(),
         )
         if opened is not None:
             self._hint(view, opened)
 
     def _question(self, view: View) -> tuple[AlertKey, ...]:
-        """The alerts to ask about now: those that fire, or those that nothing helped against."""
-        policy, cooldown = self._settings.policy, self._settings.supervisor.cooldown
-        step, cap = view.last_step, policy.max_escalations
-        return question(view.heard, view.quiet, step=step, cooldown=cooldown, cap=cap) or overdue(
+        """The firing alerts to ask about now."""
+        return question(
+            view.heard,
+            view.quiet,
+            step=view.last_step,
+            cooldown=self._settings.supervisor.cooldown,
+            cap=self._settings.policy.max_escalations,
+        )
+
+    def _overdue(self, view: View) -> tuple[AlertKey, ...]:
+        """The silent alerts to ask about again, because nothing helped against them."""
+        return overdue(
             [key for key in view.unhelped if key not in view.silenced],
             view.quiet,
-            step=step,
-            cooldown=cooldown,
-            cap=cap,
-            then_used=view.then_used(self._settings.monitor.outcome_after),
-            limit=policy.hand_over_at,
+            step=view.last_step,
+            cooldown=self._settings.supervisor.cooldown,
+            cap=self._settings.policy.max_escalations,
+            # Time for one more rung, before the one that calls a person.
+            then_used=view.then_used(2 * self._settings.monitor.outcome_after),
+            limit=self._settings.policy.hand_over_at,
         )
 
     async def _write(self, view: View, *records: Record) -> None:

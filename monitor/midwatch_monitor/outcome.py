@@ -36,13 +36,18 @@ class Trial:
     """Of every alert that fired at the delivery, answered or not."""
     delivered_step: int
     fresh: bool = False
-    """Whether it is judged on a new attempt, where the old alerts cannot fire any more."""
+    """Whether the alerts that it answers cannot fire: on a new attempt, or silent all along."""
     movements: set[Movement] = field(default_factory=set[Movement])
     moved_paths: set[str] = field(default_factory=set[str])
     worse: str = ""
     """The first thing that got worse, in words."""
     again: str = ""
     """A rule that was answered and fires about something else."""
+
+    @property
+    def late(self) -> bool:
+        """Whether all that it answers had ended before it arrived."""
+        return not self.fresh and not any(key in self.severities for key in self.answers)
 
     def see_movement(self, movements: frozenset[Movement], paths: tuple[str, ...]) -> None:
         """Take in what one step moved."""
@@ -73,6 +78,10 @@ class Trial:
             return Outcome.MADE_WORSE, self.worse
         if still:
             return Outcome.NO_EFFECT, f"{', '.join(still)} still fires"
+        if self.fresh and all(key.rule == "workspace_conflict" for key in self.answers):
+            return Outcome.RECOVERED, "the conflict is gone"
+        if self.late:
+            return Outcome.NO_EFFECT, "what it answers had ended before it arrived"
         ended = [key.rule for key in self.answers if _ended(alerts.get(key))]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
-from midwatch_monitor.outcome import Trial
+from midwatch_monitor.outcome import PROOF, Trial
 from midwatch_monitor.outlook import forecast
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.movement import BETTER, Movements
+from midwatch_monitor.rules.movement import Movements
 from midwatch_monitor.vigil import Vigil
 from midwatch_monitor.words import (
     Acceptance,
@@ -59,7 +59,7 @@ class View:
     )
     """The alerts about which it was decided to do nothing, by the decision's journal id."""
     unhelped: tuple[AlertKey, ...] = ()
-    """Alerts about which something was done in vain, while nothing got better since."""
+    """Alerts about which something was done in vain, while no check showed anything new since."""
     budget: Budget = field(default_factory=Budget)
     began: Budget | None = None
     """The budget as the attempt found it."""
@@ -130,7 +130,7 @@ class View:
             moved = self.movements.plan(event)
         else:
             moved = self.movements.observe(self.normaliser.act(event))
-        if moved.kinds & BETTER:
+        if moved.kinds & PROOF:
             self.unhelped = ()
         self.vigil.observe(event, moved)
         for trial in self.trials.values():
@@ -164,7 +164,9 @@ class View:
             return
         self.done[delivery.intervention] = (intervention, None)
         if intervention.answers and not intervention.action.at_once:
-            self.begin_trial(delivery.intervention, intervention.answers, fresh=False)
+            asked = self.escalation
+            silent = asked is not None and asked.silent and asked.id == intervention.escalation
+            self.begin_trial(delivery.intervention, intervention.answers, fresh=silent)
 
     def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
         """Watch what an intervention does from now on."""
@@ -177,12 +179,14 @@ class View:
         )
 
     def _fold_outcome(self, report: OutcomeReport) -> None:
-        self.trials.pop(report.intervention, None)
+        trial = self.trials.pop(report.intervention, None)
         if report.intervention in self.done:
             intervention, _ = self.done[report.intervention]
             self.done[report.intervention] = (intervention, report.outcome)
-            helped = report.outcome is Outcome.RECOVERED
-            self.unhelped = () if helped else intervention.answers
+            if trial is not None and not trial.late:
+                helped = report.outcome is Outcome.RECOVERED
+                answers = tuple(key for key in intervention.answers if not _of_conflict(key))
+                self.unhelped = () if helped else answers
 
     def then_used(self, ahead: int) -> float:
         """The share of the tightest limit that will be used `ahead` steps from now."""
@@ -208,8 +212,13 @@ class View:
 
     @property
     def heard(self) -> tuple[Alert, ...]:
-        """The alerts that may be escalated."""
-        return tuple(alert for key, alert in self.alerts.items() if key not in self.silenced)
+        """The alerts that may be escalated: not again the conflicts that were decided upon.
+
+        One of two at a file keeps it, and its alert stays until the other is over.
+        """
+        settled = {key for keys in self.observed.values() for key in keys if _of_conflict(key)}
+        quiet = self.silenced | settled
+        return tuple(alert for key, alert in self.alerts.items() if key not in quiet)
 
     @property
     def about_alerts(self) -> tuple[int, ...]:
@@ -240,3 +249,7 @@ class View:
             if intervention.action is Action.RESTART and outcome is None and id not in self.trials:
                 return id, intervention
         return None
+
+
+def _of_conflict(key: AlertKey) -> bool:
+    return key.rule == "workspace_conflict"

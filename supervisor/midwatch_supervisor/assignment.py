@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from midwatch_agents.models import NONE
 from midwatch_monitor.config.rules import Section
 from midwatch_monitor.config.tasks import (
     AUTO,
@@ -26,7 +27,7 @@ class Assignment(Section):
     """Of each role; one without a model of its own has the worker's."""
     workspace: Path | None
     named: tuple[Role, ...] = ()
-    """The roles that the task file itself gave a model."""
+    """The roles that the task file itself gave a model, and not `none`."""
     others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
     """The workers that may take the task over, each with its model, in the task file's order."""
     parent: str = ""
@@ -69,7 +70,7 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
         spec=spec,
         models={role: model for role, model in found.items() if model is not None},
         workspace=resolve_workspace(task, beside),
-        named=tuple(file.models),
+        named=tuple(role for role, model in file.models.items() if model.name != NONE),
         others={each: _other(file, each) for each in task.other_workers if each != name},
     )
 

@@ -19,6 +19,9 @@ from midwatch_supervisor.petitions import Plea
 from midwatch_supervisor.rivals import rivals
 from midwatch_supervisor.standing import Means, Rival, Standing
 
+_LAG = 4
+"""Steps until what is decided now has arrived, and until its verdict has become an act."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
@@ -78,11 +81,12 @@ class Brief:
             interventions=here,
             before=before,
             observed=self.dossier.observed & keys,
+            rejected=self.history.rejected(attempt),
             escalations=max(0, view.raised - 1),
             means=self.means,
             plan=self.dossier.plan,
             budget=self.dossier.budget,
-            then_used=self.dossier.then_used(self.settings.monitor.outcome_after),
+            then_used=self.dossier.then_used(self.settings.monitor.outcome_after + _LAG),
             rivals=self.rivals,
             asked=self.history.asked(attempt),
             policy=self.settings.policy,

@@ -124,6 +124,18 @@ class History:
             and (before is None or act.attempt < before)
         )
 
+    def rejected(self, attempt: int) -> frozenset[Action]:
+        """What a person, or the time, did not let happen in an attempt since it last recovered."""
+        found: set[Action] = set()
+        for act in self.acts.values():
+            if act.attempt != attempt or act.intervention.petition is not None:
+                continue
+            if act.rejection is not None:
+                found.add(act.intervention.action)
+            elif act.tried.helped:
+                found.clear()
+        return frozenset(found)
+
     def answered(self, petition: int) -> bool:
         """Whether something that a worker asked for has its answer; a rejected one is none."""
         return any(

@@ -167,8 +167,11 @@ def _possible(standing: Standing, alert: Alert, diagnosis: Diagnosis) -> tuple[A
 
 def _kept(standing: Standing, alert: Alert) -> bool:
     """Whether it is a conflict about a file that this attempt keeps: the other one yields."""
-    conflict = alert.key.rule == "workspace_conflict"
-    return conflict and standing.yields_to(alert.key.subject) is None
+    return _conflict(alert) and standing.yields_to(alert.key.subject) is None
+
+
+def _conflict(alert: Alert) -> bool:
+    return alert.key.rule == "workspace_conflict"
 
 
 def _has_means(action: Action, standing: Standing, diagnosis: Diagnosis) -> bool:
@@ -210,7 +213,7 @@ def _worst(standing: Standing) -> Alert | None:
 
 def _rung(standing: Standing, worst: Alert | None) -> Action:
     if worst is None or _kept(standing, worst):
-        return Action.ASK_OPERATOR if worst is None or standing.capped else Action.OBSERVE
+        return Action.ASK_OPERATOR if worst is None else Action.OBSERVE
     cause = standing.reading.cause
     order = [each for each in _possible(standing, worst, cause) if _splittable(each, standing)]
     left = [action for action in order if action not in standing.in_vain]
@@ -220,7 +223,9 @@ def _rung(standing: Standing, worst: Alert | None) -> Action:
         return Action.GRANT_BUDGET  # what is tried before it could not be judged any more
     elif _late(standing) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
         left = [action for action in left if action in _LAST]
-    return next(iter(left), Action.ASK_OPERATOR)
+    # That two change one file harms nobody before their work is merged.
+    last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
+    return next(iter(left), last)
 
 
 def _splittable(action: Action, standing: Standing) -> bool:

@@ -96,6 +96,8 @@ class Standing:
     """The delivered ones of the task's earlier attempts, oldest first."""
     observed: frozenset[AlertKey] = frozenset()
     """Alerts about which nothing was done before, and which fire still or again."""
+    rejected: frozenset[Action] = frozenset()
+    """Actions that a person, or the time, did not let happen since the last recovery."""
     escalations: int = 0
     """How many the attempt had before this one."""
     means: Means = Means()
@@ -138,9 +140,10 @@ class Standing:
         """The actions that did not help since the last recovery.
 
         A restart counts in every later attempt, and before it is judged too: another one at once
-        would only cost. Nothing done about an alert that goes on was in vain as well.
+        would only cost. Nothing done about an alert that goes on was in vain as well, and what a
+        person rejected is not proposed again.
         """
-        failed = {past.action for past in self.since_recovery if past.failed}
+        failed = {past.action for past in self.since_recovery if past.failed} | self.rejected
         failed |= {
             past.action for past in self.tried if past.action in _FOR_GOOD and not past.helped
         }
@@ -156,7 +159,7 @@ class Standing:
     @property
     def guided_in_vain(self) -> bool:
         """Whether something was tried since the task last recovered, and did not help."""
-        return any(past.failed for past in self.tried)
+        return bool(self.rejected) or any(past.failed for past in self.tried)
 
     def yields_to(self, path: str) -> Rival | None:
         """The attempt that keeps a file which both work on; `None` where this one keeps it."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import (
     Action,
+    Alert,
+    AlertKey,
     AttemptState,
     Commit,
     Decision,
@@ -45,6 +47,18 @@ log = logging.getLogger(__name__)
 
 _OVER = "the attempt is over"
 _CLOSED = "the question is closed"
+_RESOLVED = "what it answers has resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """Where things stand once a decision is made."""
+
+    asked: Escalation
+    over: bool
+    """Whether the attempt has ended."""
+    resolved: bool
+    """Whether none of the alerts fires any more that were asked about."""
 
 
 class Supervision:
@@ -161,15 +175,15 @@ class Supervision:
 
     async def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
         """What becomes of a decision, by the state of the attempt now that it is made."""
-        over, last = await self._state_of(escalation)
-        closed = replace(escalation, state=EscalationState.CLOSED, reason=_OVER)
-        if over:
-            refused = replace(decision, refused=_OVER)
-            return (refused, closed) if last is EscalationState.OPEN else (refused,)
-        if last is not EscalationState.OPEN:
-            return (replace(decision, refused=_CLOSED),)
+        now = await self._state_of(escalation)
+        asked, wide_open = now.asked, now.asked.state is EscalationState.OPEN
+        why = _refusal(now)
+        if why:
+            refused = replace(decision, refused=why)
+            closed = replace(asked, state=EscalationState.CLOSED, reason=why)
+            return (refused, closed) if wide_open else (refused,)
         if decision.action is Action.OBSERVE:
-            return decision, replace(closed, reason="observed")
+            return decision, replace(asked, state=EscalationState.CLOSED, reason="observed")
         intervention = Intervention(
             action=decision.action,
             by=decision.by,
@@ -184,18 +198,21 @@ class Supervision:
                 decision.action, self._settings.mode, self._settings.policy
             ),
         )
-        return decision, intervention, replace(escalation, state=EscalationState.ANSWERED)
+        return decision, intervention, replace(asked, state=EscalationState.ANSWERED)
 
-    async def _state_of(self, escalation: Escalation) -> tuple[bool, EscalationState]:
-        """Whether the attempt is over, and where the escalation stands."""
-        state = EscalationState.OPEN
-        over = False
-        for record in await self._told(escalation.attempt, AttemptState, Escalation):
+    async def _state_of(self, escalation: Escalation) -> _Now:
+        """Where the attempt and the escalation stand; alarms may have joined it meanwhile."""
+        asked, over = escalation, False
+        firing: set[AlertKey] = set()
+        for record in await self._told(escalation.attempt, AttemptState, Escalation, Alert):
             if isinstance(record, AttemptState):
                 over = record.lifecycle.over
+            elif isinstance(record, Alert):
+                (firing.add if record.firing else firing.discard)(record.key)
             elif isinstance(record, Escalation) and record.id == escalation.id:
-                state = record.state
-        return over, state
+                asked = record
+        resolved = not asked.silent and not firing.intersection(asked.alerts)
+        return _Now(asked=asked, over=over, resolved=resolved)
 
     async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:
         """All that the journal says of an attempt, of some kinds."""
@@ -273,6 +290,15 @@ class Supervision:
                     attempt=attempt,
                 )
             )
+
+
+def _refusal(now: _Now) -> str:
+    """Why a decision comes too late; empty where it does not."""
+    if now.over:
+        return _OVER
+    if now.asked.state is not EscalationState.OPEN:
+        return _CLOSED
+    return _RESOLVED if now.resolved else ""
 
 
 def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:

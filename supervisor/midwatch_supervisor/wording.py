@@ -61,11 +61,16 @@ def message(action: Action, matter: Matter) -> str:
     match action:
         case Action.NUDGE:
             return f"{seen} {advice(matter)}"
+        case Action.REPLAN if matter.cause is Diagnosis.NEEDS_SPLIT:
+            return (
+                f"{seen} That is more than one plan step holds. Write the plan for what is left "
+                "anew, in smaller steps that can each be checked, and go on with the first."
+            )
         case Action.REPLAN:
             return (
                 f"{seen} The current approach does not get there. Stop, and write a new plan for "
-                "what is left: another approach, in steps that can each be checked, before you "
-                "change anything else."
+                "what is left: another approach that repeats nothing of this one, in steps that "
+                "can each be checked, before you change anything else."
             )
         case Action.RESTART:
             return f"The attempt before this one was ended: {seen} {_anew(matter)}"

@@ -96,6 +96,13 @@ async def test_without_a_usable_plan_the_task_is_its_plan_step_and_that_is_seen(
     assert [each.part for each in await stage.told(Fault)] == ["planner"]
 
 
+async def test_a_planner_that_is_none_is_not_missed(stage: "Stage") -> None:
+    more = tasks("fix", "title: Fix").replace("supervisor: none", "supervisor: none, planner: none")
+    assert await stage.run(more) == 0
+    assert await stage.told(Fault) == []
+    assert (await stage.told(Plan))[0] == Plan(steps=(PlanStep(title="Fix"),))
+
+
 async def test_a_written_plan_keeps_its_files_checks_and_confidence(stage: "Stage") -> None:
     steps = (
         "plan: [{title: read, files: [a.md], confidence: 80}, "

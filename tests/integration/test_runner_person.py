@@ -181,6 +181,7 @@ class Deaf(Journal):
         task: int,
         alerts: tuple[AlertKey, ...],
         reason: str,
+        silent: bool = False,
         at: datetime,
     ) -> Escalation | None:
         self.asked += 1

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -207,26 +208,38 @@ async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene)
     assert (decision.steps, decision.refused) == ((1,), "")
 
 
-async def test_a_decision_for_an_attempt_that_is_over_is_refused_and_recorded(
-    scene: Scene,
+CLOSED = Escalation(id=1, attempt=1, state=EscalationState.CLOSED, alerts=(), reason="done")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "why"),
+    [
+        (OVER, "the attempt is over"),
+        (CLOSED, "the question is closed"),
+        (replace(alert("cycle"), state=AlertState.RESOLVED), "what it answers has resolved"),
+    ],
+)
+async def test_a_decision_that_comes_too_late_is_refused_and_recorded(
+    scene: Scene, meanwhile: Record, why: str
 ) -> None:
-    scene.model = answering(NUDGE, lambda: scene.write(OVER))
+    scene.model = answering(NUDGE, lambda: scene.write(meanwhile))
     await scene.ask(alert("cycle"))
     decision = await scene.first(Decision)
-    assert (decision.action, decision.refused) == (Action.NUDGE, "the attempt is over")
-    assert await scene.told(Intervention) == []
+    assert (decision.refused, await scene.told(Intervention)) == (why, [])
     assert (await scene.told(Escalation))[-1].state is EscalationState.CLOSED
     assert [each.requests for each in await scene.told(Spending)] == [1]
 
 
-async def test_a_decision_for_a_question_that_is_closed_is_refused_too(scene: Scene) -> None:
-    closed = Escalation(
-        id=1, attempt=scene.attempt.id, state=EscalationState.CLOSED, alerts=(), reason="done"
-    )
-    scene.model = answering(NUDGE, lambda: scene.write(closed))
+async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_question(
+    scene: Scene,
+) -> None:
+    alerts = (AlertKey(rule="cycle"), AlertKey(rule="same_failure"))
+    joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
+    scene.model = answering(NUDGE, lambda: scene.write(joined))
     await scene.ask(alert("cycle"))
-    assert (await scene.first(Decision)).refused == "the question is closed"
-    assert await scene.told(Intervention) == []
+    await scene.first(Decision)
+    answered = (await scene.told(Escalation))[-1]
+    assert (answered.state, answered.alerts) == (EscalationState.ANSWERED, alerts)
 
 
 async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:

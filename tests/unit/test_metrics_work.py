@@ -92,6 +92,19 @@ def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
     )
 
 
+def test_a_task_that_nobody_planned_is_no_plan() -> None:
+    own = Plan(steps=(PlanStep(title="the task"),))
+    assert Ledger([*log(own, DONE), *log(OVER, attempt=None)]).figures().plans == PlanFigures()
+    written = Plan(steps=(PlanStep(title="the task", files=("a.py",)),))
+    figures = Ledger([*log(written, DONE), *log(OVER, attempt=None)]).figures().plans
+    assert figures.attempts == PlanSum(plans=1, open=1)
+
+
+def test_what_is_claimed_of_the_whole_is_no_stated_confidence() -> None:
+    claim = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
+    assert Ledger(log(claim, DONE)).figures().stated[1].attempts == 0
+
+
 def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     plain = Completion(plan_step=1, goal="a", confidence=90, accepted=True)
     flagged = Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
@@ -129,7 +142,7 @@ def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_res
 
 
 def test_a_persons_verdict_wins_over_the_checks() -> None:
-    claim = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
+    claim = Completion(plan_step=1, goal="all", confidence=70, accepted=True)
     entries = log(claim, Acceptance(check="make", passed=True), DONE, Feedback(accepted=False))
     assert Ledger(entries).figures().stated[1].bins == (
         Bin(low=70, high=79, attempts=Share(hits=0, of=1), checks=Share(hits=1, of=1)),

@@ -155,3 +155,16 @@ def test_a_restart_that_ends_in_the_same_alert_had_no_effect() -> None:
     tried = moved(trial(fresh=True), Movement.CHECK_PASSED)
     tried.see_alert(FIRING)
     assert verdict(tried, ENDED) is Outcome.NO_EFFECT
+
+
+def test_what_ended_before_an_intervention_arrived_is_not_its_doing() -> None:
+    late = moved(replace(trial(), severities={}), Movement.CHECK_PASSED)
+    assert late.verdict({STALL: CLEARED}) == (
+        Outcome.NO_EFFECT,
+        "what it answers had ended before it arrived",
+    )
+
+
+def test_a_conflict_that_a_new_attempt_does_not_have_is_over() -> None:
+    key = AlertKey(rule="workspace_conflict", subject="a.py")
+    assert verdict(trial(key, fresh=True)) is Outcome.RECOVERED

@@ -269,3 +269,22 @@ def test_the_elder_is_judged_by_its_other_alerts() -> None:
     critical = replace(CONFLICT, severity=Severity.CRITICAL)
     now = replace(standing(critical, alert("cycle")), rivals=(rival,))
     assert choose(now).action is Action.NUDGE
+
+
+def test_what_a_person_rejected_is_not_proposed_again() -> None:
+    now = replace(standing(), rejected=frozenset({Action.NUDGE}))
+    assert choose(now).action is Action.REPLAN
+    late = replace(now, then_used=0.6)
+    assert choose(late).action is Action.ASK_OPERATOR
+
+
+def test_a_conflict_is_no_reason_to_call_a_person() -> None:
+    conflict = alert("workspace_conflict", subject="a.py")
+    elder = Rival(path="a.py", task="first", elder=True)
+    yields = replace(
+        standing(conflict, cause=Diagnosis.ENVIRONMENT, tried=failed(Action.NUDGE)),
+        rivals=(elder,),
+        means=Means(),
+    )
+    keeps = replace(yields, rivals=(), escalations=99)
+    assert [choose(each).action for each in (yields, keeps)] == [Action.OBSERVE] * 2

@@ -1,5 +1,7 @@
 """Attempts that work side by side and change the same file."""
 
+import pytest
+
 from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.rules.conflict import ConflictDetector
 from midwatch_monitor.rules.detector import Clear
@@ -152,3 +154,20 @@ def test_up_to_three_others_are_named() -> None:
         "b and c and d at work changed a.py too",
         "4 other attempts at work changed a.py too",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "ends"),
+    [
+        (Edit(path="a.py", before="x", digest="y"), Edit(path="a.py", digest="x"), True),
+        (Edit(path="a.py", before="x", digest="y"), Edit(path="a.py", digest="z"), False),
+        (Edit(path="a.py", digest="y"), Edit(path="a.py", deleted=True), True),
+    ],
+    ids=["put back", "changed again", "made and deleted"],
+)
+def test_who_undoes_its_changes_leaves_the_conflict(first: Edit, then: Edit, ends: bool) -> None:
+    detector = named("task fix", "task port")
+    detector.observe(1, edit(1, "a.py"))
+    detector.observe(2, Step(number=1, kind=StepKind.TOOL, edits=(first,)))
+    told = detector.observe(2, Step(number=2, kind=StepKind.TOOL, edits=(then,)))
+    assert told == ([(1, Clear(key=KEY)), (2, Clear(key=KEY))] if ends else [])

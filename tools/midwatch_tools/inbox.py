@@ -7,7 +7,7 @@ from midwatch_monitor.words import Action, Actor, Delivery, DeliveryState, Inter
 WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
 """What an attempt waits at until a person speaks."""
 
-_ENDS_WAITING = frozenset({Action.NUDGE, Action.REPLAN, Action.RESUME})
+_ENDS_WAITING = frozenset({Action.NUDGE, Action.REPLAN})
 
 
 class Inbox:
@@ -70,5 +70,10 @@ class Inbox:
 
 
 def ends_waiting(intervention: Intervention) -> bool:
-    """Whether a parked attempt goes on with it: only a person can end what waits for one."""
+    """Whether a parked attempt goes on with it.
+
+    What waits for a person, only one can answer; the policy resumes where none did in time.
+    """
+    if intervention.action is Action.RESUME:
+        return intervention.by in {Actor.OPERATOR, Actor.POLICY}
     return intervention.by is Actor.OPERATOR and intervention.action in _ENDS_WAITING

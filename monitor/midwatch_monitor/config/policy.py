@@ -73,7 +73,7 @@ class PolicySettings(Section):
             "declining_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
             "silence": (Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
             "budget_burn": (Action.NUDGE, Action.GRANT_BUDGET, Action.ASK_OPERATOR),
-            "workspace_conflict": (Action.NUDGE, Action.RESTART, Action.ASK_OPERATOR),
+            "workspace_conflict": (Action.NUDGE, Action.RESTART),
         }
     )
     """Orders for single rules, whatever the cause: a rule reaches only what stands here."""

@@ -206,6 +206,7 @@ def open_escalation(
     task: int,
     alerts: Sequence[AlertKey],
     reason: str,
+    silent: bool,
     at: datetime,
 ) -> Escalation | None:
     """Open the attempt's escalation; `None` if one is open already."""
@@ -219,6 +220,7 @@ def open_escalation(
         state=EscalationState.OPEN,
         alerts=tuple(alerts),
         reason=reason,
+        silent=silent,
     )
     _append(connection, Draft(record=escalation, at=at, task=task, attempt=attempt))
     return escalation

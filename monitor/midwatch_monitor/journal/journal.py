@@ -160,6 +160,7 @@ class Journal:
         task: int,
         alerts: tuple[AlertKey, ...],
         reason: str,
+        silent: bool = False,
         at: datetime,
     ) -> Escalation | None:
         """Open the attempt's escalation and store that; `None` if one is open already."""
@@ -169,6 +170,7 @@ class Journal:
             task=task,
             alerts=alerts,
             reason=reason,
+            silent=silent,
             at=at,
         )
 

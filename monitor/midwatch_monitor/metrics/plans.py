@@ -91,7 +91,9 @@ class Plans:
 
     def figures(self, roster: Roster) -> PlanFigures:
         """How it stands."""
-        ended = {id: plan for id, plan in self._plans.items() if roster.over(id) and plan[1].steps}
+        ended = {
+            id: plan for id, plan in self._plans.items() if roster.over(id) and _written(plan[1])
+        }
         final = [
             plan
             for id, (task, plan) in ended.items()
@@ -105,6 +107,11 @@ class Plans:
             refused=self._claims["refused"],
             reservations=tuple(self._reservations),
         )
+
+
+def _written(plan: Plan) -> bool:
+    """Whether somebody wrote it: where nobody did, the task itself is its one plan step."""
+    return len(plan.steps) > 1 or any(step.files or step.acceptance for step in plan.steps)
 
 
 def _sum(plans: Iterable[Plan]) -> PlanSum:

@@ -69,7 +69,8 @@ class Stated:
             case Step(checkpoint=checkpoint) if checkpoint is not None:
                 said = self._said[entry.attempt]
                 said.confidences[Source.CHECKPOINT] = checkpoint.confidence
-            case Completion(confidence=confidence):
+            case Completion(plan_step=number, confidence=confidence) if number:
+                # That of the whole task is made of the checks themselves.
                 self._said[entry.attempt].confidences[Source.COMPLETION] = confidence
             case Acceptance(check=check, passed=passed):
                 checks = self._said[entry.attempt].checks

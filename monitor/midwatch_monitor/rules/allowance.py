@@ -98,7 +98,7 @@ class StepsOnPlanStepDetector:
 
     def _change(self, change: Change) -> None:
         if change.plan_steps is not None:
-            self._planned = change.plan_steps > 0
+            self._planned = change.plan_steps > 1  # the one of a task without a plan is the task
         anew = change.plan_step is not None or change.revision is not None
         share = change.plan_step_requests
         if share != self._share and (anew or share is not None):

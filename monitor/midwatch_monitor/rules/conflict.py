@@ -8,7 +8,7 @@ from posixpath import normpath
 from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.rules.detector import Answer, Clear
 from midwatch_monitor.rules.memory import remember
-from midwatch_monitor.words import AlertKey, Finding, Step, Writer
+from midwatch_monitor.words import AlertKey, Edit, Finding, Step, Writer
 
 _FILES = 1_000
 """Files that are followed in one project; the one least recently heard of is dropped."""
@@ -39,6 +39,8 @@ class _File:
     """Who changed a file, at which step last, and who means to change it."""
 
     changed: dict[int, int] = field(default_factory=dict[int, int])
+    origins: dict[int, str] = field(default_factory=dict[int, str])
+    """The digest that each of them found; empty where there was no file, or it is not known."""
     meant: set[int] = field(default_factory=set[int])
 
     @property
@@ -72,15 +74,25 @@ class ConflictDetector:
 
     def observe(self, attempt: int, step: Step) -> Sequence[Told]:
         """The findings for all whom the files concern that this step changes."""
-        paths = {edit.path for edit in step.edits if edit.writer is Writer.WORKER}
-        return [told for path in sorted(paths) for told in self._edited(attempt, path, step.number)]
+        edits = {edit.path: edit for edit in step.edits if edit.writer is Writer.WORKER}
+        return [
+            told
+            for _, edit in sorted(edits.items())
+            for told in self._edited(attempt, edit, step.number)
+        ]
 
-    def _edited(self, attempt: int, path: str, step: int) -> Iterator[Told]:
-        file = self._file(path)
-        first = attempt not in file.changed
-        file.changed[attempt] = step
-        if first:
-            yield from self._findings(path, file)
+    def _edited(self, attempt: int, edit: Edit, step: int) -> Iterator[Told]:
+        file = self._file(edit.path)
+        if attempt not in file.changed:
+            file.changed[attempt] = step
+            file.origins[attempt] = edit.before
+            yield from self._findings(edit.path, file)
+        elif _undoes(edit, file.origins[attempt]):
+            before = file.stages
+            del file.changed[attempt], file.origins[attempt]
+            yield from self._clears(edit.path, file, before)
+        else:
+            file.changed[attempt] = step
 
     def plan(self, attempt: int, files: Collection[str]) -> Sequence[Told]:
         """What follows from the files that an attempt means to change from here on."""
@@ -114,6 +126,7 @@ class ConflictDetector:
         file = self._files[path]
         before = file.stages
         file.changed.pop(attempt, None)
+        file.origins.pop(attempt, None)
         file.meant.discard(attempt)
         yield from self._clears(path, file, before)
 
@@ -148,6 +161,11 @@ class ConflictDetector:
             summary=_summary(path, _listed(names), collided=collided, changed=bool(changers)),
             evidence=(file.changed[attempt],) if attempt in file.changed else (),
         )
+
+
+def _undoes(edit: Edit, origin: str) -> bool:
+    """Whether the file is again what the attempt found."""
+    return edit.deleted if not origin else edit.digest == origin
 
 
 def _summary(path: str, who: str, *, collided: bool, changed: bool) -> str:

@@ -118,6 +118,8 @@ class Escalation:
     state: EscalationState
     alerts: tuple[AlertKey, ...]
     reason: str = ""
+    silent: bool = False
+    """Whether its alerts did not fire when it was opened: nothing had helped against them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,91 @@
+"""What one task taught reaches the next one of its project: whoever plans it, whoever does it."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import RunContext
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    ToolCallPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import play
+from midwatch_monitor.config.tasks import Role
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+_planner_heard: list[str] = []
+
+
+async def put(ctx: RunContext[object], path: str) -> str:
+    """Write a file."""
+    await ctx.workspace.write_bytes(path, b"text")
+    return "written"
+
+
+REPORT = Call(
+    tool="report_error",
+    args='{"what_happened": "The parser failed.", "category": "permanent", '
+    '"root_cause": "the parser cuts long lines", "change": "split them first"}',
+)
+PUT = Call(tool="put", args='{"path": "out.txt"}')
+SCRIPTS = {
+    "first": (Turn(calls=(REPORT, PUT)), Turn(say="Done.")),
+    "second": (Turn(calls=(PUT,)), Turn(say="Done.")),
+}
+PLAN = {"steps": [{"title": "read", "confidence": 80}, {"title": "write", "confidence": 40}]}
+
+
+def model_for(role: Role, key: str) -> Model:
+    if role is Role.WORKER:
+        return play(Script(phases=(Phase(turns=SCRIPTS[key]),)))
+
+    async def plan(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        _planner_heard.append(ModelMessagesTypeAdapter.dump_json(messages).decode())
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, PLAN)])
+
+    return FunctionModel(plan)
+
+
+def tasks(more: str) -> str:
+    return f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{__name__}:put"]}}}}
+        defaults: {{workspace: project}}
+        tasks:
+          - {{id: first, goal: Mend the parser of long lines., acceptance: ["true"],
+             plan: [Mend it]}}
+          - {{id: second, goal: Mend the parser of short lines., acceptance: ["true"],
+             depends_on: [first], {more}}}
+    """
+
+
+@pytest.fixture(autouse=True)
+def _project(stage: "Stage") -> None:  # pyright: ignore[reportUnusedFunction]
+    (stage.folder / "project").mkdir()
+    _planner_heard.clear()
+
+
+WENT = "- first (run 1): completed after 1 attempt, 3 steps"
+
+
+async def test_who_begins_reads_how_a_similar_task_went_and_what_others_found(
+    stage: "Stage",
+) -> None:
+    assert await stage.run(tasks("plan: [Mend it too]")) == 0
+    opening = (await stage.journal.messages(2))[0].body.decode()
+    assert WENT in opening
+    assert opening.count("the parser cuts long lines") == 2  # as a precedent, and on the board
+
+
+async def test_who_plans_reads_how_a_similar_task_went(stage: "Stage") -> None:
+    assert await stage.run(tasks("plan: auto")) == 0
+    (heard,) = _planner_heard
+    assert WENT in heard
+    assert "the parser cuts long lines" in heard
