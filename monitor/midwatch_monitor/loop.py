@@ -245,14 +245,15 @@ class Monitor:
 
     def _overdue(self, view: View) -> tuple[AlertKey, ...]:
         """The silent alerts to ask about again, because nothing helped against them."""
+        # After a new attempt there is only the person; else time for one more rung before that.
+        rungs = 1 if view.begun_anew else 2
         return overdue(
             [key for key in view.unhelped if key not in view.silenced],
             view.quiet,
             step=view.last_step,
             cooldown=self._settings.supervisor.cooldown,
             cap=self._settings.policy.max_escalations,
-            # Time for one more rung, before the one that calls a person.
-            then_used=view.then_used(2 * self._settings.monitor.outcome_after),
+            then_used=view.then_used(rungs * self._settings.monitor.outcome_after),
             limit=self._settings.policy.hand_over_at,
         )
 

@@ -85,11 +85,11 @@ class Trial:
         ended = [key.rule for key in self.answers if _ended(alerts.get(key))]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
-        proof = self._proof(
-            emptied=self.fresh or any(_emptied(alerts.get(key)) for key in self.answers)
-        )
+        emptied = self.fresh or any(_emptied(alerts.get(key)) for key in self.answers)
+        proof = self._proof(emptied=emptied)
         if not proof:
-            return Outcome.NO_EFFECT, "nothing observed moved since"
+            nothing = "no check told anything new" if emptied else "nothing observed moved"
+            return Outcome.NO_EFFECT, f"{nothing} since"
         return Outcome.RECOVERED, f"resolved, with {', '.join(sorted(proof))}"
 
     def _proof(self, *, emptied: bool) -> set[Movement]:

@@ -243,6 +243,11 @@ class View:
         return None
 
     @property
+    def begun_anew(self) -> bool:
+        """Whether a restart made this attempt."""
+        return any(each.action is Action.RESTART for each, _ in self.done.values())
+
+    @property
     def restart(self) -> tuple[int, Intervention] | None:
         """The delivered restart that ended this attempt and waits for the next one's outcome."""
         for id, (intervention, outcome) in self.done.items():

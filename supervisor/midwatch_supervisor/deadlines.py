@@ -26,10 +26,13 @@ class Due:
     record: Delivery | Intervention
 
 
-def overdue(agenda: Agenda, person: PersonSettings, now: datetime) -> tuple[Due, ...]:
+def overdue(
+    agenda: Agenda, person: PersonSettings, now: datetime, *, began: datetime
+) -> tuple[Due, ...]:
     """What the policy does in the place of the person; nothing while waiting has no limit.
 
-    A stamp knows nothing of the attempt's steps: its `step` is 0.
+    The time before this process `began` does not count: there was nobody to answer to. A stamp
+    knows nothing of the attempt's steps: its `step` is 0.
     """
     if not person.timeout_minutes:
         return ()
@@ -38,12 +41,12 @@ def overdue(agenda: Agenda, person: PersonSettings, now: datetime) -> tuple[Due,
     approvals = [
         Due(task=entry.task, attempt=entry.attempt, record=_stamp(id, person, late))
         for id, entry in agenda.held.items()
-        if entry.attempt is not None and now - entry.at >= limit
+        if entry.attempt is not None and now - max(entry.at, began) >= limit
     ]
     questions = [
         Due(task=parked.task, attempt=id, record=_answer(parked.question, person, late))
         for id, parked in agenda.parked.items()
-        if now - parked.since >= limit
+        if now - max(parked.since, began) >= limit
     ]
     return (*approvals, *questions)
 

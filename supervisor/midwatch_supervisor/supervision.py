@@ -88,6 +88,7 @@ class Supervision:
         self._clock = clock
         self._calibrator = Calibrator(journal)
         self._after = 0
+        self._began = clock()
         self._agenda = Agenda()
         self._answering: dict[tuple[str, int], asyncio.Task[None]] = {}
 
@@ -111,7 +112,8 @@ class Supervision:
             for entry in page:
                 self._agenda.take(entry)
             self._after = page[-1].id
-        for due in overdue(self._agenda, self._settings.policy.person, self._clock()):
+        person = self._settings.policy.person
+        for due in overdue(self._agenda, person, self._clock(), began=self._began):
             await self._in_time(due)
         for id, entry in self._agenda.escalations.items():
             self._begin(("escalation", id), entry, self._decide)

@@ -39,7 +39,7 @@ SCRIPTS = {
     "first": (Turn(calls=(REPORT, PUT)), Turn(say="Done.")),
     "second": (Turn(calls=(PUT,)), Turn(say="Done.")),
 }
-PLAN = {"steps": [{"title": "read", "confidence": 80}, {"title": "write", "confidence": 40}]}
+PLAN = {"steps": [{"title": "mend it", "files": ["out.txt"], "confidence": 80}]}
 
 
 def model_for(role: Role, key: str) -> Model:

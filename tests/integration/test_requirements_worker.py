@@ -352,4 +352,6 @@ async def test_requirement_16_a_claim_without_file_or_test_lowers_confidence_or_
     opened = [claim.what for claim in whole.claims if claim.state is ClaimState.UNPROVEN]
     assert opened == [f"plan step: {title}" for title in ("write it", "test it")[accepted[1] :]]
     assert whole.confidence < 80
-    assert (await stage.told(Plan))[-1].current == 1 + accepted[1]
+    plan = (await stage.told(Plan))[-1]
+    assert plan.current == 1 + accepted[1]
+    assert whole.doubts == plan.flags

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TypeVar
 
 import pytest
@@ -97,7 +98,7 @@ class Scene:
 
     def __init__(self, journal: Journal, attempt: Attempt, write: Write, at: datetime) -> None:
         self.journal, self.attempt, self.write = journal, attempt, write
-        self.now = at
+        self.began = self.now = at
         self.settings = Settings(monitor=MonitorSettings(poll_seconds=0.01))
         self.model: Model | None = None
 
@@ -115,7 +116,6 @@ class Scene:
         )
 
     async def say(self, attempt: Attempt, *records: Record) -> None:
-        """Commit records of an attempt."""
         drafts = tuple(
             Draft(record=each, at=self.now, task=attempt.task, attempt=attempt.id)
             for each in records
@@ -136,16 +136,16 @@ class Scene:
 
     @asynccontextmanager
     async def supervised(self) -> AsyncGenerator[None]:
-        settings = SupervisorSettings(tries=1)
         tasks = {each.id: TASK for each in await self.journal.tasks(1)}
+        moments = chain([self.began], iter(lambda: self.now, None))
         supervision = Supervision(
             journal=self.journal,
             bus=LocalBus(),
             settings=self.settings,
             run=1,
             tasks=tasks,
-            supervisors={self.attempt.task: Supervisor(self.model, settings)},
-            clock=lambda: self.now,
+            supervisors={self.attempt.task: Supervisor(self.model, SupervisorSettings(tries=1))},
+            clock=lambda: next(moments),
         )
         helper = asyncio.create_task(supervision.run())
         try:

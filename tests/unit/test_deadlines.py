@@ -46,8 +46,11 @@ def stamp(intervention: int, state: DeliveryState) -> Delivery:
     return Delivery(intervention=intervention, state=state)
 
 
-def due(now: Agenda, minutes: float = 30, person: PersonSettings = PERSON) -> tuple[Due, ...]:
-    return overdue(now, person, START + timedelta(minutes=minutes))
+def due(
+    now: Agenda, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
+) -> tuple[Due, ...]:
+    at = START + timedelta(minutes=minutes)
+    return overdue(now, person, at, began=START + timedelta(minutes=began))
 
 
 def parked(*after: Record, by: Intervention = ASKED) -> Agenda:
@@ -154,3 +157,8 @@ def test_what_a_worker_asks_for_is_open_until_it_has_an_answer(
     records: tuple[Record, ...], still: bool
 ) -> None:
     assert bool(agenda(*records).petitions) is still
+
+
+def test_the_time_in_which_nothing_ran_is_held_against_nobody() -> None:
+    assert due(agenda(HELD), 59, began=30) == ()
+    assert len(due(agenda(HELD), 60, began=30)) == 1

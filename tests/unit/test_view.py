@@ -111,14 +111,15 @@ def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
 
 
 def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
-    assert folded(NUDGE, stamped(1), *acts(3)).due_outcomes(after=4) == ()
-    report = OutcomeReport(
-        intervention=1, outcome=Outcome.NO_EFFECT, step=4, reason="nothing observed moved since"
-    )
-    view = folded(NUDGE, stamped(1), *acts(4))
+    asked = (ALERT, NUDGE, stamped(2))
+    assert folded(*asked, *acts(3)).due_outcomes(after=4) == ()
+    reason = f"{KEY.rule} still fires"
+    report = OutcomeReport(intervention=2, outcome=Outcome.NO_EFFECT, step=4, reason=reason)
+    view = folded(*asked, *acts(4))
     assert view.due_outcomes(after=4) == (report,)
-    again = folded(NUDGE, stamped(1), *acts(4), report)
-    assert (again.due_outcomes(after=4), again.done) == ((), {1: (NUDGE, Outcome.NO_EFFECT)})
+    again = folded(*asked, *acts(4), report)
+    assert (again.due_outcomes(after=4), again.done) == ((), {2: (NUDGE, Outcome.NO_EFFECT)})
+    assert again.unhelped == NUDGE.answers
 
 
 def test_an_outcome_is_due_at_the_end() -> None:
