@@ -16,9 +16,14 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 ]
 
 
+def blocks(language: str) -> list[str]:
+    """The README's code blocks in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+
+
 def block(language: str) -> str:
     """The README's only code block in a language."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+    (found,) = blocks(language)
     return found
 
 
@@ -32,11 +37,12 @@ def test_the_two_promised_commands_are_marked() -> None:
     assert "<!-- tests -->\n```sh\npip install uv && uv run pytest\n```" in README
 
 
-def test_the_task_file_is_valid() -> None:
-    tasks = TaskFile.model_validate(yaml.safe_load(block("yaml"))).tasks
-    assert [(task.id, task.depends_on) for task in tasks] == [
+def test_the_task_files_are_valid() -> None:
+    files = [TaskFile.model_validate(yaml.safe_load(each)) for each in blocks("yaml")]
+    assert [(task.id, task.depends_on) for file in files for task in file.tasks] == [
         ("rounding", ()),
         ("changelog", ("rounding",)),
+        ("export", ()),
     ]
 
 
