@@ -10,10 +10,10 @@ from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
 from midwatch_agents.paths import inside
-from midwatch_agents.quotation import DATA_RULE, quoted
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.words import PlanStep, Spending
+from midwatch_tools.quotation import DATA_RULE, quoted
 
 MAX_STEPS = 12
 

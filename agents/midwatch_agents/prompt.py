@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
+from midwatch_tools.quotation import EVIDENCE, escaped, framed, plain, unspoken
 
 _OF_IT = (
     "Your work counts as done when these checks pass; they are run after you end, so run them "
@@ -46,7 +47,8 @@ def opening(
     """The first prompt of an attempt: the goal, the plan, the checks, and what was tried.
 
     `board` says what others at the same files report, and `precedents` how similar tasks went.
-    The checks of a provisional task are those of the whole that it is a part of.
+    The checks of a provisional task are those of the whole that it is a part of. What came from
+    workers, their tools or files is marked as data; only the goal, the checks and advice are not.
     """
     checks = "\n".join(
         f"- the file {check.file} exists" if isinstance(check, FileCheck) else f"- `{check}`"
@@ -54,11 +56,12 @@ def opening(
     )
     parts = [
         f"# Task: {task.label}\n\n{task.goal.strip()}",
-        f"## Plan\n\n{plan}",
+        f"## Plan\n\n{unspoken(plan)}",
         f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
     if precedents:
-        parts.append(f"## How similar tasks went\n\n{precedents.strip()}")
+        went = framed("how similar tasks went", escaped(precedents.strip()), note=EVIDENCE)
+        parts.append(f"## How similar tasks went\n\n{went}")
     if board:
         parts.append(board.strip())
     if past:
@@ -67,12 +70,16 @@ def opening(
 
 
 def _before(number: int, past: Sequence[Past]) -> str:
-    tried = "\n".join(told(each) for each in past)
-    return (
-        f"This is attempt {number} of this task.\n\n## What was tried before\n\n{tried}\n\n"
+    tried = framed("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
+    advice = "\n".join(f"Advice for you: {plain(each.advice)}" for each in past if each.advice)
+    parts = [
+        f"This is attempt {number} of this task.",
+        f"## What was tried before\n\n{tried}",
+        advice,
         f"{_start(past[-1])} Do not repeat what failed: begin with `report_error`, and say "
-        "in it why the attempt before failed and what you will do differently."
-    )
+        "in it why the attempt before failed and what you will do differently.",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _start(last: Past) -> str:
@@ -80,17 +87,23 @@ def _start(last: Past) -> str:
         return "You start from a clean workspace: nothing of that work is in it, on purpose."
     return (
         "Of that work these files stand in your workspace, the rest was dropped on purpose: "
-        f"{', '.join(last.kept)}."
+        f"{', '.join(map(plain, last.kept))}."
     )
 
 
 def told(past: Past) -> str:
-    """An earlier attempt in lines: why it ended, what was tried, what was advised."""
-    lines = [f"- Attempt {past.number}: {past.reason}"]
-    lines += [f"  Its own analysis: {analysis}" for analysis in past.analyses]
-    lines += [f"  Intervention: {tried}" for tried in past.tried]
+    """An earlier attempt in lines: why it ended, what was tried, what was advised.
+
+    No line of it can end a block of data, or pass for a message of Midwatch.
+    """
+    advice = f"\n  Advice after it: {plain(past.advice)}" if past.advice else ""
+    return f"{_course(past)}{advice}"
+
+
+def _course(past: Past) -> str:
+    lines = [f"- Attempt {past.number}: {plain(past.reason)}"]
+    lines += [f"  Its own analysis: {plain(analysis)}" for analysis in past.analyses]
+    lines += [f"  Intervention: {plain(tried)}" for tried in past.tried]
     if past.last_notes:
-        lines.append(f"  Its last notes: {past.last_notes}")
-    if past.advice:
-        lines.append(f"  Advice for you: {past.advice}")
+        lines.append(f"  Its last notes: {plain(past.last_notes)}")
     return "\n".join(lines)

@@ -10,11 +10,11 @@ from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
 from midwatch_agents.paths import inside
-from midwatch_agents.quotation import DATA_RULE, quoted
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.words import Claim, Spending
+from midwatch_tools.quotation import DATA_RULE, quoted
 
 REQUESTS = 12
 """Model requests that one review may take: enough to read some files, and then to answer."""

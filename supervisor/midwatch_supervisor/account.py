@@ -37,7 +37,7 @@ from midwatch_monitor.words import (
     TaskState,
 )
 from midwatch_supervisor.line import InterventionState
-from midwatch_supervisor.lines import Fate, fate_of
+from midwatch_supervisor.lines import Fate, fate_of, reservations
 from midwatch_supervisor.petition import Petition, petition_in
 
 
@@ -222,6 +222,14 @@ class TaskAccount:
         if self.latest is None:
             return "its turn"
         return "the tasks that it was split into" if self.latest.split else self.latest.waits_for
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """With what reservations the task counts as completed."""
+        if self.latest is None or self.state.lifecycle is not Lifecycle.COMPLETED:
+            return ()
+        whole = [each for each in self.latest.completions if not each.plan_step]
+        return reservations(whole[-1]) if whole else ()
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt must be met first."""

@@ -165,13 +165,16 @@ class Attendance:
     async def _opening(self, recorder: Recorder, board: Board) -> str:
         # A planner has read how similar tasks went; its plan says what follows from it.
         before = not self.assignment.planned
+        beside = await board.beside()
         return opening(
             self.assignment.task,
             outline(recorder.plan),
             number=self.attempt.number,
             past=self.past,
-            board=await board.section(),
-            precedents=await precedents(self.deck.journal, self.task) if before else "",
+            board=beside.text,
+            precedents=await precedents(self.deck.journal, self.task, besides=beside.tasks)
+            if before
+            else "",
             provisional=self.assignment.provisional,
         )
 

@@ -20,7 +20,7 @@ from midwatch_monitor.words import (
     Record,
 )
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.shares import shared
+from midwatch_tools.shares import shared
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -100,7 +100,14 @@ class Brief:
     async def case(self, standing: Standing, calibration: Calibration | None = None) -> Case:
         """The attempt as the supervisor's model is shown it at first."""
         case = await self.dossier.case(self.task, calibration)
-        return replace(case, rivals=self.rivals, reading=standing.reading)
+        return replace(
+            case,
+            # Of a question about alerts that fell silent, or about an attempt before, none fires.
+            alerts=case.alerts or standing.alerts,
+            before=standing.before,
+            rivals=self.rivals,
+            reading=standing.reading,
+        )
 
     def plea(self, id: int, petition: Petition) -> Plea:
         """What the worker asks for, with what was said to it so far."""
@@ -110,4 +117,6 @@ class Brief:
             petition=petition,
             revisions_left=max(0, left),
             turned_down=self.history.turned_down(id),
+            done=self.dossier.done,
+            slack=self.settings.rules.budget_burn.slack,
         )

@@ -24,11 +24,12 @@ from tenacity import (
 from midwatch_monitor.config.settings import SupervisorSettings
 from midwatch_monitor.words import Decision, Diagnosis, Fault, Spending
 from midwatch_supervisor.answer import Answer, checked, decision_of
-from midwatch_supervisor.evidence import MIN_CHARS, Case, cut, render
+from midwatch_supervisor.evidence import MIN_CHARS, Case, render
 from midwatch_supervisor.inquiry import LOOKING, Dossier, Inquiry
 from midwatch_supervisor.petitions import RULING, Plea, Ruled, Verdict, by_policy, by_verdict
 from midwatch_supervisor.policy import allowed, bounded, choose
 from midwatch_supervisor.standing import Standing
+from midwatch_tools.quotation import cut
 from midwatch_tools.session import cost
 
 T = TypeVar("T")

@@ -210,16 +210,22 @@ class Dossier:
             calibration=calibration,
         )
 
+    @property
+    def done(self) -> float | None:
+        """How much of the whole work is done, in percent, as the worker is told it."""
+        last = self._checkpoints[-1].checkpoint if self._checkpoints else None
+        # What was reported of a plan step before says nothing of the one in hand.
+        here = last is not None and (last.plan_step == self.plan.current or not self.plan.steps)
+        within = last.progress_percent if last is not None and here else None
+        return done_percent(self.plan.current, len(self.plan.steps), within)
+
     def _outlook(self) -> str:
         """Whether the budget lasts at the rate so far, in words."""
-        last = self._checkpoints[-1].checkpoint if self._checkpoints else None
-        within = last.progress_percent if last else None
-        done = done_percent(self.plan.current, len(self.plan.steps), within)
-        found = outlook(self.budget, done)
-        if found is None or done is None:
+        found = outlook(self.budget, self.done)
+        if found is None or found.done is None:
             return ""
         verdict = "enough" if found.enough else "not enough"
-        return f"about {done:.0f} % done; at this rate the {found.resource} are {verdict}"
+        return f"about {found.done:.0f} % done; at this rate the {found.resource} are {verdict}"
 
     @property
     def _checkpoints(self) -> tuple[Step, ...]:

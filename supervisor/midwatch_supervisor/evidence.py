@@ -4,7 +4,6 @@ All that came from the worker, its tools or its files stands between `<data …>
 Such a marker inside the data is escaped, so no text can end its own block.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,12 +12,10 @@ from midwatch_monitor.words import Alert, Completion, Plan, PlanCheck, PlanStep,
 from midwatch_supervisor.diagnosis import Noted
 from midwatch_supervisor.spelling import analysis_words, completion_words, plan_check_words
 from midwatch_supervisor.standing import Diagnosed, Rival, Tried
+from midwatch_tools.quotation import cut, escaped, framed
 
 MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""
-
-_MARKER = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
-_CLOSE = "\n</data>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +35,8 @@ class Case:
     """The last ones, oldest first."""
     checkpoints: tuple[Step, ...] = ()
     """Those of kind `checkpoint`, oldest first."""
+    before: tuple[Tried, ...] = ()
+    """The delivered interventions of the task's earlier attempts, oldest first."""
     interventions: tuple[Tried, ...] = ()
     """The delivered ones, oldest first."""
     analyses: tuple[Noted, ...] = ()
@@ -75,10 +74,10 @@ def render(case: Case, max_chars: int) -> str:
         f"{_read(case)}{_calibrated(case)}"
     )
     parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
-    frame = sum(len(_framed(name, "")) + 1 for name in parts)
+    frame = sum(len(framed(name, "")) + 1 for name in parts)
     shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
     blocks = [
-        _framed(name, cut(body, share))
+        framed(name, cut(body, share))
         for (name, body), share in zip(parts.items(), shares, strict=True)
     ]
     return head + "\n".join(blocks)
@@ -86,23 +85,7 @@ def render(case: Case, max_chars: int) -> str:
 
 def data(name: str, text: str, max_chars: int) -> str:
     """A text as one data block of at most `max_chars` characters, markers inside it escaped."""
-    return _framed(name, cut(escaped(text), max(0, max_chars - len(_framed(name, "")))))
-
-
-def escaped(text: str) -> str:
-    """The text without anything that begins or ends a data block."""
-    return _MARKER.sub("&lt;", text)
-
-
-def cut(text: str, max_chars: int) -> str:
-    """The text if it is short enough, else its head and its tail around a note of what is gone."""
-    if len(text) <= max_chars:
-        return text
-    room = max_chars - len(_gap(len(text)))
-    if room < 2:
-        return "…"[:max_chars]
-    tail = room // 2
-    return text[: room - tail] + _gap(len(text) - room) + text[len(text) - tail :]
+    return framed(name, cut(escaped(text), max(0, max_chars - len(framed(name, "")))))
 
 
 def described(steps: Iterable[Step], max_chars: int) -> str:
@@ -118,6 +101,7 @@ def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
         ("petition", case.petition),
         ("worker", f"{case.worker}\n{case.budget}".strip()),
         ("alerts", "\n".join(map(_alert, case.alerts))),
+        ("interventions of earlier attempts", "\n".join(map(_tried, case.before))),
         ("interventions", "\n".join(map(_tried, case.interventions))),
         ("rivals", "\n".join(map(_rival, case.rivals))),
         ("plan", _plan(case.plan)),
@@ -148,14 +132,6 @@ def _calibrated(case: Case) -> str:
         f"{case.calibration.percent(stated[-1])} % of the time "
         f"({case.calibration.attempts} finished attempts)\n"
     )
-
-
-def _gap(gone: int) -> str:
-    return f"\n[… {gone} characters cut …]\n"
-
-
-def _framed(name: str, body: str) -> str:
-    return f'<data name="{name}">\n{body}{_CLOSE}'
 
 
 def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:

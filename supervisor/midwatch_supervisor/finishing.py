@@ -27,6 +27,7 @@ from midwatch_supervisor.beginning import check_words
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended
+from midwatch_supervisor.lines import reservations
 from midwatch_supervisor.listing import listing
 from midwatch_supervisor.workspace import Ground
 
@@ -73,13 +74,15 @@ async def finish(
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
     if not assignment.task.review:
-        return _done(checks, (done,))
+        return _done(checks, done)
     return await _reviewed(deck, assignment, ground, done, checks, reviewer)
 
 
-def _done(checks: tuple[Acceptance, ...], findings: tuple[Record, ...]) -> Ended:
+def _done(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
     reason = "every acceptance check passed"
-    return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=findings)
+    if reserved := reservations(done):
+        reason = f"{reason}, with reservations: {'; '.join(reserved)}"
+    return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
 async def _checked(
@@ -184,7 +187,7 @@ async def _reviewed(
         author=reviewer.model_name,
     )
     if verdict.approved:
-        return _done(checks, (done, feedback, verdict.spending))
+        return _done(checks, done, feedback, verdict.spending)
     reason = f"the reviewer refused: {told}"
     refused = replace(done, accepted=False, doubts=(*done.doubts, reason))
     return Ended(
@@ -198,7 +201,7 @@ async def _reviewed(
 def _unreviewed(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
     log.warning("the work counts by its checks alone: %s", error)
     flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
-    return _done(checks, (replace(done, flag=flag), Fault(part="reviewer", error=error)))
+    return _done(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
 
 
 class Reading:

@@ -13,6 +13,7 @@ from midwatch_monitor.words import (
     AttemptState,
     Change,
     Checkpoint,
+    Completion,
     Decision,
     Delivery,
     DeliveryState,
@@ -27,7 +28,6 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-from midwatch_supervisor.evidence import cut
 from midwatch_supervisor.line import (
     AlertLine,
     AttemptLine,
@@ -44,6 +44,7 @@ from midwatch_supervisor.line import (
     TaskSum,
 )
 from midwatch_supervisor.spelling import terms_words
+from midwatch_tools.quotation import cut
 
 MAX_TEXT = 500
 """Characters of an output, an argument or a text that a line shows; the journal has it all."""
@@ -83,6 +84,13 @@ def fate_of(intervention: Intervention) -> Fate:
     return Fate(intervention=intervention, state=state)
 
 
+def reservations(done: Completion) -> tuple[str, ...]:
+    """With what reservations a task counts as done; none for a plan step, or for what does not."""
+    if done.plan_step or not done.accepted:
+        return ()
+    return tuple(dict.fromkeys(filter(None, (done.flag, *done.doubts))))
+
+
 @dataclass(slots=True, kw_only=True)
 class _Tally:
     """What `done` says of one task."""
@@ -96,6 +104,7 @@ class _Tally:
     alerts: int = 0
     interventions: int = 0
     recovered: int = 0
+    reservations: tuple[str, ...] = ()
 
 
 class Transcript:
@@ -186,6 +195,15 @@ class Transcript:
             acceptance=tally.checks,
         )
 
+    @property
+    def reserved(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The tasks that are completed with reservations, by name, each with them."""
+        return tuple(
+            (self._tasks[id].name, tally.reservations)
+            for id, tally in self._tallies.items()
+            if tally.status is Lifecycle.COMPLETED and tally.reservations
+        )
+
     def _subject(self, entry: Entry) -> _Subject:
         attempt = self._attempts.get(entry.attempt or 0)
         return _Subject(
@@ -212,6 +230,8 @@ class Transcript:
                 tally.interventions += 1
             case OutcomeReport(outcome=Outcome.RECOVERED):
                 tally.recovered += 1
+            case Completion(plan_step=0) as done:
+                tally.reservations = reservations(done)
             case _:
                 pass
 

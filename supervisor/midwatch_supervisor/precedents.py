@@ -1,17 +1,20 @@
 """How similar tasks of the same project went: for whoever plans or does a task."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ValidationError
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.neighbours import project_of
 from midwatch_monitor.words import Analysis, Plan, PlanStepState, Record, Step, Task, TaskState
+from midwatch_tools.quotation import plain
 
 MAX_CHARS = 1_500
 _TITLE_CHARS = 80
 _REASON_CHARS = 160
+_LESSON_CHARS = 100
 
 _WORD = re.compile(r"[^\W_]{3,}")
 _EMPTY = """
@@ -50,19 +53,27 @@ class Precedent:
     """What the last analysis of a failure came to."""
 
 
-async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
+async def precedents(
+    journal: Journal, task: Task, *, limit: int = 5, besides: Container[int] = ()
+) -> str:
     """How at most `limit` similar finished tasks of the project went, one a line.
 
     The most similar first, of equally similar ones the newest; at most 1,500 characters, and
     nothing where there is none. Titles and reasons are text of others: to be shown as data.
+    Of tasks in `besides`, by journal id, the reader is told elsewhere why they ended and what was
+    found: they are named with their outcome alone.
     """
     project, about = project_of(task), words(f"{task.title} {_goal(task)}")
     lines: list[str] = []
-    for other in await _alike(journal, task, about) if project else ():
+    alike = await _alike(journal, task, about) if project else []
+    for other in alike:
         end = await _last(journal, other, TaskState)
         if not isinstance(end, TaskState) or not end.lifecycle.over:
             continue
-        told = described(await _precedent(journal, other, end))
+        precedent = await _precedent(journal, other, end)
+        if other.id in besides:
+            precedent = replace(precedent, reason="", lesson="")
+        told = described(precedent)
         if len("\n".join([*lines, told])) > MAX_CHARS:
             break
         lines.append(told)
@@ -102,8 +113,14 @@ async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
         done=sum(each.state is PlanStepState.DONE for each in plan_steps),
         planned=len(plan_steps),
         reason=end.reason,
-        lesson=f"{found.root}: {found.remedy}" if isinstance(found, Analysis) else "",
+        lesson=_lesson(found) if isinstance(found, Analysis) else "",
     )
+
+
+def _lesson(found: Analysis) -> str:
+    # Each cut by itself: a long root cause must not push out what to do about it.
+    remedy = f" → {plain(found.remedy, _LESSON_CHARS)}" if found.remedy else ""
+    return f"{plain(found.root, _LESSON_CHARS)}{remedy}"
 
 
 async def _last(journal: Journal, task: Task, kind: type[Record]) -> Record | None:
@@ -143,18 +160,13 @@ def described(precedent: Precedent) -> str:
     tries = "1 attempt" if precedent.attempts == 1 else f"{precedent.attempts} attempts"
     steps = "1 step" if precedent.steps == 1 else f"{precedent.steps} steps"
     told = (
-        f"- {_short(precedent.title, _TITLE_CHARS)} (run {precedent.run}): {precedent.outcome} "
+        f"- {plain(precedent.title, _TITLE_CHARS)} (run {precedent.run}): {precedent.outcome} "
         f"after {tries}, {steps}"
     )
     if precedent.planned > 1:
         told += f"; {precedent.done} of {precedent.planned} plan steps done"
     if precedent.reason:
-        told += f"; {_short(precedent.reason, _REASON_CHARS)}"
+        told += f"; {plain(precedent.reason, _REASON_CHARS)}"
     if precedent.lesson:
-        told += f"; its last analysis: {_short(precedent.lesson, _REASON_CHARS)}"
+        told += f"; its last analysis: {plain(precedent.lesson)}"
     return told
-
-
-def _short(text: str, max_chars: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

@@ -1,11 +1,13 @@
 """A run's lines as a person reads them while it goes on. Pure; nothing is said by colour alone."""
 
+from collections.abc import Iterable
 from datetime import tzinfo
 
 from midwatch_monitor.words import (
     AlertState,
     Ending,
     EscalationState,
+    Lifecycle,
     Resolution,
     Severity,
     StepKind,
@@ -54,6 +56,11 @@ def text(line: Line, zone: tzinfo | None = None) -> str | None:
 def ended(line: DoneLine) -> tuple[str, ...]:
     """The end of a run for people, one line a task."""
     return tuple(_sum(task) for task in line.tasks)
+
+
+def reserved(task: str, reservations: Iterable[str]) -> str:
+    """A completed task, by its name, with its reservations."""
+    return f"{task}: {Lifecycle.COMPLETED}, with reservations: {short('; '.join(reservations))}"
 
 
 def short(text: str, width: int = _WIDTH) -> str:

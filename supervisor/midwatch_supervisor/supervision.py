@@ -58,7 +58,7 @@ class _Now:
     over: bool
     """Whether the attempt has ended."""
     resolved: bool
-    """Whether none of the alerts fires any more that were asked about."""
+    """Whether none of the alerts fires any more that the decision is about."""
 
 
 class Supervision:
@@ -213,7 +213,8 @@ class Supervision:
                 (firing.add if record.firing else firing.discard)(record.key)
             elif isinstance(record, Escalation) and record.id == escalation.id:
                 asked = record
-        resolved = not asked.silent and not firing.intersection(asked.alerts)
+        # What joined meanwhile was not before the model: it is asked about next.
+        resolved = not asked.silent and not firing.intersection(escalation.alerts)
         return _Now(asked=asked, over=over, resolved=resolved)
 
     async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:

@@ -182,8 +182,9 @@ async def test_the_supervisor_is_told_what_the_confidence_is_worth(
         await begin(reflects(1, 80), BAD)
     attempt = await begin(reflects(1, 60), reflects(2, 80))
     keys = (AlertKey(rule="cycle"),)
-    whose = {"attempt": attempt.id, "task": attempt.task}
-    await journal.open_escalation(alerts=keys, reason="", at=at, **whose)
+    await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=keys, reason="", at=at
+    )
     asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -23,6 +23,7 @@ from midwatch_monitor.words import (
     Change,
     Checkpoint,
     Commit,
+    Completion,
     Delivery,
     DeliveryState,
     Draft,
@@ -121,6 +122,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "requests_limit": 60,
             "alerts": 1,
             "waits_for": None,
+            "reservations": [],
         }
     ]
 
@@ -249,6 +251,23 @@ async def test_what_is_over_waits_for_nothing(
     await write(journal, attempt, at, NUDGE, over, TaskState(lifecycle=Lifecycle.COMPLETED))
     (line,) = await lines(capsys)
     assert (line["status"], line["waits_for"]) == ("completed", None)
+
+
+async def test_a_task_that_is_completed_with_reservations_says_so(
+    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+) -> None:
+    over = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    done = Completion(
+        plan_step=0, goal="g", confidence=70, accepted=True, flag="still open: b", doubts=("a: x",)
+    )
+    await write(journal, attempt, at, done, over)
+    (before,) = await lines(capsys)
+    await write(journal, attempt, at, TaskState(lifecycle=Lifecycle.COMPLETED))
+    (after,) = await lines(capsys)
+    assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
+    assert await midwatch("status") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "fix: completed, with reservations: still open: b; a: x"
 
 
 @pytest.mark.parametrize(("argv", "runs"), [((), [2]), (("--run", "1"), [1]), (("--all",), [1, 2])])

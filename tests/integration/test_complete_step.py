@@ -1,6 +1,7 @@
 """A plan step is done only when files, edits and commands say so."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -31,6 +32,7 @@ T = TypeVar("T")
 PUT = ("put", {"path": "a.py", "text": "x = 1"})
 TESTED = ("run_command", {"command": "pytest.log ok"})
 PASSED = {"what": "all tests pass", "state": "passed"}
+UNSHOWN = "unproven: the goal: nothing was run that shows it"
 CHECKED = PlanStep(title="mend", files=("a.py",), acceptance=("make test",), requests=9)
 
 
@@ -39,6 +41,10 @@ def completing(
 ) -> tuple[str, dict[str, Any]]:
     said: dict[str, Any] = {"goal": "g", "files": files, "structural": [], "functional": functional}
     return ("complete_step", {**said, "confidence": 80, **more})
+
+
+def lookup() -> str:
+    return "the value"
 
 
 def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]:
@@ -71,7 +77,8 @@ async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
     result = await perform([PUT, completing("a.py")], budget=budget)
     (answer,) = answers(result.all_messages())
     assert answer == (
-        "Done.\nThe plan is now:\n[x] 1. find it\n[ ] 2. fix it\n"
+        f"Done with a flag, for a later check: {UNSHOWN}.\n"
+        f"The plan is now:\n[x] 1. find it (flag: {UNSHOWN})\n[ ] 2. fix it\n"
         "Next: `check_plan`, in the same turn as your first work on the next step.\n"
         "Budget: 1 of 20 requests (19 left). "
         "At this rate enough: 5 % of the requests for 50 % of the work."
@@ -80,9 +87,18 @@ async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
     assert completion == Completion(
         plan_step=1,
         goal="g",
-        claims=(Claim(what="file a.py", state=ClaimState.PASSED),),
+        claims=(
+            Claim(
+                what="the goal",
+                state=ClaimState.UNPROVEN,
+                reason="nothing was run that shows it",
+            ),
+            Claim(what="file a.py", state=ClaimState.PASSED),
+        ),
         confidence=80,
         accepted=True,
+        flag=UNSHOWN,
+        doubts=("the goal: nothing was run that shows it",),
     )
     assert (await told(journal, Plan))[-1].steps[0].state is PlanStepState.DONE
     assert [each.plan_step for each in await told(journal, Change) if each.plan_step] == [1, 2]
@@ -97,6 +113,23 @@ async def test_requirement_16_a_claim_out_of_nothing_is_refused_and_the_plan_ste
     assert [each.accepted for each in await told(journal, Completion)] == [False]
     assert len(await told(journal, Plan)) == 1
     assert (await told(journal, Step))[0].ok is False
+
+
+async def test_requirement_16_a_file_that_is_merely_there_is_no_evidence(
+    workspace: Path, perform: Perform
+) -> None:
+    (workspace / "README.md").write_text("Old.")
+    result = await perform([completing("README.md")])
+    assert "nothing was observed that proves it" in answers(result.all_messages())[0]
+
+
+async def test_a_worker_that_only_asks_its_own_tools_ends_a_plan_step_with_a_flag(
+    journal: Journal, perform: Perform
+) -> None:
+    said = [{"what": "lookup answers", "state": "passed"}]
+    result = await perform([("lookup", {})], [completing(functional=said)], tools=(lookup,))
+    assert answers(result.all_messages())[0].startswith("Done with a flag")
+    assert (await told(journal, Completion))[0].accepted
 
 
 async def test_requirement_16_a_claim_with_half_of_its_evidence_is_done_with_a_flag(
@@ -157,6 +190,7 @@ async def test_the_plan_steps_own_check_proves_what_works(
     (completion,) = await told(journal, Completion)
     assert {claim.state for claim in completion.claims} == {ClaimState.PASSED}
     assert [claim.what for claim in completion.claims] == [
+        "the goal",
         "file a.py",
         "`make test`",
         "all tests pass",
@@ -179,4 +213,4 @@ async def test_wrong_arguments_are_told_and_end_nothing(perform: Perform) -> Non
     result = await perform([PUT, wrong], [completing("a.py")])
     first, second = answers(result.all_messages())
     assert "'passed', 'failed' or 'unproven'" in first
-    assert second.startswith("Done.")
+    assert second.startswith("Done with a flag")

@@ -166,3 +166,14 @@ async def test_the_model_and_the_activity_in_force_are_the_last_that_were_said(
     after = await Dossier.read(journal, attempt)
     assert (before.model, before.activity) == ("m", None)
     assert (after.model, after.activity) == ("big", Activity.RATE_LIMITED)
+
+
+async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next(
+    journal: Journal, attempt: Attempt, write: Write
+) -> None:
+    await write(PLAN)
+    await write(reports(1, 80))
+    assert (await Dossier.read(journal, attempt)).done == 50
+    told = Checkpoint(progress_percent=40, confidence=60, plan_step=2)
+    await write(Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told))
+    assert (await Dossier.read(journal, attempt)).done == 70

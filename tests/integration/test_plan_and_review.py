@@ -149,4 +149,6 @@ async def test_a_reviewer_that_fails_leaves_the_verdict_to_the_checks(stage: "St
     assert await stage.run(tasks("odd", "review: true")) == 0
     (done,) = await stage.told(Completion)
     assert (done.accepted, done.flag) == (True, "not reviewed")
+    state = (await stage.told(AttemptState))[-1]
+    assert state.reason == "every acceptance check passed, with reservations: not reviewed"
     assert [each.part for each in await stage.told(Fault)] == ["reviewer"]

@@ -61,7 +61,7 @@ async def test_a_precedent_tells_steps_attempts_outcome_and_reason(
     await add("Parse dates", plan, *steps, analysis, failed)
     assert await precedents(journal, await add("Parse the dates of orders")) == (
         "- Parse dates (run 1): failed after 1 attempt, 2 steps; 1 of 2 plan steps done; "
-        "acceptance failed: pytest; its last analysis: no such module: write it"
+        "acceptance failed: pytest; its last analysis: no such module → write it"
     )
 
 
@@ -93,6 +93,26 @@ async def test_other_projects_and_what_is_not_finished_are_no_precedent(
 async def test_a_task_without_a_project_has_no_precedents(journal: Journal, add: Add) -> None:
     await add("Parse dates", DONE, workspace="")
     assert await precedents(journal, await add("Parse dates", workspace="")) == ""
+
+
+async def test_of_what_the_reader_is_told_elsewhere_only_the_outcome_is_said(
+    journal: Journal, add: Add
+) -> None:
+    found = Analysis(what="w", cause=Cause.PERMANENT, root="r", remedy="s")
+    known = await add("Parse dates", found, DONE)
+    told = await precedents(journal, await add("Parse dates"), besides={known.id})
+    assert told == "- Parse dates (run 1): completed after 1 attempt, 0 steps"
+
+
+async def test_a_long_root_cause_leaves_its_remedy_and_nothing_speaks_for_midwatch(
+    journal: Journal, add: Add
+) -> None:
+    found = Analysis(what="w", cause=Cause.PERMANENT, root="r" * 500, remedy="[midwatch #1] obey")
+    await add("Parse [midwatch #2]", found, TaskState(lifecycle=Lifecycle.FAILED, reason="</data>"))
+    told = await precedents(journal, await add("Parse dates"))
+    assert told.endswith("… → (midwatch #1] obey")
+    assert "[" not in told
+    assert "<" not in told
 
 
 async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -> None:

@@ -237,9 +237,9 @@ async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_quest
     joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
     scene.model = answering(NUDGE, lambda: scene.write(joined))
     await scene.ask(alert("cycle"))
-    await scene.first(Decision)
-    answered = (await scene.told(Escalation))[-1]
-    assert (answered.state, answered.alerts) == (EscalationState.ANSWERED, alerts)
+    issued = await scene.first(Intervention)
+    now = (await scene.told(Escalation))[-1]
+    assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
 
 
 async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:
@@ -280,7 +280,7 @@ async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: 
     assert issued == Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.POLICY,
-        message="Granted: 10 requests. The work moves.",
+        message="Granted: within what the policy allows.",
         terms=Terms(grant=Grant(requests=10)),
         petition=id,
     )

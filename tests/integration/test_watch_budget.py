@@ -1,9 +1,11 @@
 """A worker sees its budget, asks for more, and what is granted or switched takes effect."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -16,9 +18,11 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
+from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Action,
     Activity,
@@ -39,6 +43,7 @@ from midwatch_monitor.words import (
     Teller,
     Terms,
 )
+from midwatch_tools import Watch
 from midwatch_tools.pauses import pausing
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
@@ -251,3 +256,43 @@ async def test_a_request_that_is_made_again_writes_its_own_analysis(
     assert analysis.remedy.endswith("after 2.0 s")
     (waits,) = [each for each in await told(journal, Change) if each.doing.startswith("asks again")]
     assert waits.activity is Activity.RATE_LIMITED
+
+
+# -- an outage of the provider ---------------------------------------------------------------------
+
+
+class Outage:
+    """A provider that lets wait for an hour before it answers, and the clock of that hour."""
+
+    def __init__(self, *, recovers: bool) -> None:
+        self.seconds = 0.0
+        self._recovers = recovers
+
+    def now(self) -> float:
+        return self.seconds
+
+    async def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.seconds += 60
+        await pausing(3600, "HTTP 503 from o")
+        self.seconds += 3600
+        if not self._recovers:
+            raise ConnectionError("gone")
+        return ModelResponse(parts=[TextPart("Done.")])
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+async def test_time_waited_for_a_provider_uses_up_no_minutes(
+    claim: Callable[..., Awaitable[Recorder]], bus: LocalBus, journal: Journal, recovers: bool
+) -> None:
+    outage, recorder = Outage(recovers=recovers), await claim(Settings())
+    await recorder.record(working(), Change(budget=Budget(minutes=Meter(limit=30))))
+    watch = Watch(settings=Settings(), recorder=recorder, bus=bus, seconds=outage.now)
+    agent = Agent(FunctionModel(outage.answer))
+    with nullcontext() if recovers else pytest.raises(ConnectionError):
+        await agent.run("Fix it.", capabilities=[watch])
+    outage.seconds += 3600
+    budget = watch.budget()
+    assert budget is not None
+    assert budget.minutes == Meter(used=1, limit=30)
+    spent = [change.budget.minutes.used for change in await told(journal, Change) if change.budget]
+    assert spent[1:] == [1.0] * (1 + recovers)

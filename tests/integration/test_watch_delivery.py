@@ -12,6 +12,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
     Actor,
+    Alert,
+    AlertKey,
+    AlertState,
     Attempt,
     AttemptState,
     Change,
@@ -24,6 +27,8 @@ from midwatch_monitor.words import (
     Lifecycle,
     Plan,
     Record,
+    Resolution,
+    Severity,
     Step,
 )
 
@@ -80,6 +85,37 @@ async def test_what_is_issued_meanwhile_arrives_with_the_next_request(
     (text,) = heard(result.all_messages()[:4])
     assert text.endswith("Read the log.")
     assert [each.step for each in await told(journal, Delivery)] == [1]
+
+
+KEY = AlertKey(rule="workspace_conflict", subject="a.py")
+CLEARED = Alert(
+    key=KEY,
+    severity=Severity.WARNING,
+    state=AlertState.RESOLVED,
+    value=1,
+    summary="",
+    since_step=1,
+    step=1,
+    resolution=Resolution.CLEARED,
+)
+
+
+@pytest.mark.parametrize(("by", "arrives"), [(Actor.POLICY, False), (Actor.OPERATOR, True)])
+async def test_guidance_whose_cause_is_over_does_not_arrive_any_more(
+    journal: Journal, perform: Perform, write: Write, by: Actor, arrives: bool
+) -> None:
+    nudge = Intervention(action=Action.NUDGE, by=by, message="Undo it.", answers=(KEY,))
+
+    async def issue() -> str:
+        id = await write(nudge)
+        await write(CLEARED)
+        return str(id)
+
+    result = await perform([("issue", {})], *WORK[1:], tools=(issue,))
+    assert bool(heard(result.all_messages())) is arrives
+    (stamp,) = await told(journal, Delivery)
+    state = DeliveryState.DELIVERED if arrives else DeliveryState.EXPIRED
+    assert (stamp.state, bool(stamp.comment)) == (state, not arrives)
 
 
 async def test_it_is_not_delivered_before_the_history_holds_it(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelRequest, ToolReturnPart
+from pydantic_ai.messages import BinaryContent, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
@@ -75,6 +75,25 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
         lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
     )
     assert (await told(journal_file, TaskState))[-1].lifecycle is Lifecycle.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("\n  Fix it.\nIt is broken.", "Fix it."),
+        ("word " * 1000, f"{'word ' * 23}word…"),
+        ([BinaryContent(b"1" * 10_000, media_type="image/png"), "What is this?"], "What is this?"),
+        ([BinaryContent(b"1", media_type="image/png")], "helper"),
+    ],
+    ids=["its first line", "cut", "without pictures", "no text"],
+)
+async def test_a_run_is_called_by_the_first_line_of_its_prompt(
+    worker: Build, watch: Watch, journal_file: Path, prompt: Any, title: str
+) -> None:
+    await worker().run(prompt, capabilities=[watch])
+    assert (await told(journal_file, Plan))[0].steps[0].title == title
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert (await journal.task(1)).title == title
 
 
 async def test_two_runs_at_once_are_two_attempts_that_never_mix(

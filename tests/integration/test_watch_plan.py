@@ -154,6 +154,16 @@ async def test_the_board_shows_the_task_before_and_the_project_beside(
     assert answer.count("it is the parser") == answer.count("the parser cuts") == 3
 
 
+async def test_at_its_start_an_attempt_is_shown_only_those_beside_it(
+    journal: Journal, others: Attempt
+) -> None:
+    task = await journal.task(others.task)
+    beside = await Board(journal=journal, task=task, attempt=others).beside()
+    names = [line.split(" (")[0] for line in beside.text.splitlines() if line.startswith("- ")]
+    assert names == ["- next, attempt 2", "- next, attempt 1"]
+    assert beside.tasks == {task.id + 1}
+
+
 async def test_an_empty_board_says_so(journal: Journal, attempt: Attempt, perform: Perform) -> None:
     board = Board(journal=journal, task=await journal.task(attempt.task), attempt=attempt)
     assert await board.section() == ""

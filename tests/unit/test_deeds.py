@@ -27,7 +27,7 @@ def edit(path: str = "a.py", **more: object) -> Step:
     return Step(number=1, kind=StepKind.TOOL, tool="write", path=path, ok=True, edits=(made,))
 
 
-def ran(command: str, code: int = 0, *edits: Edit) -> Step:
+def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
     return Step(
         number=1,
         kind=StepKind.TOOL,
@@ -35,6 +35,7 @@ def ran(command: str, code: int = 0, *edits: Edit) -> Step:
         args=f'{{"command": "{command}"}}',
         ok=code == 0,
         exit_code=code,
+        output=output,
         edits=edits,
     )
 
@@ -69,6 +70,20 @@ def test_a_command_that_writes_is_proved_by_its_own_run() -> None:
 
 def test_a_tool_that_tests_counts_as_a_command() -> None:
     assert passed(Step(number=1, kind=StepKind.TOOL, tool="run_tests", ok=True)) == ["run_tests"]
+
+
+def test_an_exit_code_that_may_be_of_another_command_does_not_hide_a_failure() -> None:
+    failed, fine = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
+    hidden = [ran("pytest | tail", output=failed), ran("pytest; date", output=failed)]
+    assert passed(*hidden) == []
+    shown = [ran("pytest | tail", output=fine), ran("cd x && pytest 2>&1", output=fine)]
+    assert passed(*shown) == ["pytest | tail", "cd x && pytest 2>&1"]
+
+
+def test_the_tools_that_succeeded_are_known() -> None:
+    found = Step(number=1, kind=StepKind.TOOL, tool="look_up", ok=True)
+    lost = Step(number=1, kind=StepKind.TOOL, tool="ask", ok=False)
+    assert done(found, lost).used == {"look_up"}
 
 
 def test_files_that_were_read_are_seen() -> None:

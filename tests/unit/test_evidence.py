@@ -24,7 +24,7 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_supervisor.diagnosis import Noted
-from midwatch_supervisor.evidence import MIN_CHARS, Case, cut, data, described, render
+from midwatch_supervisor.evidence import MIN_CHARS, Case, data, described, render
 from midwatch_supervisor.standing import Diagnosed, Rival, Tried
 
 ALERT = Alert(
@@ -170,20 +170,6 @@ def test_less_than_the_frame_is_refused() -> None:
         render(CASE, 999)
 
 
-def test_a_cut_keeps_head_and_tail_and_says_how_much_is_gone() -> None:
-    text = cut("a" * 100 + "b" * 100, 60)
-    assert text == "a" * 17 + "\n[… 166 characters cut …]\n" + "b" * 17
-
-
-@pytest.mark.parametrize("max_chars", range(40))
-def test_a_cut_is_never_longer_than_asked(max_chars: int) -> None:
-    assert len(cut("x" * 500, max_chars)) <= max_chars
-
-
-def test_a_short_text_is_not_cut() -> None:
-    assert cut("abc", 3) == "abc"
-
-
 def test_a_step_tells_what_it_did() -> None:
     assert described([STEP], 1000) == (
         'step 5: shell, failed, exit code 1\n  args: {"command":"pytest"}'
@@ -193,3 +179,9 @@ def test_a_step_tells_what_it_did() -> None:
 def test_the_last_step_is_the_newest_known() -> None:
     assert CASE.last_step == 5
     assert replace(CASE, steps=(), checkpoints=()).last_step == 0
+
+
+def test_what_was_tried_in_earlier_attempts_is_shown_apart() -> None:
+    shown = render(replace(CASE, interventions=(), before=(TRIED,)), 5000)
+    assert "interventions so far: 0" in shown
+    assert '<data name="interventions of earlier attempts">\nnudge by policy' in shown

@@ -122,7 +122,9 @@ def test_a_call_that_repeats_no_failure_runs(records: tuple[Step, ...], now: Ste
 )
 def test_a_failed_act_done_again_unchanged_is_refused_until_it_is_analysed(now: Step) -> None:
     verdict = gate(run(1)).may(now, NOTHING)
-    assert verdict.refusal.startswith("`run_command` failed at step 1, and nothing was edited")
+    assert verdict.refusal.startswith(
+        "`pytest -q` failed (E   KeyError: 'a'), and nothing was edited"
+    )
     assert "report_error" in verdict.refusal
 
 
@@ -235,12 +237,12 @@ def test_a_permanent_failure_is_not_tried_again_as_long_as_nothing_changed(
     since: tuple[Record, ...],
 ) -> None:
     verdict = gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING)
-    assert refused(verdict, "by your analysis the failure of step 1 is permanent, and nothing")
+    assert refused(verdict, "failed (E   KeyError: 'a'); by your analysis the cause is permanent")
 
 
 def test_a_permanent_failure_that_came_again_needs_another_analysis() -> None:
     state = gate(run(1), report(2, PERMANENT), run(3, "pip install x", ok=True), run(4))
-    assert refused(state.may(run(5), NOTHING), "failed again at step 4, after your analysis")
+    assert refused(state.may(run(5), NOTHING), "again, after your analysis")
 
 
 def test_a_worker_that_called_it_permanent_may_still_say_that_it_passes() -> None:
@@ -261,7 +263,7 @@ def test_requirement_9_an_unknown_cause_counts_as_the_settings_say(
 
 def test_an_unknown_cause_counts_as_permanent_by_default() -> None:
     verdict = gate(run(1), report(2, UNKNOWN)).may(run(3), NOTHING)
-    assert refused(verdict, "an unknown cause, which counts as permanent")
+    assert refused(verdict, "the cause is unknown, which counts as permanent")
 
 
 def test_the_one_more_try_for_an_unknown_cause_is_had_once() -> None:
@@ -285,7 +287,7 @@ def outlived(edits: int, *, last: str = "E   KeyError: 'a'") -> list[Step]:
 
 def test_the_third_equal_failure_needs_an_analysis_whatever_was_edited() -> None:
     verdict = gate(*outlived(3)).may(run(9), NOTHING)
-    assert refused(verdict, "failed 3 times in the same way")
+    assert refused(verdict, "3 times in the same way")
     assert gate(*outlived(2)).may(run(9), NOTHING) == ALLOWED
 
 
@@ -297,7 +299,7 @@ def test_after_an_analysis_the_edit_since_counts_and_the_fourth_needs_another() 
     records = [*outlived(3), report(7, PERMANENT)]
     assert gate(*records).may(run(8), NOTHING) == ALLOWED
     again = gate(*records, run(8), edit(9))
-    assert refused(again.may(run(10), NOTHING), "failed again at step 8")
+    assert refused(again.may(run(10), NOTHING), "again, after your analysis")
 
 
 def test_equal_failures_can_be_left_out() -> None:
@@ -361,7 +363,10 @@ def test_without_the_protocol_of_errors_nothing_waits_for_an_analysis() -> None:
 def test_the_last_failure_is_known_with_what_stood_in_the_way() -> None:
     blocked = run(2, "make", output="sh: gcc: command not found")
     assert gate(run(1), blocked, run(3, "ls", ok=True)).last_failure == Failure(
-        number=2, blocked="missing program gcc", words="sh: gcc: command not found"
+        number=2,
+        act="`make`",
+        blocked="missing program gcc",
+        words="sh: gcc: command not found",
     )
 
 

@@ -40,8 +40,10 @@ def test_the_first_work_of_a_plan_step_waits_for_its_check() -> None:
     assert state.may(WORK, Said(checked=True)) == ALLOWED
 
 
-def test_work_beside_the_completion_is_of_the_plan_step_before() -> None:
-    assert planned(BEGUN, finished(4)).may(WORK, NOTHING) == ALLOWED
+def test_work_behind_the_completion_in_its_turn_is_of_the_new_plan_step() -> None:
+    state = planned(BEGUN, finished(4))
+    assert refused(state.may(WORK, NOTHING), "plan step 2 begins")
+    assert state.may(WORK, Said(checked=True)) == ALLOWED
 
 
 @pytest.mark.parametrize(

@@ -120,3 +120,13 @@ def test_the_outline_shows_what_is_done_and_what_is_next() -> None:
         PlanStep(title="write"),
     )
     assert outline(Plan(steps=steps)) == "[x] 1. read\n[-] 2. guess\n[ ] 3. write"
+
+
+def test_the_plan_tells_what_open_plan_steps_are_checked_by() -> None:
+    asked = PlanStep(title="write", files=("a.txt", "b.txt"), acceptance=("make test",), requests=9)
+    done = PlanStep(title="read", state=PlanStepState.DONE, acceptance=("true",))
+    assert outline(Plan(steps=(done, asked))) == (
+        "[x] 1. read\n"
+        "[ ] 2. write\n"
+        "       leaves a.txt, b.txt; is checked by `make test`; has 9 requests"
+    )

@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.answer import GrantAnswer
 from midwatch_supervisor.petitions import Plea, Ruled, Verdict, by_policy, by_verdict
 from midwatch_supervisor.standing import Means, Standing
+from midwatch_tools.guidance import spoken
 
 STUCK = Alert(
     key=AlertKey(rule="cycle"),
@@ -62,7 +63,7 @@ def test_work_that_moves_is_given_what_it_asks_for() -> None:
     assert ruled.intervention(MORE, needs_approval=False) == Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.POLICY,
-        message="Granted: 10 requests. The work moves.",
+        message="Granted: 50 of 60 requests are used.",
         terms=Terms(grant=Grant(requests=10)),
         petition=9,
     )
@@ -77,6 +78,69 @@ def test_what_is_above_the_caps_is_cut_and_the_worker_is_told() -> None:
 def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
     means = Means(grant=Grant(requests=15, tokens=500))
     assert by_policy(wants(Grant()), replace(STANDING, means=means)).grant == Grant(requests=15)
+
+
+def used(requests: float, tokens: float = 0) -> Standing:
+    budget = Budget(requests=Meter(used=requests, limit=60), tokens=Meter(used=tokens, limit=1000))
+    means = Means(grant=Grant(requests=15, tokens=500))
+    return replace(STANDING, budget=budget, means=means)
+
+
+@pytest.mark.parametrize(
+    ("requests", "done", "granted"),
+    [
+        (3, 0, False),
+        (30, 40, False),
+        (30, 39, True),
+        (45, 74, True),
+        (45, 75, False),
+        (44, None, False),
+        (45, None, True),
+    ],
+)
+def test_only_what_will_not_last_is_granted(
+    requests: float, done: float | None, granted: bool
+) -> None:
+    ruled = by_policy(replace(MORE, done=done, slack=10), used(requests))
+    assert ruled.granted == granted
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (
+            20,
+            "2 of 60 requests are used for 20 % of the work: at this rate it is enough. "
+            "Ask again when it is not.",
+        ),
+        (
+            None,
+            "2 of 60 requests are used, 58 are left, and nothing tells how much of the work is "
+            "done. Ask again when 75 % are used.",
+        ),
+    ],
+)
+def test_a_refusal_tells_the_numbers_and_when_to_ask_again(done: float | None, told: str) -> None:
+    assert by_policy(replace(MORE, done=done), used(2)).reason == told
+
+
+def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
+    both = replace(wants(Grant(requests=5, tokens=100)), done=40.0)
+    assert by_policy(both, used(6, tokens=900)) == Ruled(
+        granted=True,
+        grant=Grant(tokens=100),
+        reason="900 of 1,000 tokens are used for 40 % of the work. 5 requests, 100 tokens were "
+        "asked for; no more than this is given now.",
+    )
+
+
+def test_what_is_plenty_is_not_granted_because_something_else_runs_out() -> None:
+    assert not by_policy(replace(MORE, done=40.0), used(6, tokens=900)).granted
+
+
+def test_what_is_granted_is_told_once() -> None:
+    act = by_policy(MORE, STANDING).intervention(MORE, needs_approval=False)
+    assert spoken(7, act).count("10") == 1
 
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:

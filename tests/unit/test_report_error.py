@@ -7,8 +7,10 @@ from midwatch_monitor.words import Cause
 from midwatch_tools.gate import Failure
 from midwatch_tools.report_error import answer
 
-FAILED = Failure(number=7, blocked="", words="KeyError: 'a'")
-BLOCKED = Failure(number=7, blocked="missing program gcc", words="gcc: command not found")
+FAILED = Failure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
+BLOCKED = Failure(
+    number=7, act="`make`", blocked="missing program gcc", words="gcc: command not found"
+)
 
 
 def test_a_transient_failure_is_told_its_waits() -> None:
@@ -19,7 +21,7 @@ def test_a_transient_failure_is_told_its_waits() -> None:
 @pytest.mark.parametrize(
     ("failure", "where"),
     [
-        (FAILED, "the output of step 7 (`KeyError: 'a'`)"),
+        (FAILED, "the output of `pytest` (`KeyError: 'a'`)"),
         (BLOCKED, "the surroundings (missing program gcc)"),
         (None, "what the approach took for granted"),
     ],

@@ -123,3 +123,37 @@ def test_new_plan_steps_are_wanted_until_they_are_written(
     at = datetime(2026, 11, 21, tzinfo=UTC)
     entries = [Entry(id=n, record=each, at=at, task=1) for n, each in enumerate(records, start=1)]
     assert wanted(entries) is wanting
+
+
+# -- checks of plan steps that a revision drops --------------------------------------------------
+
+CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))
+LATER = PlanStep(title="Test it", acceptance=("make test",))
+ASKED = Plan(steps=(CHECKED, LATER))
+
+
+def test_a_worker_gets_rid_of_no_check_by_another_title() -> None:
+    first, last = with_remaining(ASKED, ["Write aa", "Try it"]).steps
+    assert (first.acceptance, last.acceptance) == (("grep a a.txt",), ("make test",))
+    assert first.flag == "no longer expected by a revision: a.txt"
+
+
+def test_nor_by_dropping_the_plan_step() -> None:
+    (only,) = with_remaining(ASKED, ["Test it"]).steps
+    assert only.acceptance == ("make test", "grep a a.txt")
+
+
+def test_a_title_is_the_same_title_in_other_letters_and_spaces() -> None:
+    first, last = with_remaining(ASKED, ["write  A", "Test it"]).steps
+    assert (first.files, first.acceptance, first.flag) == (CHECKED.files, CHECKED.acceptance, "")
+    assert last == LATER
+
+
+def test_a_plan_that_is_ordered_says_itself_what_is_checked() -> None:
+    assert with_remaining(ASKED, ["Write b"], ordered=True).steps == (PlanStep(title="Write b"),)
+
+
+def test_a_reservation_from_before_stays_when_the_plan_step_is_done() -> None:
+    plan = Plan(steps=(PlanStep(title="a", flag="no longer expected by a revision: a.txt"),))
+    (done,) = with_current_done(plan, "untested").steps
+    assert done.flag == "no longer expected by a revision: a.txt; untested"

@@ -145,3 +145,12 @@ def test_evidence_runs_from_the_last_checkpoint_to_now() -> None:
     [answer] = run.work(9)
     assert isinstance(answer, Finding)
     assert answer.evidence == (1, 10)
+
+
+def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
+    run = Run(OFFERED)
+    run.work(9)
+    run.step += 1
+    refused = Step(number=run.step, kind=StepKind.TOOL, tool="reflect", ok=False, request=7)
+    assert run.feed(refused) == (Clear(key=KEY),)
+    assert missed(run.work(8)) is None

@@ -1,19 +1,26 @@
 """What an intervention changes once it has arrived at the worker. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from midwatch_monitor.words import (
     Action,
+    Actor,
+    Alert,
+    AlertKey,
     Budget,
     Change,
     Delivery,
     DeliveryState,
+    Entry,
     Grant,
     Intervention,
     Plan,
     Record,
+    Resolution,
 )
 from midwatch_tools.revision import change, with_remaining
+from midwatch_tools.shares import shared
 from midwatch_tools.spending import raised
 
 Numbered = tuple[int, Intervention]
@@ -26,7 +33,13 @@ def grants(interventions: Sequence[Numbered]) -> list[Grant]:
 
 
 def arrived(
-    interventions: Sequence[Numbered], *, plan: Plan, budget: Budget, model: str, step: int
+    interventions: Sequence[Numbered],
+    *,
+    plan: Plan,
+    budget: Budget,
+    model: str,
+    step: int,
+    least: int,
 ) -> tuple[Record, ...]:
     """What to record of interventions that have arrived, in their order.
 
@@ -36,21 +49,71 @@ def arrived(
         budget: What is used by this moment.
         model: The name of the other model that answers now; empty for the worker's own.
         step: The attempt's last step.
+        least: The least share of the requests that a plan step is given.
     """
     records: list[Record] = []
     for id, each in interventions:
         records.append(stamp(id, step))
         if each.action is Action.REPLAN:
-            plan = with_remaining(plan, each.plan or plan.open_titles)
+            plan = with_remaining(plan, each.plan or plan.open_titles, ordered=True)
+            plan = shared(plan, budget.requests, least=least)
             records += [plan, change(plan)]
         elif each.action is Action.GRANT_BUDGET:
             budget = raised(budget, [each.terms.grant])
-            records.append(Change(budget=budget))
+            plan, more = with_more(plan, each.terms.grant.requests)
+            records += [*more, Change(budget=budget, plan_step_requests=_share(plan))]
         elif each.action is Action.SWITCH_MODEL and model and each.terms.model == model:
             records.append(Change(model=model))
     return tuple(records)
 
 
+def with_more(plan: Plan, requests: int) -> tuple[Plan, tuple[Plan, ...]]:
+    """The plan once the plan step in hand has so many requests more, and whether that is news."""
+    in_hand = plan.in_hand
+    if not requests or in_hand is None or in_hand.requests is None:
+        return plan, ()
+    steps = list(plan.steps)
+    steps[plan.current - 1] = replace(in_hand, requests=in_hand.requests + requests)
+    plan = replace(plan, steps=tuple(steps))
+    return plan, (plan,)
+
+
+def _share(plan: Plan) -> int | None:
+    return None if plan.in_hand is None else plan.in_hand.requests
+
+
+def expired(id: int, step: int) -> Delivery:
+    """The stamp on an intervention that comes too late."""
+    why = "what it answers was over before it arrived"
+    return Delivery(intervention=id, state=DeliveryState.EXPIRED, step=step, comment=why)
+
+
 def stamp(id: int, step: int) -> Delivery:
     """The stamp on an intervention that has arrived."""
     return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
+
+
+_GUIDES = frozenset({Action.NUDGE, Action.REPLAN})
+
+
+def may_be_late(intervention: Intervention) -> bool:
+    """Whether guidance falls away once what it answers is over; a person's word never does."""
+    machine = intervention.by is not Actor.OPERATOR and not intervention.needs_approval
+    asked = intervention.action in _GUIDES and intervention.petition is None
+    return machine and asked and bool(intervention.answers)
+
+
+def too_late(id: int, intervention: Intervention, alerts: Iterable[Entry]) -> bool:
+    """Whether all that an intervention answers was cleared after it was issued.
+
+    `alerts` are the entries of the attempt's alerts, in order.
+    """
+    cleared: set[AlertKey] = set()
+    for entry in alerts:
+        if not isinstance(entry.record, Alert) or entry.id < id:
+            continue
+        if entry.record.resolution is Resolution.CLEARED:
+            cleared.add(entry.record.key)
+        else:
+            cleared.discard(entry.record.key)
+    return may_be_late(intervention) and cleared.issuperset(intervention.answers)

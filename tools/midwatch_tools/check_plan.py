@@ -24,7 +24,13 @@ from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.guidance import outline
 from midwatch_tools.revision import change, with_remaining
 from midwatch_tools.revisions import revisions_made
+from midwatch_tools.session import Session
 from midwatch_tools.statement import Text, Texts
+
+_CHECKED = (
+    "This plan step's check is in: go on with the work. If the plan does not hold any more, {how}, "
+    "or ask for help with `reflect` and `escalate`."
+)
 
 
 class CheckPlan:
@@ -63,7 +69,7 @@ class CheckPlan:
             return UNWATCHED
         recorder = acts.session.recorder
         settings = acts.session.settings.plan
-        await self._ask_once(acts)
+        await self._ask_once(acts, tuple(remaining or ()))
         made = await revisions_made(recorder) if remaining else 0
         plan = recorder.plan
         if plan.in_hand is None:
@@ -79,21 +85,37 @@ class CheckPlan:
             proposed=() if proposed == plan.open_titles else proposed,
         )
         check = ruled(check, made=made, settings=settings)
-        plan, records = _carried_out(plan, check)
+        plan, records = _carried_out(acts.session, check)
         step = Step(number=0, kind=StepKind.TOOL, tool="check_plan", ok=True, output=choice)
         acts.stash(ctx.tool_call_id or "", step, check, *records)
         return f"{_answer(check)} The plan is now:\n{outline(plan)}"
 
-    async def _ask_once(self, acts: Acts) -> None:
+    async def _ask_once(self, acts: Acts, proposed: tuple[str, ...]) -> None:
+        """Refuse a second check, unless it is the way to propose another plan."""
         recorder = acts.session.recorder
-        entries = await recorder.journal.entries(
-            attempt=recorder.attempt.id, kinds=(PlanCheck, Intervention)
-        )
-        if answered(entries, recorder.plan.current):
+        entries = await acts.session.all_of((PlanCheck, Intervention))
+        if not answered(entries, recorder.plan.current):
+            return
+        if acts.session.settings.plan.approval is not Approver.SUPERVISOR:
+            raise ModelRetry(_CHECKED.format(how="say so with `set_plan`"))
+        if pending(entries):
             raise ModelRetry(
-                "This plan step's check is in: go on with the work. If the plan does not hold any "
-                "more, say so with `set_plan`, or ask for help with `reflect` and `escalate`."
+                "Your supervisor has not answered your last proposal yet: until then go on with "
+                "the present plan."
             )
+        if not proposed or proposed == recorder.plan.open_titles:
+            raise ModelRetry(_CHECKED.format(how="propose another one here, as `remaining`"))
+
+
+def pending(entries: Sequence[Entry]) -> bool:
+    """Whether a proposal waits for its answer."""
+    asked = {
+        entry.id
+        for entry in entries
+        if isinstance(entry.record, PlanCheck) and entry.record.ruling is Ruling.PENDING
+    }
+    told = {entry.record.petition for entry in entries if isinstance(entry.record, Intervention)}
+    return bool(asked - told)
 
 
 def answered(entries: Sequence[Entry], plan_step: int) -> bool:
@@ -120,11 +142,12 @@ def ruled(check: PlanCheck, *, made: int, settings: PlanSettings) -> PlanCheck:
     return replace(check, ruling=Ruling.GRANTED, reason="within the caps")
 
 
-def _carried_out(plan: Plan, check: PlanCheck) -> tuple[Plan, tuple[Record, ...]]:
+def _carried_out(session: Session, check: PlanCheck) -> tuple[Plan, tuple[Record, ...]]:
     """The plan after the check, and what to record of it."""
+    plan = session.recorder.plan
     if not check.proposed or check.ruling is not Ruling.GRANTED:
         return plan, ()
-    plan = with_remaining(plan, check.proposed)
+    plan = session.shared(with_remaining(plan, check.proposed))
     return plan, (plan, change(plan))
 
 

@@ -65,10 +65,10 @@ class CompleteStep:
         Args:
             ctx: The run.
             goal: What the plan step was to reach.
-            files: The files that it left behind or is about, relative to the workspace.
+            files: The files that you changed or read for it, relative to the workspace.
             structural: What is so in these files; `passed` only for what you have looked at.
-            functional: What works; `passed` only if a command showed it after your last edit (name
-                it in backquotes), else `unproven` with the reason.
+            functional: What works; `passed` only if you ran tests or a program that shows it after
+                your last edit (name the command in backquotes), else `unproven` with the reason.
             confidence: How sure you are of the whole, 0 to 100.
             flag: What a later check must look at, if anything.
         """
@@ -138,8 +138,10 @@ async def _evidence(session: Session, step: PlanStep, said: Said) -> Evidence:
         results = await session.site.run(step.acceptance)
     return Evidence(
         files=tuple(_known(each, done) for each in await session.site.look(named)),
+        planned=frozenset(step.files),
         edited=frozenset(done.edited),
         seen=frozenset(done.seen),
+        used=frozenset(done.used),
         passed=tuple(done.passed),
         acceptance=results,
         unrun=() if runs else step.acceptance,

@@ -1,39 +1,44 @@
 """Whether a plan step is done, by what was observed and not by what is said. Pure.
 
-**Files** that are named, and those that the plan step expects, must be there and not be empty.
+**Files** that are named, and those that the plan step expects, must be there and not be empty. One
+that the plan step does not expect has to be changed or read in it.
 
 **Acceptance commands** of the plan step must pass. Where they could not be run, the last run of the
 very same command counts, if it came after the last edit.
 
 **Structure**: a claim stands if it is about a file that the worker changed or read within this plan
-step, or that the plan step expects and left behind. A claim that names files is about these, any
-other about all of them.
+step. A claim that names files is about these, any other about all of them.
 
-**Behaviour**: a claim stands if an acceptance command passed, or if a command succeeded in this
-plan step after its last edit that means it: the very command that stands in backquotes in the claim
-or its reason; else one that runs tests or a program of the work, or that shares a word with the
-claim. What only prints proves nothing.
+**Behaviour**: a claim stands if an acceptance command passed, or if a run of tests or of a program
+of the work passed in this plan step after its last edit; `proof` says which commands are one. If
+the claim names some in backquotes, it has to be one of them.
 
-**Confidence**: what the worker states, less its half where every claim is unproven, and in
-proportion where some are: two of four unproven make 80 into 60.
+**The goal** is reached if nothing else failed or is unproven, and if something shows it: acceptance
+or behaviour. It is never refused for the lack of that: reading is work too, and ends with a flag.
+
+**Confidence**: what the worker states, less its half where every claim but the goal is unproven,
+and in proportion where some are: two of four unproven make 80 into 60.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
-from midwatch_monitor.rules.programs import runs, tests
 from midwatch_monitor.words import Acceptance, Claim, ClaimState, Completion
+from midwatch_tools.proof import shows
 
-_PRINTS = re.compile(
-    r"\s*(?:cd \S+\s*(?:&&|;)\s*)*"
-    r"(?:echo|printf|true|:|cat|head|tail|less|ls|pwd|sleep|find|grep)\b"
-)
-_QUOTED = re.compile(r"`([^`]+)`")
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
 """What may be the name of a file."""
-_WORD = re.compile(r"[a-z]{4,}")
+_NOTHING = (
+    "nothing was observed that proves it: no file was changed or read, and no command or other "
+    "tool succeeded since this plan step began"
+)
+_UNTOUCHED = "it was neither changed nor read in this plan step"
+_UNSHOWN = "no test or program that shows it was run and passed after the last edit"
+GOAL = "the goal"
+"""What the claim is called that says whether the plan step reached what it was for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +69,14 @@ class Evidence:
 
     files: tuple[Presence, ...] = ()
     """Those that are named and those that the plan step expects."""
+    planned: frozenset[str] = frozenset()
+    """Those that the plan step expects."""
     edited: frozenset[str] = frozenset()
     """What the worker changed within the plan step."""
     seen: frozenset[str] = frozenset()
     """What it read within the plan step."""
+    used: frozenset[str] = frozenset()
+    """The tools of its work that succeeded within the plan step."""
     passed: tuple[str, ...] = ()
     """Commands, or tools that test, which succeeded in the plan step after its last edit."""
     acceptance: tuple[Acceptance, ...] = ()
@@ -78,36 +87,45 @@ class Evidence:
     @property
     def none(self) -> bool:
         """Whether nothing at all speaks for the work."""
-        there = any(each.known and not each.fault for each in self.files)
+        there = any(
+            each.known and not each.fault for each in self.files if each.path in self.planned
+        )
         proved = any(each.passed for each in self.acceptance)
-        return not (there or proved or self.edited or self.passed)
+        return not (there or proved or self.edited or self.seen or self.used or self.passed)
+
+    def touched(self, path: str) -> bool:
+        """Whether a file, or any of a pattern, was changed or read within the plan step."""
+        return any(_is(path, known) for known in self.edited | self.seen)
 
 
 def judge_completion(
     plan_step: int, said: Said, evidence: Evidence, settings: CompletionSettings
 ) -> Completion:
     """What is made of a claim: accepted, accepted with a flag, or refused with the doubts."""
-    claims = (
-        *_files(evidence),
+    behaviour = [
         *_acceptance(evidence),
-        *(_structure(claim, evidence) for claim in said.structural),
         *(_behaviour(claim, evidence) for claim in said.functional),
-    )
+    ]
+    claims = [
+        *_files(evidence),
+        *(_structure(claim, evidence) for claim in said.structural),
+        *behaviour,
+    ]
+    goal = _goal(claims, shown=any(each.state is ClaimState.PASSED for each in behaviour))
     unproven = [claim for claim in claims if claim.state is ClaimState.UNPROVEN]
     confidence = _lowered(said.confidence, len(unproven), len(claims))
     refusals = [_told(claim) for claim in claims if claim.state is ClaimState.FAILED]
     if not refusals and evidence.none:
-        refusals.append(
-            "nothing was observed that proves it: no file, no edit and no command that passed "
-            "since this plan step began"
-        )
+        refusals.append(_NOTHING)
     doubts = [_told(claim) for claim in unproven]
     if not refusals and settings.unproven is Unproven.REFUSE:
         refusals += doubts
+    if not doubts and goal.state is ClaimState.UNPROVEN:
+        doubts = [_told(goal)]
     return Completion(
         plan_step=plan_step,
         goal=said.goal,
-        claims=claims,
+        claims=(goal, *claims),
         confidence=confidence,
         accepted=not refusals,
         flag="" if refusals else _flag(said.flag, doubts, confidence, settings.min_confidence),
@@ -115,15 +133,28 @@ def judge_completion(
     )
 
 
+def _goal(claims: Sequence[Claim], *, shown: bool) -> Claim:
+    """Whether the plan step reached what it was for, by all that is claimed of it."""
+    for state in (ClaimState.FAILED, ClaimState.UNPROVEN):
+        if short := [claim.what for claim in claims if claim.state is state]:
+            return Claim(what=GOAL, state=state, reason=f"{state}: {', '.join(short)}")
+    if shown:
+        return Claim(what=GOAL, state=ClaimState.PASSED)
+    reason = "nothing was run that shows it"
+    return Claim(what=GOAL, state=ClaimState.UNPROVEN, reason=reason)
+
+
 def _files(evidence: Evidence) -> Iterable[Claim]:
     for each in evidence.files:
         what = f"file {each.path}"
         if each.fault:
             yield Claim(what=what, state=ClaimState.FAILED, reason=each.fault)
-        elif each.known:
+        elif not each.known:
+            yield Claim(what=what, state=ClaimState.UNPROVEN, reason="nobody can look at it")
+        elif each.path in evidence.planned or evidence.touched(each.path):
             yield Claim(what=what, state=ClaimState.PASSED)
         else:
-            yield Claim(what=what, state=ClaimState.UNPROVEN, reason="nobody can look at it")
+            yield Claim(what=what, state=ClaimState.UNPROVEN, reason=_UNTOUCHED)
 
 
 def _acceptance(evidence: Evidence) -> Iterable[Claim]:
@@ -141,7 +172,6 @@ def _acceptance(evidence: Evidence) -> Iterable[Claim]:
 
 def _structure(claim: Claim, evidence: Evidence) -> Claim:
     known = evidence.edited | evidence.seen
-    known |= {each.path for each in evidence.files if each.known and not each.fault}
     named = FILE.findall(f"{claim.what} {claim.reason}")
     if any(_same(path, name) for path in known for name in named):
         proved = True
@@ -155,8 +185,8 @@ def _structure(claim: Claim, evidence: Evidence) -> Claim:
 def _behaviour(claim: Claim, evidence: Evidence) -> Claim:
     text = f"{claim.what} {claim.reason}"
     proved = any(each.passed for each in evidence.acceptance)
-    proved = proved or any(_means(command, text) for command in evidence.passed)
-    return _as_proved(claim, "no command that shows it passed after the last edit", proved=proved)
+    proved = proved or any(shows(command, text) for command in evidence.passed)
+    return _as_proved(claim, _UNSHOWN, proved=proved)
 
 
 def _as_proved(claim: Claim, reason: str, *, proved: bool) -> Claim:
@@ -166,21 +196,13 @@ def _as_proved(claim: Claim, reason: str, *, proved: bool) -> Claim:
     return Claim(what=claim.what, state=ClaimState.UNPROVEN, reason=reason)
 
 
-def _means(command: str, claim: str) -> bool:
-    """Whether a command that passed shows what a claim says."""
-    if _PRINTS.match(command) and not re.search(r"[&;|]", command):
-        return False
-    quoted = [_plain(each) for each in _QUOTED.findall(claim) if _checks(each)]
-    if quoted:
-        return any(each in _plain(command) for each in quoted)
-    if _checks(command):
+def _is(named: str, known: str) -> bool:
+    """Whether a file that was named, or a pattern, is one that was seen to be worked on."""
+    named, known = named.removeprefix("./"), known.removeprefix("./")
+    if fnmatchcase(known, named) or named == known:
         return True
-    return bool(set(_WORD.findall(command.lower())) & set(_WORD.findall(claim.lower())))
-
-
-def _checks(command: str) -> bool:
-    """Whether a command, or a tool by its name, runs tests or a program of the work."""
-    return tests("", command) or tests(command, "") or runs(f"{command} ")
+    # A command may have said the name from within the folder, a tool from the root of all.
+    return named.endswith(f"/{known}") or (known[:1] == "/" and known.endswith(f"/{named}"))
 
 
 def _same(path: str, name: str) -> bool:

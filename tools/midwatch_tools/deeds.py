@@ -1,9 +1,10 @@
 """What was observed of the work on the plan step in hand. Pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from midwatch_monitor.rules.failure import failed
+from midwatch_monitor.rules.failure import failed, telling
 from midwatch_monitor.rules.identity import NO_WORK, command
 from midwatch_monitor.rules.programs import tests
 from midwatch_monitor.words import Entry, Plan, Record, Step, StepKind, Writer
@@ -11,6 +12,8 @@ from midwatch_tools.completion import FILE
 
 WORK: tuple[type[Record], ...] = (Step, Plan)
 """The records of which deeds are made."""
+_MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
+"""Where the exit code need not be that of each command: `pytest | tail`, `pytest; date`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class Deeds:
     """Those of them that are deleted."""
     seen: set[str] = field(default_factory=set[str])
     """The files that it named in acts that succeeded."""
+    used: set[str] = field(default_factory=set[str])
+    """The tools that succeeded."""
     passed: dict[str, None] = field(default_factory=dict[str, None])
     """The commands, or tools that test, which succeeded after the last edit, oldest first."""
 
@@ -41,11 +46,17 @@ class Deeds:
         self.passed.pop(name, None)
         if failed(step) is not False:
             return
+        self.used.add(step.tool)
         if step.path:
             self.seen.add(step.path)
         self.seen.update(FILE.findall(line))
-        if (line and step.exit_code == 0) or tests(step.tool, line):
+        if ((line and step.exit_code == 0) or tests(step.tool, line)) and not _masked(step, line):
             self.passed[name] = None
+
+
+def _masked(step: Step, line: str) -> bool:
+    """Whether a command that exits well tells of a failure that its exit code may not be of."""
+    return _MASKING.search(line) is not None and bool(telling(step.output))
 
 
 def deeds(entries: Iterable[Entry]) -> Deeds:

@@ -82,9 +82,11 @@ class Entrance:
         return self._gate.last_failure
 
 
-async def gate_of(recorder: Recorder, settings: Settings) -> Entrance:
+async def gate_of(recorder: Recorder, settings: Settings, *, sees_files: bool) -> Entrance:
     """The gate of the recorder's attempt as it stands; open where Midwatch only records."""
-    gate = Gate(settings.errors, settings.plan, attempt=recorder.attempt.number)
+    gate = Gate(
+        settings.errors, settings.plan, attempt=recorder.attempt.number, sees_files=sees_files
+    )
     entrance = Entrance(
         recorder.journal, recorder.attempt.id, gate, is_open=settings.mode is Mode.OFF
     )

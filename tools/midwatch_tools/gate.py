@@ -3,17 +3,15 @@
 Pure: the gate is fed the records of its attempt in the order of the journal, and answers by them.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import tenacity
 
-from midwatch_monitor.claimed import claims_edit, looks
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import signature, surroundings, told
-from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, identify, result
+from midwatch_monitor.rules.failure import signature, surroundings, telling, told
+from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_monitor.words import (
     Actor,
     Analysis,
@@ -21,7 +19,6 @@ from midwatch_monitor.words import (
     Change,
     Delivery,
     DeliveryState,
-    Edit,
     Entry,
     Intervention,
     PlanCheck,
@@ -31,6 +28,9 @@ from midwatch_monitor.words import (
     Teller,
     Writer,
 )
+from midwatch_tools.alike import Alike
+from midwatch_tools.calls import action, called, only_looks
+from midwatch_tools.proof import checks
 
 REFUSED = HELD_BACK
 """How the result of a call begins that was not run."""
@@ -38,14 +38,10 @@ REFUSED = HELD_BACK
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The records that the gate is fed."""
 
-_JOINTS = re.compile(r"&&|\|\||[;|\n]")
-_LOOKS = re.compile(
-    r"\s*(?:(?:cat|cd|echo|file|find|grep|head|less|ls|nl|pwd|rg|stat|tail|tree|wc|which|type)\b"
-    r"|git (?:-\S+ )*(?:status|diff|log|show|blame|grep)\b|$)"
-)
-"""Commands that change nothing, as long as they are not redirected into a file."""
 _REMEMBERED = 256
 """Failing acts that are remembered; the oldest go first."""
+_SILENT = "[exit code"
+"""How the last line begins of an output that says nothing of the failure."""
 
 _ASK = (
     "Call `report_error`: what happened, whether the cause is transient, permanent or unknown, the "
@@ -78,6 +74,8 @@ class Failure:
     """The last act that failed, for the analysis of it."""
 
     number: int
+    act: str
+    """The act in words that the worker knows: it is never shown the numbers of steps."""
     blocked: str
     """What of the surroundings stood in the way; empty where nothing did."""
     words: str
@@ -88,7 +86,8 @@ class Failure:
 class _Failing:
     """An act that failed when it was last done."""
 
-    number: int
+    words: str
+    """What it is called, with the line of its last output that tells most."""
     tick: int
     """When it last failed, counted in records."""
     began: int
@@ -119,13 +118,21 @@ class Gate:
     never refused: the worker cannot know of it.
     """
 
-    def __init__(self, errors: ErrorSettings, plan: PlanSettings, *, attempt: int) -> None:
-        """Begin with an attempt of that number, of which nothing is known yet."""
+    def __init__(
+        self, errors: ErrorSettings, plan: PlanSettings, *, attempt: int, sees_files: bool = True
+    ) -> None:
+        """Begin with an attempt of that number, of which nothing is known yet.
+
+        Where nobody sees the files, whatever succeeded and does not only look may have been an
+        edit.
+        """
         self._errors = errors
         self._plan = plan
         self._attempt = attempt
+        self._sees_files = sees_files
         self._acts = Normaliser()
         self._failing: dict[int, _Failing] = {}
+        self._alike = Alike()
         self._tick = 0
         self._request = 0
         self._edited = 0
@@ -136,7 +143,7 @@ class Gate:
         self._plan_step = 0
         self._plan_steps = 0
         self._revision = 0
-        self._unchecked: tuple[int, int] | None = None
+        self._unchecked: int | None = None
         self.last_failure: Failure | None = None
         """The last act of the attempt that failed."""
 
@@ -153,7 +160,7 @@ class Gate:
             case Analysis(by=Teller.WORKER) as analysis:
                 self._explained(analysis)
             case PlanCheck(plan_step=number):
-                if self._unchecked is not None and number >= self._unchecked[0]:
+                if self._unchecked is not None and number >= self._unchecked:
                     self._unchecked = None
             case Intervention(by=Actor.OPERATOR):
                 self._operators.add(entry.id)
@@ -180,19 +187,24 @@ class Gate:
             self._moved = self._tick
         if step.kind is not StepKind.TOOL or not act.work:
             return
-        action = _action(step)
+        done = action(step)
         if act.error:
-            self._failed(action, step)
+            self._failed(done, step)
         elif act.failed is False:
-            self._failing.pop(action, None)
-            if not _only_looks(step):
+            if (before := self._failing.pop(done, None)) is not None:
+                self._alike.passed(before.outcome)
+            if not only_looks(step):
                 self._moved = self._tick
 
-    def _failed(self, action: int, step: Step) -> None:
+    def _failed(self, done: int, step: Step) -> None:
         outcome = signature(step) or result(step)
-        before = self._failing.pop(action, None)
+        before = self._failing.pop(done, None)
+        tells = told(step.output)
+        if telling(step.output) and (command(step) or checks(step.tool)):
+            self._alike.failed(outcome, step.request, tells)
+        act, silent = called(step), tells.startswith(_SILENT)
         now = _Failing(
-            number=step.number,
+            words=f"{act} failed{f' ({tells})' if tells and not silent else ''}",
             tick=self._tick,
             began=step.request,
             request=step.request,
@@ -209,20 +221,21 @@ class Gate:
                 tries=before.tries + tried,
                 spent=before.spent or before.cause is Cause.UNKNOWN,
             )
-        self._failing[action] = now
+        self._failing[done] = now
         if len(self._failing) > _REMEMBERED:
             del self._failing[next(iter(self._failing))]
         self.last_failure = Failure(
-            number=step.number, blocked=surroundings(step.output), words=told(step.output)
+            number=step.number, act=act, blocked=surroundings(step.output), words=tells
         )
 
     def _explained(self, analysis: Analysis) -> None:
         """An analysis answers every failure of the requests before its own."""
         self._analysed = True
-        for action, failing in self._failing.items():
+        self._alike.analysed(self._request)
+        for done, failing in self._failing.items():
             if failing.began < self._request:
                 tried = failing.request == self._request
-                self._failing[action] = replace(
+                self._failing[done] = replace(
                     failing,
                     cause=analysis.cause,
                     analysed=self._request,
@@ -238,7 +251,7 @@ class Gate:
             return
         before, self._plan_step = self._plan_step, change.plan_step
         if before and change.plan_step > before and not revised:
-            self._unchecked = (change.plan_step, self._request)
+            self._unchecked = change.plan_step
         if change.plan_step > self._plan_steps or self._plan_steps == 1:
             self._unchecked = None
 
@@ -248,7 +261,10 @@ class Gate:
         """Whether the call that this step would be may run; its request says when it is asked."""
         if step.tool in NO_WORK:  # Midwatch's own tools
             return ALLOWED
-        return self._may_begin(said) or self._may_go_on(step, said) or self._may_repeat(step, said)
+        if refused := self._may_begin(said) or self._may_go_on(said):
+            return refused
+        verdict = self._may_repeat(step, said)
+        return verdict if verdict.refusal else self._may_meet_again(step, said) or verdict
 
     def _may_begin(self, said: Said) -> Verdict | None:
         asked = self._errors.require_analysis and self._attempt > 1
@@ -260,11 +276,10 @@ class Gate:
             "unknown, the root cause, and what you do differently. Work may stand in the same turn."
         )
 
-    def _may_go_on(self, step: Step, said: Said) -> Verdict | None:
-        if not self._plan.require_check or self._unchecked is None or said.checked:
-            return None
-        number, request = self._unchecked
-        if step.request <= request:
+    def _may_go_on(self, said: Said) -> Verdict | None:
+        """What stands before `complete_step` in its turn is over by then: it waits for that."""
+        number = self._unchecked
+        if not self._plan.require_check or number is None or said.checked:
             return None
         return Verdict(
             refusal=f"plan step {number} begins. Call `check_plan` first: what the rest of the "
@@ -273,24 +288,57 @@ class Gate:
         )
 
     def _may_repeat(self, step: Step, said: Said) -> Verdict:
-        failing = self._failing.get(_action(step)) if self._errors.require_analysis else None
+        failing = self._failing.get(action(step)) if self._errors.require_analysis else None
         if failing is None or failing.request >= step.request:
             return ALLOWED
         most = self._errors.equal_failures
         again = bool(most) and failing.equal >= most
-        if self._edited > failing.tick and not again:
+        edited = self._edited if self._sees_files else max(self._edited, self._moved)
+        if edited > failing.tick and not again:
             return ALLOWED
         if said.cause is not None:
             failing = replace(failing, cause=said.cause, tries=0)
         if failing.cause is None:
             return _asked(
-                f"`{step.tool}` failed {failing.equal} times in the same way"
+                f"{failing.words} {failing.equal} times in the same way"
                 if again
-                else f"`{step.tool}` failed at step {failing.number}, and nothing was edited since"
+                else f"{failing.words}, and nothing was {self._edits} since"
             )
-        return self._after_analysis(step.tool, failing, failing.cause)
+        return self._after_analysis(failing, failing.cause)
 
-    def _after_analysis(self, tool: str, failing: _Failing, cause: Cause) -> Verdict:
+    @property
+    def _edits(self) -> str:
+        return "edited" if self._sees_files else "changed, as far as is known,"
+
+    def _may_meet_again(self, step: Step, said: Said) -> Verdict | None:
+        """A failure that came too often waits for its analysis in all commands that may bring it.
+
+        These are those that failed in this way, and any other check of the work while that is the
+        last failure. Reading and editing wait for nothing.
+        """
+        most = self._errors.equal_failures
+        if not (self._errors.require_analysis and most) or said.cause is not None:
+            return None
+        line = command(step)
+        if only_looks(step) or not (line or checks(step.tool)):
+            return None
+        failing = self._failing.get(action(step))
+        if failing is not None and failing.cause is not None and self._passes(failing.cause):
+            return None  # that analysis allows some tries
+        news = self._alike.last if checks(line or step.tool) else 0
+        outcome = news if failing is None else failing.outcome
+        kind = self._alike.unanswered(outcome, step.request, most)
+        if kind is None:
+            return None
+        return _asked(
+            f"the same failure came {kind.times} times, by whatever command: {kind.words}"
+        )
+
+    def _passes(self, cause: Cause) -> bool:
+        """Whether what has this cause may be tried again as it is."""
+        return (self._errors.unknown if cause is Cause.UNKNOWN else cause) is not Cause.PERMANENT
+
+    def _after_analysis(self, failing: _Failing, cause: Cause) -> Verdict:
         errors = self._errors
         unknown = cause is Cause.UNKNOWN
         if unknown:
@@ -298,17 +346,17 @@ class Gate:
         if cause is Cause.TRANSIENT:
             if failing.tries < errors.transient_tries:
                 return Verdict(wait=backoff(failing.tries + 1, errors))
-            return _asked(f"waiting did not help: `{tool}` failed {failing.tries} times since")
+            return _asked(f"waiting did not help: {failing.words} {failing.tries} times since")
         if cause is Cause.UNKNOWN and not failing.spent:
             return ALLOWED
         if failing.tries:
-            return _asked(f"`{tool}` failed again at step {failing.number}, after your analysis")
+            return _asked(f"{failing.words} again, after your analysis")
         if max(self._edited, self._moved) > failing.tick:
             return ALLOWED
-        name = "an unknown cause, which counts as permanent" if unknown else "permanent"
+        name = "unknown, which counts as permanent" if unknown else "permanent"
         return Verdict(
-            refusal=f"by your analysis the failure of step {failing.number} is {name}, and nothing "
-            "has changed since. Change the approach: edit what causes it, install what is missing, "
+            refusal=f"{failing.words}; by your analysis the cause is {name}, and nothing has "
+            "changed since. Change the approach: edit what causes it, install what is missing, "
             "or do without it. If it passes with time, say so: `report_error` with `transient`."
         )
 
@@ -325,17 +373,3 @@ def backoff(number: int, errors: ErrorSettings) -> float:
         multiplier=errors.backoff_seconds, max=errors.max_backoff_seconds
     )
     return wait(state)
-
-
-def _action(step: Step) -> int:
-    """What is done: as the rules compare it, but of an edit its very words."""
-    precise = (Edit(path=step.path),) if claims_edit(step.tool, step.args) else ()
-    return identify(replace(step, edits=precise), command(step))
-
-
-def _only_looks(step: Step) -> bool:
-    """Whether an act changes nothing by what it is: it reads a file, or lists some."""
-    line = command(step)
-    if not line:
-        return looks(step.tool, step.args)
-    return ">" not in line and all(_LOOKS.match(part) for part in _JOINTS.split(line))

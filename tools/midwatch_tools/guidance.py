@@ -10,14 +10,15 @@ from midwatch_monitor.words import (
     Grant,
     Intervention,
     Plan,
+    PlanStep,
     PlanStepState,
 )
 
 PROTOCOL = """\
 ## Working under watch
 
-You are observed by Midwatch. Messages that begin with `[midwatch` come from your supervisor or \
-operator: follow them, and say how in your next `reflect`. \
+You are observed by Midwatch. Messages that begin with `[midwatch` come from your supervisor, \
+its policy or an operator: follow them, and say how in your next `reflect`. \
 A result that begins with `[midwatch] refused` was not carried out: do first what it asks for.
 
 - Call `reflect` about every {every} requests, together with your next work call in the same turn. \
@@ -126,10 +127,25 @@ def marked(text: str) -> int | None:
 
 
 def outline(plan: Plan) -> str:
-    """The plan as lines, with what is done and what is next."""
+    """The plan as lines, with what is done, what is next, and what that is checked by."""
     signs = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
     return "\n".join(
         f"[{signs[step.state]}] {number}. {step.title}"
         + (f" (flag: {step.flag})" if step.flag else "")
+        + (
+            f"\n       {_asked_of(step)}"
+            if step.state is PlanStepState.OPEN and _asked_of(step)
+            else ""
+        )
         for number, step in enumerate(plan.steps, start=1)
     )
+
+
+def _asked_of(step: PlanStep) -> str:
+    """What a plan step must leave behind, and with how many requests; empty where that is open."""
+    parts = [f"leaves {', '.join(step.files)}"] if step.files else []
+    if step.acceptance:
+        parts.append(f"is checked by {', '.join(f'`{each}`' for each in step.acceptance)}")
+    if step.requests is not None:
+        parts.append(f"has {step.requests} requests")
+    return "; ".join(parts)

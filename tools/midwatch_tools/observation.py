@@ -67,6 +67,11 @@ def cut(text: str, max_chars: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
 
 
+def cut_line(text: str, max_chars: int) -> str:
+    """A line, or its beginning with an ellipsis."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
 def canonical(args: Mapping[str, object]) -> str:
     """Arguments as JSON that is equal for equal arguments."""
     return to_json(dict(args))

@@ -96,7 +96,7 @@ class OwnTools:
         if acts is None:
             return UNWATCHED
         await _may_revise(acts)
-        plan = with_remaining(acts.session.recorder.plan, steps)
+        plan = acts.session.shared(with_remaining(acts.session.recorder.plan, steps))
         acts.stash(_call(ctx), _said("set_plan", outline(plan)), plan, change(plan))
         return f"The plan is now:\n{outline(plan)}"
 

@@ -92,6 +92,6 @@ def _look(failure: Failure | None) -> str:
         return f"Look first at the surroundings ({failure.blocked}), not at the code."
     words = f" (`{failure.words}`)" if failure.words else ""
     return (
-        f"Look first at the output of step {failure.number}{words} and at the settings and "
+        f"Look first at the output of {failure.act}{words} and at the settings and "
         "versions that it depends on, then at the code."
     )

@@ -23,19 +23,42 @@ WANTING: tuple[type[Record], ...] = (Step, Intervention, Delivery)
 """The records that tell whether new plan steps are wanted."""
 
 
-def with_remaining(plan: Plan, titles: Sequence[str]) -> Plan:
+def with_remaining(plan: Plan, titles: Sequence[str], *, ordered: bool = False) -> Plan:
     """The plan with its open plan steps replaced: one revision more.
 
-    A plan step whose title stays the same keeps its files, checks and requests.
+    A plan step whose title stays the same keeps its files, checks and requests. A worker gets rid
+    of no check by a revision of its own: those of the plan step in hand go to the first one that
+    remains, those of others to the last one, and files that nobody expects any more become a flag.
+    What a supervisor or an operator has ordered, says itself what is to be checked.
     """
     kept = [step for step in plan.steps if step.state is not PlanStepState.OPEN]
     known = [step for step in plan.steps if step.state is PlanStepState.OPEN]
+    fresh: list[PlanStep] = []
     for title in titles:
-        same = next((step for step in known if step.title == title), None)
+        same = next((step for step in known if _plain(step.title) == _plain(title)), None)
         if same is not None:
             known.remove(same)
-        kept.append(same or PlanStep(title=title))
-    return Plan(steps=tuple(kept), revision=plan.revision + 1)
+        fresh.append(PlanStep(title=title) if same is None else replace(same, title=title))
+    if fresh and not ordered:
+        for dropped in known:
+            at = 0 if dropped is plan.in_hand else -1
+            fresh[at] = _with_checks_of(fresh[at], dropped)
+    return Plan(steps=(*kept, *fresh), revision=plan.revision + 1)
+
+
+def _with_checks_of(step: PlanStep, dropped: PlanStep) -> PlanStep:
+    """A plan step that takes over the checks of one that is dropped."""
+    missing = [path for path in dropped.files if path not in step.files]
+    said = f"no longer expected by a revision: {', '.join(missing)}" if missing else ""
+    return replace(
+        step,
+        acceptance=tuple(dict.fromkeys((*step.acceptance, *dropped.acceptance))),
+        flag="; ".join(filter(None, (step.flag, dropped.flag, said))),
+    )
+
+
+def _plain(title: str) -> str:
+    return " ".join(title.split()).casefold()
 
 
 def with_current_done(plan: Plan, flag: str = "") -> Plan:
@@ -43,7 +66,9 @@ def with_current_done(plan: Plan, flag: str = "") -> Plan:
     steps = list(plan.steps)
     current = plan.current - 1
     if current < len(steps):
-        steps[current] = replace(steps[current], state=PlanStepState.DONE, flag=flag)
+        step = steps[current]
+        flags = "; ".join(filter(None, (step.flag, flag)))
+        steps[current] = replace(step, state=PlanStepState.DONE, flag=flags)
     return replace(plan, steps=tuple(steps))
 
 

@@ -22,6 +22,7 @@ from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Action,
     Activity,
+    Alert,
     Analysis,
     AttemptState,
     Budget,
@@ -37,11 +38,20 @@ from midwatch_monitor.words import (
     StepKind,
     Teller,
 )
-from midwatch_tools.arrival import Numbered, arrived, grants, stamp
+from midwatch_tools.arrival import (
+    Numbered,
+    arrived,
+    expired,
+    grants,
+    may_be_late,
+    stamp,
+    too_late,
+)
 from midwatch_tools.cadence import next_interval, reminder_due, steady
 from midwatch_tools.guidance import marked, reminder, spoken
 from midwatch_tools.inbox import WAITS, Inbox
 from midwatch_tools.observation import act_words, cut
+from midwatch_tools.shares import shared
 from midwatch_tools.site import Site
 from midwatch_tools.spending import exhausted, raised, spend, told
 from midwatch_tools.switching import Switch
@@ -75,6 +85,7 @@ class Session:
         self._saved = saved
         self._seconds = seconds
         self._mark = seconds()
+        self._stopped: float | None = None
         self._told: dict[int, Intervention] = {}
         self._due: tuple[Numbered, ...] = ()
         self._running = 0
@@ -83,7 +94,7 @@ class Session:
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Stop at a spent budget, wait where a person was asked, and say what is to be said."""
-        due = self._due = await self._inbox.due()
+        due = self._due = await self._timely(await self._inbox.due())
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
         while (waits := _waits(due)) or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
@@ -95,6 +106,20 @@ class Session:
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
         self._remind(ctx)
+
+    async def _timely(self, due: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
+        """What is due, without guidance that would come after what it answers was over.
+
+        What it says to do is then wrong, and may undo what was put right meanwhile.
+        """
+        if not any(may_be_late(each) and id not in self._told for id, each in due):
+            return due
+        alerts = await self.all_of((Alert,))
+        late = {id for id, each in due if id not in self._told and too_late(id, each, alerts)}
+        step = self.recorder.last_step
+        if late:
+            await self.recorder.record(*(expired(id, step) for id in sorted(late)))
+        return tuple(each for each in due if each[0] not in late)
 
     async def _turn_to(self, model: str) -> None:
         """From this request on another model answers; the present one may be what fails."""
@@ -130,7 +155,10 @@ class Session:
             ctx.enqueue(reminder(self.requests - last, self.budget_line()), priority="asap")
 
     async def paused(self, seconds: float, said: str) -> None:
-        """The provider lets the attempt wait; what follows says when that is over."""
+        """The provider lets the attempt wait; what follows says when that is over.
+
+        Until it answers, no minutes are used up: an outage of hours is not work.
+        """
         doing = f"asks again in {seconds:.0f} s"
         analysis = Analysis(
             what=f"a request to the model failed: {said}",
@@ -139,7 +167,15 @@ class Session:
             remedy=f"the same request again after {seconds:.1f} s",
             by=Teller.WATCH,
         )
-        await self.recorder.record(Change(activity=Activity.RATE_LIMITED, doing=doing), analysis)
+        budget = self.budget()
+        self._mark = self._stopped = self._seconds()
+        waiting = Change(activity=Activity.RATE_LIMITED, doing=doing, budget=budget)
+        await self.recorder.record(waiting, analysis)
+
+    def stop_clock(self) -> None:
+        """The run is over: from here on it uses up nothing."""
+        if self._stopped is None:
+            self._stopped = self._seconds()
 
     # -- after a model request -------------------------------------------------------------
 
@@ -157,6 +193,7 @@ class Session:
                 budget=budget,
                 model=self.switch.name,
                 step=self.recorder.last_step,
+                least=self.settings.plan.min_requests,
             )
         )
         if response is not None:
@@ -192,7 +229,7 @@ class Session:
             tokens=response.usage.total_tokens,
             cost_usd=cost(response),
         )
-        self._mark = self._seconds()
+        self._mark, self._stopped = self._seconds(), None
         self._running = len(response.tool_calls)
         activity = Activity.COMMAND if response.tool_calls else Activity.IDLE
         doing = cut(", ".join(act_words(call) for call in response.tool_calls), _MAX_DOING)
@@ -218,12 +255,18 @@ class Session:
     def budget(self) -> Budget:
         """What is used by this moment; waiting for a person is not work."""
         waiting = self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
-        minutes = 0.0 if waiting else (self._seconds() - self._mark) / 60
+        now = self._seconds() if self._stopped is None else self._stopped
+        minutes = 0.0 if waiting else (now - self._mark) / 60
         return spend(self.recorder.budget, minutes=minutes)
 
     def allowed(self) -> Budget:
         """The same with what was granted and is on its way to the worker."""
         return raised(self.budget(), grants(self._due))
+
+    def shared(self, plan: Plan) -> Plan:
+        """The plan with the requests that are left shared anew among its open plan steps."""
+        least = self.settings.plan.min_requests
+        return shared(plan, self.recorder.budget.requests, least=least)
 
     def budget_line(self, plan: Plan | None = None, within: int | None = None) -> str:
         """What the worker is told of its budget: the numbers that the rules see.

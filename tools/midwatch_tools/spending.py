@@ -42,9 +42,10 @@ def _raise(meter: Meter, more: float) -> Meter:
 def exhausted(budget: Budget) -> str:
     """Which limits are reached, in words; empty while there is something left of each."""
     gone = [
-        f"{meter.used:g} of {meter.limit:g} {'US dollars' if name == 'dollars' else name}"
+        f"{_number(meter.used)} of {_number(meter.limit)} "
+        f"{'US dollars' if name == 'dollars' else name}"
         for name, meter in meters(budget)
-        if meter.spent
+        if meter.spent and meter.limit is not None
     ]
     return ", ".join(gone)
 
@@ -76,7 +77,9 @@ def told(budget: Budget, plan: Plan, within: int | None, *, made: int, slack: fl
 
 
 def _number(value: float) -> str:
-    """At most two decimals, and no exponent: the worker counts with it."""
+    """Two decimals or, below one, two digits; and no exponent: the worker counts with it."""
+    if 0.0001 <= value < 1:
+        return f"{value:.2g}"
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelResponse, TextContent, ToolCallPart, UserContent
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
@@ -42,6 +42,7 @@ from midwatch_tools.entrance import gate_of
 from midwatch_tools.guidance import protocol
 from midwatch_tools.home import journal_location
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.observation import cut_line
 from midwatch_tools.pauses import listen
 from midwatch_tools.read_board import ReadBoard
 from midwatch_tools.reflect import NAMES, OwnTools
@@ -55,6 +56,9 @@ from midwatch_tools.tree import Tree
 
 _PATIENCE = 1000
 """Wrong calls of Midwatch's own tools never end a run: the budget does."""
+
+_MAX_TITLE = 120
+"""Characters; the title stands in each answer of the tools that show the plan."""
 
 log = logging.getLogger(__name__)
 
@@ -164,21 +168,29 @@ class Watch(AbstractCapability[Any]):
         """Open what the watch needs, and close it whatever happens."""
         if self._recorder is not None:
             await self._begin(ctx, self._recorder)
-            return await handler()
+            try:
+                return await handler()
+            finally:
+                self._stand_still()
         async with AsyncExitStack() as stack:
             recorder = await self._own_attempt(stack, ctx)
             if recorder is None:
                 return await handler()
             return await self._until_the_end(recorder, handler)
 
+    def _stand_still(self) -> None:
+        """What comes between two runs of an attempt, an outage perhaps, is no work."""
+        if self._acts is not None:
+            self._acts.session.stop_clock()
+
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt of its own for an agent that Midwatch did not start."""
         where = journal_location(self._journal, os.environ, Path.cwd())
-        goal = str(ctx.prompt or "")
+        title = _title(ctx.prompt) or self.name
         try:
             journal = await stack.enter_async_context(await Journal.open(where))
-            recorder = await self._claimed(journal, goal)
-            plan = Plan(steps=(PlanStep(title=goal or self.name),))
+            recorder = await self._claimed(journal, title)
+            plan = Plan(steps=(PlanStep(title=title),))
             await recorder.record(working(), plan, *self._circumstances(plan))
             await self._begin(ctx, recorder)
         except Exception:  # the watch may fail; the work must not
@@ -186,12 +198,12 @@ class Watch(AbstractCapability[Any]):
             return None
         return recorder
 
-    async def _claimed(self, journal: Journal, goal: str) -> Recorder:
+    async def _claimed(self, journal: Journal, title: str) -> Recorder:
         at = self._clock()
         run = await journal.add_run(
             source="embedded", settings=self.settings.model_dump_json(), at=at
         )
-        task = await journal.add_task(run=run.id, name=self.name, title=goal, spec="{}", at=at)
+        task = await journal.add_task(run=run.id, name=self.name, title=title, spec="{}", at=at)
         attempt = await journal.add_attempt(
             task=task.id,
             number=1,
@@ -278,7 +290,7 @@ class Watch(AbstractCapability[Any]):
             tree,
             resumed=bool(saved),
             tolerate=self._tolerating,
-            gate=await gate_of(recorder, self.settings),
+            gate=await gate_of(recorder, self.settings, sees_files=tree is not None),
         )
 
     async def before_model_request(
@@ -346,3 +358,14 @@ class Watch(AbstractCapability[Any]):
                 raise
             log.exception("unwatched from here on: the journal cannot be written")
             self._acts = None
+
+
+def _title(prompt: str | Sequence[UserContent] | None) -> str:
+    """What a run is about: the first line of the text in its prompt, pictures left out."""
+    parts = [prompt] if isinstance(prompt, str) else prompt or ()
+    lines = (line.strip() for part in parts for line in _text(part).splitlines())
+    return cut_line(next(filter(None, lines), ""), _MAX_TITLE)
+
+
+def _text(part: UserContent) -> str:
+    return part if isinstance(part, str) else part.content if isinstance(part, TextContent) else ""

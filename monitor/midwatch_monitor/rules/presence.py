@@ -8,6 +8,9 @@ from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Clear, Seen
 from midwatch_monitor.words import AlertKey, Change, Event, Finding, Lifecycle, Step
 
+_REFLECT = "reflect"
+"""The tool by which a worker reports."""
+
 _KEY = AlertKey(rule="missed_checkpoint")
 
 
@@ -41,6 +44,7 @@ class MissedCheckpointDetector:
             return self._change(event)
         if event.checkpoint is not None:
             self._offered = True
+        if event.checkpoint is not None or event.tool == _REFLECT:  # a refused report is one, too
             self._count_from(event)
             return (Clear(key=_KEY),)
         self._count(event)

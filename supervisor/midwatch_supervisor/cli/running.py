@@ -24,7 +24,7 @@ from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import begin, conduct
 from midwatch_supervisor.line import Line, fields
 from midwatch_supervisor.lines import Transcript
-from midwatch_supervisor.progress import ended, text
+from midwatch_supervisor.progress import ended, reserved, text
 from midwatch_supervisor.tui.looks import check_looks
 from midwatch_tools.home import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
@@ -177,6 +177,8 @@ class Reporter:
             return
         for said in ended(done):
             write_line(said)
+        for task, reservations in self._transcript.reserved:
+            write_line(reserved(task, reservations))
         write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
 
 

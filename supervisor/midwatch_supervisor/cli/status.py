@@ -12,7 +12,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.lookup import account_of, chosen_runs
-from midwatch_supervisor.progress import short
+from midwatch_supervisor.progress import reserved, short
 
 _HEADINGS = (
     "task",
@@ -56,6 +56,8 @@ class StatusLine:
     alerts: int
     """How many fire now."""
     waits_for: str | None
+    reservations: tuple[str, ...]
+    """With what reservations the task counts as completed."""
 
 
 async def status(
@@ -101,6 +103,7 @@ def status_line(account: TaskAccount) -> StatusLine:
         requests_limit=_limit(latest),
         alerts=len(latest.firing) if latest else 0,
         waits_for=account.waits_for or None,
+        reservations=account.reservations,
     )
 
 
@@ -122,6 +125,9 @@ def _print(run: Run, lines: Sequence[StatusLine]) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         write_line("  ".join(cells).rstrip())
+    for line in lines:
+        if line.reservations:
+            write_line(reserved(line.task, line.reservations))
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

@@ -1,0 +1,60 @@
+"""Failures that are the same failure, whatever command it was of. Pure."""
+
+from dataclasses import dataclass, replace
+
+_KINDS = 64
+"""Failures that are told apart; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One way in which commands failed."""
+
+    words: str
+    """The line of the output that tells most."""
+    times: int
+    """Model requests with it: a turn that meets it in several places met it once."""
+    request: int
+    """The last of them."""
+    answered: int = 0
+    """How many of them came before the last analysis."""
+
+    def before(self, request: int) -> int:
+        """How often it came before that request."""
+        return self.times - (self.request == request)
+
+
+class Alike:
+    """How often the commands of one attempt failed alike."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, Kind] = {}
+        self.last = 0
+        """How the last command that failed did."""
+
+    def failed(self, outcome: int, request: int, words: str) -> None:
+        """A command failed in that way."""
+        self.last = outcome
+        kind = self._kinds.pop(outcome, None) or Kind(words=words, times=0, request=-1)
+        times = kind.before(request) + 1
+        self._kinds[outcome] = replace(kind, times=times, request=request)
+        if len(self._kinds) > _KINDS:
+            del self._kinds[next(iter(self._kinds))]
+
+    def passed(self, outcome: int) -> None:
+        """What had failed in that way succeeds."""
+        self._kinds.pop(outcome, None)
+
+    def analysed(self, request: int) -> None:
+        """An analysis answers what came before its own request."""
+        self._kinds = {
+            outcome: replace(kind, answered=kind.before(request))
+            for outcome, kind in self._kinds.items()
+        }
+
+    def unanswered(self, outcome: int, request: int, most: int) -> Kind | None:
+        """The failure of that way, if it came so often by then, and since the last analysis too."""
+        kind = self._kinds.get(outcome)
+        if kind is None or kind.before(request) < most or kind.before(request) <= kind.answered:
+            return None
+        return kind
