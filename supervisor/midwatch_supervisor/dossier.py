@@ -6,6 +6,7 @@ from pathlib import Path
 from midwatch_agents.prompt import Past
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.outlook import done_percent, outlook, used
 from midwatch_monitor.view import View
@@ -206,7 +207,7 @@ class Dossier:
             analyses=tuple(self.analyses),
             plan_check=self.plan_checks[-1] if self.plan_checks else None,
             completions=tuple(self.completions),
-            diff=await self.diff(),
+            diff=await self._shown_diff(),
             calibration=calibration,
         )
 
@@ -242,6 +243,13 @@ class Dossier:
     async def diff(self) -> str:
         """What the attempt has changed in its worktree; empty where there is no git."""
         return await changes(Path(self.attempt.workspace)) or ""
+
+    async def _shown_diff(self) -> str:
+        """The diff, or why there is none to see: no decision waits for git."""
+        try:
+            return await self.diff()
+        except WorkspaceError as error:
+            return f"(it cannot be read now: {error})"
 
     async def checkpoints(self) -> tuple[Step, ...]:
         """The steps that carry a checkpoint."""

@@ -90,7 +90,7 @@ def observed(call: Call, folder: Path) -> Step:
         return replace(step, ok=code == 0, exit_code=code, output=output)
     if call.tool in {"write_file", "edit_file"}:
         return replace(step, edits=(edited(folder / args["path"], args),))
-    assert call.tool not in {"read_file", "list_directory"} or (folder / args["path"]).exists()
+    assert call.tool not in {"read_file", "list_files"} or (folder / args["path"]).exists()
     return step
 
 

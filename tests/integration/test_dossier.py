@@ -1,6 +1,8 @@
 """What the next attempt, and the supervisor, read of an attempt in the journal."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 
 from midwatch_agents.prompt import Past
 from midwatch_monitor.config.tasks import TaskSpec
@@ -177,3 +179,12 @@ async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next
     told = Checkpoint(progress_percent=40, confidence=60, plan_step=2)
     await write(Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told))
     assert (await Dossier.read(journal, attempt)).done == 70
+
+
+async def test_a_case_does_not_fail_over_a_workspace_that_git_cannot_read(
+    journal: Journal, attempt: Attempt, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    broken = replace(attempt, workspace=str(tmp_path))
+    case = await (await Dossier.read(journal, broken)).case(TASK)
+    assert case.diff.startswith("(it cannot be read now: git ")

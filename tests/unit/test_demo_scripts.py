@@ -18,7 +18,7 @@ CODER = {
     "check_plan",
     "complete_step",
     "edit_file",
-    "list_directory",
+    "list_files",
     "read_file",
     "reflect",
     "report_error",
