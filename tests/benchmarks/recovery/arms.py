@@ -34,6 +34,8 @@ REQUESTS = 80
 SCRIPT = "scripted:cast"
 _CONCURRENCY = 3
 _ENDLESS = 1000
+_BREAK = 0.1
+"""Seconds between two looks whether a simulated provider is there again."""
 _OUTAGE = Length(seconds=3.0, text="3s")
 """How long a simulated provider may fail: its outages that pass are over sooner."""
 
@@ -84,7 +86,7 @@ def settings_for(bill: Bill) -> Settings:
             backoff_seconds=errors.backoff_seconds if bill.real else 0.01,
             max_backoff_seconds=errors.max_backoff_seconds if bill.real else 0.05,
         ),
-        provider=ProviderSettings() if bill.real else ProviderSettings(breaker_seconds=0.1),
+        provider=_provider(bill),
         policy=_nudge_only() if bill.arm is Arm.NUDGE else PolicySettings(),
         run=RunSettings(
             concurrency=_CONCURRENCY,
@@ -92,6 +94,15 @@ def settings_for(bill: Bill) -> Settings:
             grace_seconds=2,
         ),
     )
+
+
+def _provider(bill: Bill) -> ProviderSettings:
+    if bill.real:
+        return ProviderSettings()
+    if bill.arm is Arm.LADDER:
+        return ProviderSettings(breaker_seconds=_BREAK)
+    # Where nobody is called an outage without end would be sat out for hours.
+    return ProviderSettings(breaker_seconds=_BREAK, max_outages=3)
 
 
 def _nudge_only() -> PolicySettings:
