@@ -232,9 +232,11 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     run = asyncio.create_task(stage.run(tasks("ask", "hung")))
     await stage.until(lambda: issued(stage))
     _awaited.set()
+    asks_first, _ = await stage.journal.tasks(1)
+    (asking,) = await stage.journal.attempts(asks_first.id)  # which of both begins first is open
 
     async def waited() -> bool:
-        found = await stage.journal.entries(attempt=1, kinds=(AttemptState,))
+        found = await stage.journal.entries(attempt=asking.id, kinds=(AttemptState,))
         since = datetime.now(UTC) - found[-1].at
         return _lifecycle(found[-1]) is Lifecycle.INPUT_REQUIRED and since > timedelta(seconds=2)
 
@@ -245,7 +247,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
         ("ask", "input-required", "ok"),
         ("hung", "working", "unknown"),
     ]
-    flagged = {alert.key.rule for alert in await stage.told(Alert, attempt=1)}
+    flagged = {alert.key.rule for alert in await stage.told(Alert, attempt=asking.id)}
     assert flagged == {"explicit_escalation"}
     for attempt in (1, 2):
         await stage.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=attempt)
