@@ -8,7 +8,7 @@ from typing import Self
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.words import (
     Alert,
@@ -22,7 +22,6 @@ from midwatch_monitor.words import (
     Entry,
     Event,
     Health,
-    Hint,
     Lifecycle,
     Message,
     Plan,
@@ -165,14 +164,7 @@ class Recorder:
         if self.listener is not None:
             self.listener(entries)
         for entry in entries:
-            self.bus.publish(
-                Hint(
-                    entry=entry.id,
-                    kind=kind_of(type(entry.record)),
-                    task=entry.task,
-                    attempt=entry.attempt,
-                )
-            )
+            self.bus.publish(hint_of(entry))
         return entries
 
     async def end(self, state: AttemptState, *more: Record) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import (
     Action,
@@ -20,7 +20,6 @@ from midwatch_monitor.words import (
     Draft,
     Entry,
     Feedback,
-    Hint,
     Intervention,
     Record,
     Terms,
@@ -152,12 +151,5 @@ class Desk:
         )
         for entry in entries:
             if self._bus is not None:
-                self._bus.publish(
-                    Hint(
-                        entry=entry.id,
-                        kind=kind_of(type(entry.record)),
-                        task=entry.task,
-                        attempt=entry.attempt,
-                    )
-                )
+                self._bus.publish(hint_of(entry))
         return entries

@@ -53,7 +53,6 @@ class Dossier:
     attempt: Attempt
     view: View
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
-    budget: Budget = field(default_factory=Budget)
     model: str = ""
     """The model in force."""
     activity: Activity | None = None
@@ -104,8 +103,6 @@ class Dossier:
     def _take_change(self, change: Change) -> None:
         self.model = change.model or self.model
         self.activity = change.activity or self.activity
-        if change.budget is not None:
-            self.budget = change.budget
 
     def _take_word(self, record: Record) -> None:
         """What the worker wrote down, and why an outcome is what it is."""
@@ -120,6 +117,11 @@ class Dossier:
                 self.reasons[report.intervention] = report.reason
             case _:
                 pass
+
+    @property
+    def budget(self) -> Budget:
+        """What is used, and what there is."""
+        return self.view.budget
 
     @property
     def begun(self) -> bool:

@@ -11,7 +11,7 @@ from midwatch_monitor.errors import (
     StaleIncarnationError,
     WorkspaceError,
 )
-from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.words import (
     Attempt,
     AttemptState,
@@ -19,7 +19,6 @@ from midwatch_monitor.words import (
     Commit,
     Draft,
     Ending,
-    Hint,
     Lifecycle,
     Plan,
     TaskState,
@@ -319,7 +318,7 @@ class Runner:
             copied=children[-1].workspace,
         )
         ended = await assembled(self._deck, job, children, site)
-        await self._publish(job, whole_records(self._deck, job, ended))
+        await self._publish(whole_records(self._deck, job, ended))
         return ended
 
     # -- the journal -----------------------------------------------------------------------
@@ -329,12 +328,11 @@ class Runner:
             return
         job.state = state
         draft = Draft(record=state, at=self._deck.clock(), task=job.task.id)
-        await self._publish(job, Commit(drafts=(draft,)))
+        await self._publish(Commit(drafts=(draft,)))
 
-    async def _publish(self, job: Job, commit: Commit) -> None:
+    async def _publish(self, commit: Commit) -> None:
         for entry in await self._deck.journal.commit(commit):
-            kind = kind_of(type(entry.record))
-            self._deck.bus.publish(Hint(entry=entry.id, kind=kind, task=job.task.id))
+            self._deck.bus.publish(hint_of(entry))
 
 
 def _failed(task: "asyncio.Task[None]") -> bool:

@@ -12,7 +12,7 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.records import hint_of, kind_of
 from midwatch_monitor.words import (
     Action,
     Alert,
@@ -26,7 +26,6 @@ from midwatch_monitor.words import (
     Escalation,
     EscalationState,
     Fault,
-    Hint,
     Intervention,
     Record,
     Spending,
@@ -285,14 +284,7 @@ class Supervision:
             )
         )
         for entry in entries:
-            self._bus.publish(
-                Hint(
-                    entry=entry.id,
-                    kind=kind_of(type(entry.record)),
-                    task=task,
-                    attempt=attempt,
-                )
-            )
+            self._bus.publish(hint_of(entry))
 
 
 def _refusal(now: _Now) -> str:

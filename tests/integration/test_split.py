@@ -230,9 +230,10 @@ async def test_a_run_that_is_cut_short_goes_on_with_its_parts(stage: "Stage") ->
 async def test_a_run_tells_of_the_tasks_that_a_split_made(stage: "Stage") -> None:
     (stage.folder / "tasks.yaml").write_text(tasks(module="test_split"))
     process = await stage.start("run", "tasks.yaml", "--headless", "--json")
-    await stage.until((stage.folder / ".midwatch/work/r1/big-1/begun.txt").exists)
+    grounds = stage.folder.joinpath(".midwatch", "work", "r1")
+    await stage.until(grounds.joinpath("big-1", "begun.txt").exists)
     await stage.say(split())
-    await stage.until(lambda: any(stage.folder.glob(".midwatch/work/r1/big.2-1")))
+    await stage.until(lambda: grounds.joinpath("big.2-1").exists())
     (stage.folder / "go").touch()
     out, errors = await asyncio.wait_for(process.communicate(), 30)
     assert (process.returncode, errors) == (0, b"")

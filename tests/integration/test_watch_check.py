@@ -10,8 +10,8 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.protocol import Approver, PlanSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.words import Change, Plan, PlanCheck, Ruling
-from midwatch_tools.gate import REFUSED
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
@@ -55,7 +55,7 @@ def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
 
 
 def turned_away(messages: Sequence[ModelMessage]) -> list[bool]:
-    return [text.startswith(REFUSED) for text in answers(messages, "run_command")]
+    return [text.startswith(HELD_BACK) for text in answers(messages, "run_command")]
 
 
 async def test_work_of_a_new_plan_step_waits_for_its_check(

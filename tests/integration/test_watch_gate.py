@@ -16,6 +16,7 @@ from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.words import (
     Action,
     Activity,
@@ -32,7 +33,7 @@ from midwatch_monitor.words import (
 )
 from midwatch_tools import Watch
 from midwatch_tools.entrance import Entrance
-from midwatch_tools.gate import ALLOWED, REFUSED, Gate, Verdict
+from midwatch_tools.gate import ALLOWED, Gate, Verdict
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
@@ -66,7 +67,7 @@ def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
 
 
 def turned_away(messages: Sequence[ModelMessage], tool: str = "run_command") -> list[bool]:
-    return [text.startswith(REFUSED) for text in answers(messages, tool)]
+    return [text.startswith(HELD_BACK) for text in answers(messages, tool)]
 
 
 async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
@@ -81,7 +82,7 @@ async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
         ("report_error", True),
         ("run_command", False),
     ]
-    assert steps[1].output.startswith(f"{REFUSED}`a broken` failed, and nothing")
+    assert steps[1].output.startswith(f"{HELD_BACK}`a broken` failed, and nothing")
     assert await told(journal, Analysis) == [
         Analysis(
             what="the server did not answer",
@@ -232,7 +233,7 @@ async def test_a_refusal_that_was_given_is_given_again(
     await cut_short(*turns)
     result = await perform(*turns, settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True]
-    assert sum(step.output.startswith(REFUSED) for step in await told(journal, Step)) == 1
+    assert sum(step.output.startswith(HELD_BACK) for step in await told(journal, Step)) == 1
 
 
 # -- a gate that fails -----------------------------------------------------------------------

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.words import (
     Action,
     Actor,
@@ -22,7 +23,7 @@ from midwatch_monitor.words import (
     Teller,
     Writer,
 )
-from midwatch_tools.gate import ALLOWED, REFUSED, Failure, Gate, Said, Verdict, backoff
+from midwatch_tools.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -99,7 +100,7 @@ PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
         ((run(1),), run(1)),
         ((run(1, "grep x a.py", output=""),), run(2, "grep x a.py")),
         ((run(1, "sleep 5"),), run(2, "sleep 5")),
-        ((run(1, output=f"{REFUSED}no"),), run(2)),
+        ((run(1, output=f"{HELD_BACK}no"),), run(2)),
     ],
     ids=[
         "never done",

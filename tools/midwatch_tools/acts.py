@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.words import (
     Activity,
     Change,
@@ -31,7 +32,7 @@ from midwatch_monitor.words import (
     Writer,
 )
 from midwatch_tools.entrance import Entrance
-from midwatch_tools.gate import ALLOWED, REFUSED, Verdict
+from midwatch_tools.gate import ALLOWED, Verdict
 from midwatch_tools.observation import (
     act_words,
     argued_edits,
@@ -104,7 +105,7 @@ class Acts:
             return self._remembered.give(key)
         verdict = await self._verdict(ctx, call, args)
         if verdict.refusal:
-            return await self._turn_away(ctx, call, args, REFUSED + verdict.refusal)
+            return await self._turn_away(ctx, call, args, HELD_BACK + verdict.refusal)
         if verdict.wait:
             await self._wait(call, verdict.wait)
         async with self._starting:  # no call of this turn may write before the look is over

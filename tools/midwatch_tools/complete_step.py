@@ -8,6 +8,7 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.words import (
     Activity,
     Change,
@@ -23,7 +24,6 @@ from midwatch_monitor.words import (
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.completion import Evidence, Presence, Said, judge_completion
 from midwatch_tools.deeds import WORK, Deeds, deeds
-from midwatch_tools.gate import REFUSED
 from midwatch_tools.guidance import outline
 from midwatch_tools.revision import change, with_current_done
 from midwatch_tools.session import Session
@@ -101,7 +101,7 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
     if not completion.accepted:
         doubts = "\n".join(f"- {doubt}" for doubt in completion.doubts)
         return (
-            f"{REFUSED}the plan step stays open, because\n{doubts}\n"
+            f"{HELD_BACK}the plan step stays open, because\n{doubts}\n"
             "Put it right, or show it, and call `complete_step` again."
         )
     lines = ["Done."]

@@ -32,9 +32,6 @@ from midwatch_tools.alike import Alike
 from midwatch_tools.calls import action, called, only_looks
 from midwatch_tools.proof import checks
 
-REFUSED = HELD_BACK
-"""How the result of a call begins that was not run."""
-
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The records that the gate is fed."""
 
@@ -178,7 +175,7 @@ class Gate:
 
     def _took(self, step: Step) -> None:
         self._request = max(self._request, step.request)
-        if step.output.startswith(REFUSED):
+        if step.output.startswith(HELD_BACK):
             return
         act = self._acts.act(step)
         if act.changes:

@@ -19,9 +19,11 @@ from midwatch_monitor.words import (
     Completion,
     Decision,
     Delivery,
+    Entry,
     Escalation,
     Fault,
     Feedback,
+    Hint,
     Intervention,
     OutcomeReport,
     Plan,
@@ -59,6 +61,13 @@ _WORDS = {kind: word for word, kind in _KINDS.items()}
 def kind_of(word: type[Record]) -> str:
     """The name of a kind of record, as it stands in the journal and in hints."""
     return _KINDS[word]
+
+
+def hint_of(entry: Entry) -> Hint:
+    """What the bus says of an entry: that it is there, and where to look."""
+    return Hint(
+        entry=entry.id, kind=kind_of(type(entry.record)), task=entry.task, attempt=entry.attempt
+    )
 
 
 def written(record: Record) -> str:
