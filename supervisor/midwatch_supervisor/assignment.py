@@ -15,6 +15,7 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
+from midwatch_tools.home import main_worktree
 
 
 class Assignment(Section):
@@ -26,6 +27,10 @@ class Assignment(Section):
     models: dict[Role, ModelSpec]
     """Of each role; one without a model of its own has the worker's."""
     workspace: Path | None
+    project: str = ""
+    """What its lessons, guidelines and facts belong to; empty if nothing is learned from it."""
+    guidelines: str | None = None
+    """The guidelines for it where a version is tried; `None` for those in force."""
     named: tuple[Role, ...] = ()
     """The roles that the task file itself gave a model, and not `none`."""
     others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
@@ -69,7 +74,8 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
         worker=name,
         spec=spec,
         models={role: model for role, model in found.items() if model is not None},
-        workspace=resolve_workspace(task, beside),
+        workspace=(workspace := resolve_workspace(task, beside)),
+        project=task.project or str(main_worktree(workspace or beside.resolve())),
         named=tuple(role for role, model in file.models.items() if model.name != NONE),
         others={each: _other(file, each) for each in task.other_workers if each != name},
     )

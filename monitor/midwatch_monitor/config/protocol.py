@@ -70,6 +70,8 @@ class CompletionSettings(Section):
     """Whether the plan step's own acceptance commands are run then and there."""
     min_confidence: Percent = 50
     """Below this overall confidence a plan step is done with a flag only."""
+    refine: Annotated[int, Field(ge=0, le=3)] = 0
+    """How often a worker that says it is done is asked to look at its own result again first."""
 
 
 class ProviderSettings(Section):

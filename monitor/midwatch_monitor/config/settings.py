@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.protocol import (
     CompletionSettings,
@@ -154,6 +155,7 @@ class Settings(Section):
     monitor: MonitorSettings = MonitorSettings()
     supervisor: SupervisorSettings = SupervisorSettings()
     policy: PolicySettings = PolicySettings()
+    learning: LearningSettings = LearningSettings()
     run: RunSettings = RunSettings()
     journal: JournalSettings = JournalSettings()
     console: ConsoleSettings = ConsoleSettings()

@@ -131,6 +131,13 @@ class TaskSpec(Section):
     """Default: the only worker, or a coder."""
     workspace: str | None = None
     """A git repository gives a worktree and branch, another folder a copy, none an empty folder."""
+    project: str = ""
+    """What its lessons, guidelines and facts belong to.
+
+    Default: the repository or folder that it works on; without any, the task file's folder.
+    """
+    tags: tuple[Name, ...] = ()
+    """Words that lessons and facts for it are found by, such as `python` or `database`."""
     plan: tuple[PlanStepSpec, ...] | Literal["auto"] = ()
     """Plan steps, or `auto` for the planner's; none means that the goal is the only one.
 
@@ -157,6 +164,8 @@ class Defaults(Section):
 
     worker: str = ""
     workspace: str | None = None
+    project: str = ""
+    tags: tuple[Name, ...] = ()
     budget: BudgetSpec = BudgetSpec()
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
 

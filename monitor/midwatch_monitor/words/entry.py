@@ -5,16 +5,21 @@ from datetime import datetime
 
 from midwatch_monitor.words.alert import Alert, Fault
 from midwatch_monitor.words.analysis import Analysis
+from midwatch_monitor.words.fact import Fact, FactMark, FactReview
+from midwatch_monitor.words.feedback import Feedback
+from midwatch_monitor.words.guidelines import Guidelines, GuidelinesMark, Reflection, Trial
 from midwatch_monitor.words.intervention import (
     Decision,
     Delivery,
     Escalation,
-    Feedback,
     Intervention,
     OutcomeReport,
 )
+from midwatch_monitor.words.lesson import Lesson, LessonMark
 from midwatch_monitor.words.plan import Completion, Plan, PlanCheck
+from midwatch_monitor.words.recall import Recall
 from midwatch_monitor.words.step import Change, Step
+from midwatch_monitor.words.study import Study, Summary
 from midwatch_monitor.words.work import (
     Acceptance,
     AttemptState,
@@ -42,6 +47,18 @@ Record = (
     | Delivery
     | OutcomeReport
     | Feedback
+    | Recall
+    | Summary
+    | Study
+    | Lesson
+    | LessonMark
+    | Fact
+    | FactMark
+    | FactReview
+    | Guidelines
+    | GuidelinesMark
+    | Reflection
+    | Trial
     | Fault
 )
 """Everything that the journal's log can say."""

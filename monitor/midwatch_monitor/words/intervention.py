@@ -203,22 +203,3 @@ class OutcomeReport:
     outcome: Outcome
     step: int
     reason: str
-
-
-class Origin(StrEnum):
-    """Where a verdict on a result comes from; rates never mix them."""
-
-    EXPLICIT = "explicit"
-    """A person said so."""
-    IMPLIED = "implied"
-    AUTOMATIC = "automatic"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
-    """Accept or reject of an attempt's result."""
-
-    accepted: bool
-    comment: str = ""
-    origin: Origin = Origin.EXPLICIT
-    author: str = ""

@@ -105,7 +105,7 @@ class Spending:
     """What somebody other than the worker used of a model."""
 
     role: str
-    """`supervisor`, `planner` or `reviewer`."""
+    """`supervisor`, `planner`, `reviewer` or `reflector`."""
     model: str
     requests: int = 0
     tokens: int = 0
@@ -134,6 +134,8 @@ class Task:
     title: str
     spec: str
     """The task's whole specification as JSON, so that a run resumes without its file."""
+    project: str = ""
+    """What lessons, guidelines and facts of it belong to; empty if nothing is learned from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,132 @@
+"""What is learned from attempts, and what of it stands in prompts."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from midwatch_monitor.config.rules import Section
+from midwatch_monitor.config.span import Duration, Length, Seconds
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+_HOURS = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
+
+FAILURE_CLASSES = {
+    "missed_requirement": ("requirement", "asked for", "goal", "forgot", "incomplete", "missing"),
+    "wrong_location": ("wrong file", "wrong place", "wrong function", "elsewhere"),
+    "broke_existing": ("broke", "regression", "used to work", "other tests"),
+    "weakened_check": ("skipped the test", "removed the test", "hard-coded", "special case"),
+    "untested": ("not tested", "never ran", "did not run", "unverified"),
+    "loop": ("again and again", "repeated", "loop", "cycle", "going round"),
+    "environment": ("not installed", "permission", "network", "no such file", "credentials"),
+    "overreach": ("too much", "unrelated", "out of scope", "rewrote", "unasked"),
+    "style": ("style", "naming", "readable", "convention", "formatting"),
+    "budget": ("budget", "out of time", "too slow", "too long"),
+    "wrong_result": ("wrong", "incorrect", "fails", "failing", "bug"),
+}
+"""Classes of failure in coding work, each with words that tell it; the first that fits counts."""
+
+
+class FeedbackSettings(Section):
+    """Verdicts that nobody spoke."""
+
+    implied: bool = True
+    """Whether every `run` looks for merged work that a person kept, edited or took back."""
+    kept_after: Duration = Length(seconds=86_400.0, text="24h")
+    """How long merged files must stay as they are to count as accepted."""
+    watched_for: Duration = Length(seconds=2_592_000.0, text="30d")
+    """How long after its merge an attempt's work is looked at."""
+
+
+class LessonSettings(Section):
+    """Lessons of failed attempts and rejections."""
+
+    enabled: bool = True
+    """Whether lessons are written and given to workers."""
+    in_prompt: Annotated[int, Field(ge=0, le=5)] = 3
+    """How many lessons one attempt is given at most."""
+    adaptive: bool = False
+    """Whether that number falls where lessons do not help, and rises to 5 where they do."""
+    archive_unused_after: Duration = Length()
+    """Lessons that nobody was given for so long are archived; 0 never."""
+    control_share: Share = 0.0
+    """Share of the tasks that are given no lessons, to see what lessons are worth."""
+    failure_classes: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {**FAILURE_CLASSES})
+    """Classes of failure, each with words that tell it; the first that fits counts."""
+
+
+class GuidelinesSettings(Section):
+    """The bounded document of working principles."""
+
+    enabled: bool = False
+    """Whether attempts are looked back at, and new versions proposed."""
+    min_runs: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Fewest attempts for a look back."""
+    min_turns: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Fewest answers of its model for an attempt to count."""
+    max_runs: Annotated[int, Field(ge=1, le=1000)] = 50
+    """Most attempts that one look back is shown, the oldest first."""
+    max_words: Annotated[int, Field(ge=50, le=2000)] = 600
+    """Longest document; a longer one is cut at a sound place."""
+    with_lessons: bool = False
+    """Whether a look back is also shown the lessons of its attempts, where summaries are thin."""
+    with_operators: bool = False
+    """Whether it is also shown what operators told and answered in these attempts."""
+    auto: bool = False
+    """Whether a version that was tried on finished tasks is adopted without a person."""
+    held_out: Annotated[int, Field(ge=1, le=20)] = 3
+    """How many finished tasks a version is tried on."""
+    min_gain: Share = 0.05
+    """Mean gain over these tasks from which it is adopted; none may be worse."""
+    regressions: Annotated[int, Field(ge=1, le=100)] = 5
+    """Rejected attempts under a version that was adopted so, after which it is rolled back."""
+    quiet_hours: str = ""
+    """`02:00-05:00`: `midwatch reflect --wait` looks back in these hours of local time."""
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _hours(cls, value: str) -> str:
+        if value and not _HOURS.fullmatch(value):
+            raise ValueError("write two times of day, such as 02:00-05:00, or nothing")
+        return value
+
+
+class FactSettings(Section):
+    """What workers find out about a workspace."""
+
+    enabled: bool = True
+    """Whether workers may record facts, and are given them."""
+    extract: bool = True
+    """Whether facts are taken out of finished attempts, where the reflector has a model."""
+    review: bool = False
+    """Whether a model looks at new facts before they are shared."""
+    review_prompt: str = ""
+    """Instructions for the review instead of the built-in ones."""
+    review_prompts: dict[str, str] = Field(default_factory=dict[str, str])
+    """The same for single projects, by their names."""
+    in_prompt: Annotated[int, Field(ge=0, le=100)] = 12
+    """How many facts one attempt is given at most; the rest is found by `search_facts`."""
+    max_per_attempt: Annotated[int, Field(ge=1, le=1000)] = 30
+    """Facts that one attempt may record; more are refused."""
+    alike: Share = 0.8
+    """Share of common words from which two facts count as the same."""
+
+
+class LearningSettings(Section):
+    """What is learned from attempts. Nothing of it ever holds up the work."""
+
+    feedback: FeedbackSettings = FeedbackSettings()
+    lessons: LessonSettings = LessonSettings()
+    guidelines: GuidelinesSettings = GuidelinesSettings()
+    facts: FactSettings = FactSettings()
+    prompt_tokens: Annotated[int, Field(ge=0, le=20_000)] = 1500
+    """Most tokens of guidelines, lessons and facts together in one prompt; 0 gives none."""
+    timeout_seconds: Seconds = 60.0
+    """How long one question to the reflector or the review may take."""
+    end_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
+    """How long the end of a run waits for what is still to be learned; the next run goes on."""
+    tries: Annotated[int, Field(ge=1, le=10)] = 3
+    """How often something that failed is tried, over all runs."""
+    look_back: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """How many unstudied attempts one run takes up at most, the newest first."""
