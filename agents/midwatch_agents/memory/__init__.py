@@ -1,0 +1,1 @@
+"""What workers remember: lessons, guidelines, facts. Deciding only; nothing is stored here."""

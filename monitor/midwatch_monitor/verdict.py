@@ -1,0 +1,36 @@
+"""Whether a result was accepted, by whatever says so. Pure."""
+
+from midwatch_monitor.words import AttemptState, Ending, Feedback, Origin, Record, Sign
+
+_REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
+"""Endings that say something of the work. An error of the provider, a cancelled attempt and one
+that was split do not."""
+
+
+def verdict_of(record: Record) -> Feedback | None:
+    """The verdict that a record of the journal is or implies; `None` for any other record."""
+    if isinstance(record, Feedback):
+        return record
+    if not isinstance(record, AttemptState) or record.ending is None:
+        return None
+    accepted = record.ending is Ending.DONE
+    if not accepted and record.ending not in _REJECTED:
+        return None
+    return Feedback(
+        accepted=accepted,
+        comment=record.reason,
+        origin=Origin.AUTOMATIC,
+        author="midwatch",
+        sign=Sign.ENDED,
+    )
+
+
+def teaches(record: Record) -> bool:
+    """Whether a record is a rejection that a lesson is to be drawn from.
+
+    A reviewer's refusal is none by itself: the attempt that it ended is.
+    """
+    verdict = verdict_of(record)
+    if verdict is None or verdict.accepted:
+        return False
+    return isinstance(record, AttemptState) or verdict.origin is not Origin.AUTOMATIC

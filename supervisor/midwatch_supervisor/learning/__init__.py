@@ -1,0 +1,1 @@
+"""What is done about learning: verdicts looked for, lessons written, guidelines proposed."""
