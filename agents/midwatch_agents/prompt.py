@@ -40,15 +40,17 @@ def opening(
     *,
     number: int,
     past: Sequence[Past],
+    learned: str = "",
     board: str = "",
     precedents: str = "",
     provisional: bool = False,
 ) -> str:
     """The first prompt of an attempt: the goal, the plan, the checks, and what was tried.
 
-    `board` says what others at the same files report, and `precedents` how similar tasks went.
-    The checks of a provisional task are those of the whole that it is a part of. What came from
-    workers, their tools or files is marked as data; only the goal, the checks and advice are not.
+    `learned` holds the guidelines, lessons and facts for it, with its own headings; `board` says
+    what others at the same files report, and `precedents` how similar tasks went. The checks of a
+    provisional task are those of the whole that it is a part of. What came from workers, their
+    tools or files is marked as data; only the goal, the checks and advice are not.
     """
     checks = "\n".join(
         f"- the file {check.file} exists" if isinstance(check, FileCheck) else f"- `{check}`"
@@ -59,6 +61,9 @@ def opening(
         f"## Plan\n\n{unspoken(plan)}",
         f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
+    if learned:
+        # Below the goal and the checks, which it never overrules, and above what is only told.
+        parts.append(learned.strip())
     if precedents:
         went = framed("how similar tasks went", escaped(precedents.strip()), note=EVIDENCE)
         parts.append(f"## How similar tasks went\n\n{went}")

@@ -61,11 +61,17 @@ class Script:
     phases: tuple[Phase, ...]
     again: tuple[Phase, ...] = ()
     """The phases of a second and later attempt; empty for the same ones."""
+    taught: tuple[Phase, ...] = ()
+    """The phases of a first attempt that is given a lesson which it heeds; empty for the same."""
+    heeds: str = ""
+    """A regular expression that finds such a lesson in the first prompt."""
     cue: Cue = Cue.GUIDANCE
 
     def __post_init__(self) -> None:
         if not self.phases:
             raise ValueError("a script needs a phase")
+        if self.taught and not self.heeds:
+            raise ValueError("a script that can be taught must say which lesson it heeds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +93,20 @@ Line = Told | Replied
 def next_turn(script: Script, lines: Sequence[Line]) -> Turn:
     """The turn that follows a history; the same history always gives the same turn."""
     opening = _opening(lines)
-    phases = script.again if script.again and _number(_ATTEMPT, opening, 1) > 1 else script.phases
+    phases = _phases(script, opening)
     if script.cue is Cue.COUNT:
         index, given = _number(_COUNT, opening, 0), replies(lines)
     else:
         index, given = _guided(lines, last=len(phases) - 1)
     return _turn(phases[min(index, len(phases) - 1)], given)
+
+
+def _phases(script: Script, opening: str) -> tuple[Phase, ...]:
+    if script.again and _number(_ATTEMPT, opening, 1) > 1:
+        return script.again
+    if script.taught and re.search(script.heeds, opening):
+        return script.taught
+    return script.phases
 
 
 def replies(lines: Sequence[Line]) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.memory.screening import objection
 from midwatch_agents.patience import passing
-from midwatch_agents.prompt import Past, opening
+from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
     BudgetSpentError,
@@ -40,19 +41,19 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.acceptance import check_all
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.beginning import budget_of, circumstances, drafted, own_plan
+from midwatch_supervisor.beginning import budget_of, circumstances, own_plan
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended, ordered, overtime, result, undoable
 from midwatch_supervisor.finishing import Work, finish, room
 from midwatch_supervisor.handover import changed, records
-from midwatch_supervisor.listing import listing
+from midwatch_supervisor.introduction import Introduction
+from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.parking import Question, hung, park
-from midwatch_supervisor.precedents import precedents
 from midwatch_supervisor.workspace import Ground, keep
 from midwatch_tools import Watch
 from midwatch_tools.board import Board
-from midwatch_tools.guidance import outline
+from midwatch_tools.facts import Facts
 from midwatch_tools.inbox import Inbox
 
 log = logging.getLogger(__name__)
@@ -147,35 +148,15 @@ class Attendance:
         plan = self.plan or own_plan(self.assignment.task)
         return working(), *circumstances(plan, budget, self.deck.settings)
 
-    async def _plan(self, recorder: Recorder) -> None:
-        """Have the planner write the plan, unless there is one."""
-        if recorder.plan.steps:
-            return
-        outlined = await drafted(
-            self.crew.planner,
-            self.assignment,
+    def _introduction(self) -> Introduction:
+        return Introduction(
+            deck=self.deck,
+            task=self.task,
+            assignment=self.assignment,
+            crew=self.crew,
+            attempt=self.attempt,
+            ground=self.ground,
             past=self.past,
-            precedents=await precedents(self.deck.journal, self.task),
-            listing=await listing(self.ground.folder),
-            settings=self.deck.settings,
-        )
-        begun = circumstances(outlined.plan, recorder.budget, self.deck.settings)
-        await recorder.record(*outlined.records, *begun)
-
-    async def _opening(self, recorder: Recorder, board: Board) -> str:
-        # A planner has read how similar tasks went; its plan says what follows from it.
-        before = not self.assignment.planned
-        beside = await board.beside()
-        return opening(
-            self.assignment.task,
-            outline(recorder.plan),
-            number=self.attempt.number,
-            past=self.past,
-            board=beside.text,
-            precedents=await precedents(self.deck.journal, self.task, besides=beside.tasks)
-            if before
-            else "",
-            provisional=self.assignment.provisional,
         )
 
     # -- the work --------------------------------------------------------------------------
@@ -190,6 +171,18 @@ class Attendance:
             check=self._check,
             model_for=self.crew.model_named(self.attempt.worker),
             board=board,
+            facts=self._facts(),
+        )
+
+    def _facts(self) -> Facts:
+        """What is known about the project. New facts wait for a review if there will be one."""
+        review = self.deck.settings.learning.facts.review
+        return Facts(
+            journal=self.deck.journal,
+            task=self.task,
+            attempt=self.attempt,
+            reviewed=review and reflects(self.assignment),
+            objection=objection,
         )
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
@@ -200,9 +193,9 @@ class Attendance:
     async def _work(self, watch: Watch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
         try:
-            await self._plan(recorder)
             history = await self._history()
-            prompt = None if history else await self._opening(recorder, board)
+            introduced = self._introduction()
+            prompt = None if history else await introduced.prompt(recorder, board)
             self.busy = True
             await self._run(prompt, history, watch, recorder)
         except BudgetSpentError as error:

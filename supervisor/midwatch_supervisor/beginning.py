@@ -108,7 +108,8 @@ async def drafted(
             settings=settings,
         )
     except MidwatchError as error:
-        log.warning("task %s begins without a plan: %s", task.id, error)
+        # Why stands in the journal: a refused plan may quote what the planner was shown.
+        log.warning("task %s begins without a plan: the planner failed", task.id)
         return _unplanned(task, str(error))
     return Outlined(plan=Plan(steps=draft.steps), records=(draft.spending,))
 

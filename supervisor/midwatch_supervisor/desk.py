@@ -25,6 +25,7 @@ from midwatch_monitor.words import (
     Terms,
 )
 from midwatch_supervisor.petition import Petition, granted, refused
+from midwatch_supervisor.shelf import Shelf
 from midwatch_tools.watch import now
 
 _NO_TERMS = Terms()
@@ -47,6 +48,11 @@ class Desk:
         self._bus = bus
         self._clock = clock
         self.author = author
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where the same person marks what was learned, in the same journal."""
+        return Shelf(self._journal, author=self.author, bus=self._bus, clock=self._clock)
 
     async def act(
         self,
@@ -124,9 +130,11 @@ class Desk:
         (entry,) = await self._write(attempt, refusal)
         return entry.id
 
-    async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> None:
-        """Store a person's verdict on the result of an attempt."""
-        await self._write(attempt, Feedback(accepted=accepted, comment=comment, author=self.author))
+    async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
+        """Store a person's verdict on the result of an attempt; answers its journal id."""
+        verdict = Feedback(accepted=accepted, comment=comment, author=self.author)
+        (entry,) = await self._write(attempt, verdict)
+        return entry.id
 
     def _stamp(
         self, intervention: int, state: DeliveryState, step: int, comment: str = ""

@@ -20,6 +20,7 @@ from midwatch_monitor.words import (
     Origin,
     Plan,
     Record,
+    Sign,
 )
 from midwatch_supervisor.acceptance import check_all, summary
 from midwatch_supervisor.assignment import Assignment
@@ -185,6 +186,7 @@ async def _reviewed(
         comment=told,
         origin=Origin.AUTOMATIC,
         author=reviewer.model_name,
+        sign=Sign.REVIEWED,
     )
     if verdict.approved:
         return _done(checks, done, feedback, verdict.spending)

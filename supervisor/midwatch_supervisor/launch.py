@@ -23,6 +23,7 @@ from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.job import Job, Place
+from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.runner import Runner
 from midwatch_supervisor.supervision import Supervision
 from midwatch_supervisor.workspace import free_label
@@ -80,6 +81,7 @@ async def _stored(journal: Journal, run: Run, assignment: Assignment, at: dateti
         title=assignment.task.label,
         spec=assignment.model_dump_json(),
         at=at,
+        project=assignment.project,
     )
 
 
@@ -157,14 +159,21 @@ async def conduct(
         clock=deck.clock,
     )
     follower = _Follower(deck, follow)
+    learner = Learner(deck.journal, settings=deck.settings, clock=deck.clock, bus=deck.bus)
     await monitor.try_to_look()
     helpers = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(_supervision(deck, roster).run()),
         asyncio.create_task(follower.run()),
+        asyncio.create_task(learner.run()),
     ]
     try:
         await runner.run()
+        # What helped is part of a lesson, so the last outcomes are judged first.
+        await monitor.try_to_look(everything=True)
+        projects = [job.task.project for job in runner.jobs.values()]
+        end_seconds = deck.settings.learning.end_seconds
+        await learner.finish(projects, home=deck.home, seconds=end_seconds)
     finally:
         for helper in helpers:
             helper.cancel()

@@ -233,6 +233,10 @@ class DoneLine:
 
 
 def fields(line: Line | DoneLine) -> Mapping[str, object]:
-    """The line as JSON takes it; its time in UTC, to the millisecond."""
-    moment = line.at.astimezone(UTC).isoformat(timespec="milliseconds")
-    return asdict(line) | {"at": moment.replace("+00:00", "Z")}
+    """The line as JSON takes it."""
+    return asdict(line) | {"at": moment(line.at)}
+
+
+def moment(at: datetime) -> str:
+    """A moment as lines have it: in UTC, to the millisecond."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,12 +1,21 @@
 """Brings a finished attempt's branch into the branch that its owner works on."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_supervisor.changes import beginning
 from midwatch_supervisor.workspace import git
+
+log = logging.getLogger(__name__)
+
+TRACES = "refs/midwatch/merged/"
+"""Where a merge leaves what a later look at it needs, also when the branch is gone by then."""
+BRANCHES = "midwatch/"
+"""How the branches of attempts begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +29,8 @@ class Merge:
     """The branch that is checked out there."""
     commits: int
     """How many `into` lacks; 0 where everything is merged already."""
+    begun: str = ""
+    """The commit that the branch began with; empty where nobody knows."""
 
 
 async def plan_merge(worktree: Path, source: Path | None) -> Merge:
@@ -40,12 +51,33 @@ async def plan_merge(worktree: Path, source: Path | None) -> Merge:
         if await git(folder, "status", "--porcelain", "--untracked-files=no"):
             raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
     ahead = await git(home, "rev-list", "--count", f"HEAD..refs/heads/{branch}")
-    return Merge(home=home, branch=branch, into=into, commits=int(ahead))
+    begun = (await beginning(worktree)).removeprefix("HEAD")
+    return Merge(home=home, branch=branch, into=into, commits=int(ahead), begun=begun)
 
 
 async def merge_branch(merge: Merge) -> None:
     """Do it. Raises UsageError, with nothing changed, for what stands in its way."""
     await _merge(merge.home, merge)
+    try:
+        await _leave_trace(merge)
+    except WorkspaceError as error:
+        log.warning("what becomes of %s is not followed: %s", merge.branch, error)
+
+
+async def _leave_trace(merge: Merge) -> None:
+    """Remember where the branch began and ended, when it was merged, and into what.
+
+    A commit of its own, which no branch has: the beginning and the end are its parents.
+    """
+    if not merge.begun or not merge.branch.startswith(BRANCHES):
+        return
+    tip = (await git(merge.home, "rev-parse", f"refs/heads/{merge.branch}")).strip()
+    made = await git(
+        *(merge.home, "commit-tree", f"{tip}^{{tree}}", "-p", merge.begun, "-p", tip),
+        *("-m", f"{merge.branch} into {merge.into}"),
+    )
+    trace = TRACES + merge.branch.removeprefix(BRANCHES)
+    await git(merge.home, "update-ref", trace, made.strip())
 
 
 async def rehearse(merge: Merge) -> None:

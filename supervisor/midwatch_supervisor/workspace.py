@@ -12,7 +12,9 @@ from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
 
-_IDENTITY = ("-c", "user.name=Midwatch", "-c", "user.email=midwatch@localhost")
+EMAIL = "midwatch@localhost"
+"""Who wrote Midwatch's own commits, and by that no person."""
+_IDENTITY = ("-c", "user.name=Midwatch", "-c", f"user.email={EMAIL}")
 _QUIET = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
 
 

@@ -27,16 +27,32 @@ from midwatch_monitor.words import (
     Diagnosis,
     Draft,
     Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    FactReview,
+    FactState,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
     Intervention,
+    Lesson,
     Lifecycle,
     Meter,
+    Method,
+    Origin,
     Outcome,
     OutcomeReport,
     Plan,
     PlanStep,
     PlanStepState,
+    Recall,
+    Recalled,
     Record,
+    ReviewState,
     Severity,
+    Sign,
     Step,
     StepKind,
     TaskState,
@@ -44,6 +60,9 @@ from midwatch_monitor.words import (
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+DONE = AttemptState(
+    lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", ending=Ending.DONE
+)
 EDITS = AlertKey(rule="repeated_edits", subject="orders/totals.py")
 CYCLE = AlertKey(rule="cycle")
 PLAN = Plan(
@@ -96,10 +115,10 @@ class Chronicle:
         self._run = run
         self._at = BEGIN
 
-    async def task(self, name: str, title: str) -> int:
+    async def task(self, name: str, title: str, project: str = "") -> int:
         """Add a task; its id."""
         task = await self._journal.add_task(
-            run=self._run, name=name, title=title, spec="{}", at=self._at
+            run=self._run, name=name, title=title, spec="{}", at=self._at, project=project
         )
         await self._commit(task.id, None, TaskState(lifecycle=Lifecycle.SUBMITTED))
         return task.id
@@ -217,10 +236,7 @@ async def the_others(log: Chronicle) -> None:
         Acceptance(check="python3 -m unittest", passed=True),
         number=2,
     )
-    done = AttemptState(
-        lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", ending=Ending.DONE
-    )
-    await log.over(second, done)
+    await log.over(second, DONE)
     report = await log.attempt(
         await log.task("report", "A report for the warehouse"),
         reflects(1, 25, 80, "Orders are read."),
@@ -238,4 +254,91 @@ async def six_tasks(tmp_path: Path) -> AsyncGenerator[Journal]:
         await stuck(log)
         await awaiting_approval(log)
         await the_others(log)
+        yield journal
+
+
+BEFORE = "# How we work\n\n- Run the checks before each edit.\n- Write a failing case down first.\n"
+AFTER = BEFORE.replace("before each edit", "after each edit") + "- Keep amounts as integers.\n"
+
+
+async def rejected(log: Chronicle) -> tuple[Attempt, int]:
+    """An attempt whose result a person rejected, and the lesson that was drawn from it."""
+    attempt = await log.attempt(
+        await log.task("totals", "Totals are rounded half up", "shop"),
+        reflects(1, 100, 95, "All cases pass."),
+    )
+    await log.over(attempt, DONE)
+    verdict = await log.tell(
+        attempt, Feedback(accepted=False, comment="Discounts come out wrong.", author="ada")
+    )
+    lesson = Lesson(
+        text="Rounded before the discount; the cents of a discount were lost. Round once, last.",
+        failure_class="wrong_result",
+        insights=("Round once, after the discount.",),
+        tags=("rounding",),
+        files=("orders/totals.py",),
+        steps=(1,),
+        verdict=verdict,
+        origin=Origin.EXPLICIT,
+        sources=(attempt.id,),
+    )
+    return attempt, await log.tell(attempt, lesson)
+
+
+async def conflicting(log: Chronicle, attempt: Attempt) -> tuple[int, ...]:
+    """Facts: one that another one replaced, one that was reviewed, one that nobody looked at."""
+    old = Fact(text="Tests run with [b]nose[/b].", files=("setup.cfg",))
+    new = Fact(text="Tests run with python3 -m unittest.", files=("setup.cfg",))
+    ids = [await log.tell(attempt, fact) for fact in (old, new)]
+    await log.tell(
+        attempt,
+        FactMark(
+            fact=ids[0],
+            act=FactAct.REPLACED,
+            instead=ids[1],
+            reason="setup.cfg names unittest",
+            author="openai:gpt-5",
+        ),
+        FactMark(fact=ids[1], act=FactAct.REVIEWED, author="openai:gpt-5"),
+        FactReview(state=ReviewState.OK, facts=tuple(ids), conflicts=1, model="openai:gpt-5"),
+    )
+    unseen = Fact(text="Amounts are cents.", tags=("money",), state=FactState.UNREVIEWED)
+    return (*ids, await log.tell(attempt, unseen))
+
+
+async def given(log: Chronicle, lesson: int, fact: int, version: int) -> Attempt:
+    """An attempt that was given all of it, and whose result was kept."""
+    attempt = await log.attempt(
+        await log.task("discount", "Discounts for regulars", "shop"),
+        Recall(
+            lessons=(Recalled(lesson=lesson, method=Method.TAGS, score=0.75),),
+            facts=(fact,),
+            guidelines=version,
+            tokens=240,
+        ),
+        reflects(1, 100, 80, "Good."),
+    )
+    await log.over(attempt, DONE)
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED, author="eve", sign=Sign.KEPT)
+    await log.tell(attempt, kept)
+    return attempt
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
+    """A journal of a project from which something was learned; new guidelines are proposed."""
+    async with await Journal.open(tmp_path / "journal.db") as journal:
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=BEGIN)
+        log = Chronicle(journal, run.id)
+        attempt, lesson = await rejected(log)
+        _, fact, _ = await conflicting(log, attempt)
+        first = Guidelines(version=1, text=BEFORE, sources=(attempt.id,))
+        version = await log.tell(attempt, first)
+        await log.tell(
+            attempt,
+            GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED, author="ada"),
+        )
+        other = await given(log, lesson, fact, version)
+        proposed = Guidelines(version=2, text=AFTER, base=version, sources=(attempt.id, other.id))
+        await log.tell(other, proposed)
         yield journal

@@ -29,7 +29,6 @@ from midwatch_monitor.words import (
     DeliveryState,
     Draft,
     Entry,
-    Feedback,
     Hint,
     Intervention,
     Lifecycle,
@@ -290,22 +289,6 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(sit: S
         assert seat.app.told == ["fix#1: that decision was settled meanwhile"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "verdict"),
-    [
-        (("A", "enter"), Feedback(accepted=True, author="ada")),
-        (("A", *"ok", "enter"), Feedback(accepted=True, comment="ok", author="ada")),
-        (("R", *"no", "enter"), Feedback(accepted=False, comment="no", author="ada")),
-    ],
-)
-async def test_a_verdict_on_the_result_is_stored(
-    sit: Sit, keys: tuple[str, ...], verdict: Feedback
-) -> None:
-    async with sit(DONE) as seat:
-        await seat.press(*keys)
-        assert await seat.written() == [verdict]
-
-
 @pytest.mark.parametrize(("key", "action"), [("c", Action.ACKNOWLEDGE), ("s", Action.SILENCE)])
 async def test_alerts_are_acknowledged_and_silenced(sit: Sit, key: str, action: Action) -> None:
     async with sit(ALERT) as seat:
@@ -396,5 +379,5 @@ async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(
 async def test_without_a_line_nothing_is_acted_on(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("2", "x")
-        assert seat.app.told == ["no line is chosen"]
+        assert seat.app.told == ["no attempt is chosen"]
         assert await seat.written() == []

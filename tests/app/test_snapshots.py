@@ -22,6 +22,7 @@ from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -46,6 +47,19 @@ PICTURES = [
     *((screen, size) for screen in SCREENS for size in SIZES),
     *((variant, SIZES[0]) for variant in VARIANTS),
 ]
+LEARNED = {
+    "learned_lessons": ("5",),
+    "learned_facts": ("5", "f3", "G", "space"),
+    "learned_guidelines": ("5", "f4", "space"),
+    "learned_statistics": ("5", "f5"),
+    "learned_approval": ("5", "f4", "a"),
+    "learned_rating": ("5", "s", "4"),
+    "learned_attention": ("3",),
+    "verdict": ("R",),
+}
+"""On a journal from which something was learned."""
+WIDE = ("learned_lessons", "learned_guidelines")
+"""Of these, what is also looked at on a large terminal."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 
 
@@ -123,6 +137,16 @@ async def test_a_screen_looks_as_it_did(
         assert await settled(app, pilot) == snapshot(extension_class=Picture)
 
 
+def lacks(app: Console) -> bool:
+    """Whether something that is seen was not read or summed up yet."""
+    learned = app.learned
+    if app.panes.current is not learned:
+        return not learned.lore.guidelines
+    if learned.part == "statistics":
+        return not learned.query_one(StatisticsPart).said
+    return not learned.read
+
+
 @pytest.mark.parametrize("size", SIZES, ids=named)
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_side_of_an_attempt_looks_as_it_did(
@@ -140,4 +164,24 @@ async def test_a_side_of_an_attempt_looks_as_it_did(
             while view.reading:
                 await pilot.pause()
         await view.run_action(f"side('{side}')")
+        assert await settled(app, pilot) == snapshot(extension_class=Picture)
+
+
+@pytest.mark.parametrize(
+    ("screen", "size"),
+    [*((screen, SIZES[0]) for screen in LEARNED), *((screen, SIZES[2]) for screen in WIDE)],
+    ids=named,
+)
+async def test_what_was_learned_looks_as_it_did(
+    screen: str, size: tuple[int, int], shop: Journal, snapshot: SnapshotAssertion
+) -> None:
+    app = console(shop)
+    async with app.run_test(size=size) as pilot:
+        await caught_up(app, pilot, shop)
+        for key in LEARNED[screen]:
+            await pilot.press(key)
+            async with asyncio.timeout(5):
+                while lacks(app):
+                    app.refresh_panes()
+                    await pilot.pause()
         assert await settled(app, pilot) == snapshot(extension_class=Picture)

@@ -5,7 +5,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,13 +28,16 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Attempt,
+    AttemptState,
     Budget,
     Change,
     Commit,
     Draft,
+    Ending,
     Entry,
     Lifecycle,
     Plan,
@@ -304,3 +307,55 @@ async def _ignore(entries: Sequence[Entry]) -> None:
 @pytest.fixture
 def stage(journal: Journal, tmp_path: Path) -> Stage:
     return Stage(journal, tmp_path)
+
+
+class Past:
+    """Attempts that were made, and what was said of them, in any project."""
+
+    def __init__(self, journal: Journal, at: datetime) -> None:
+        self.journal = journal
+        self.learned = Learned(journal)
+        self.at = at
+
+    async def attempt(
+        self, project: str = "shop", *, task: str = "fix", number: int = 1
+    ) -> Attempt:
+        """A first attempt of a new run at a task, not over yet; or a later one of the last run."""
+        runs = await self.journal.runs()
+        if number == 1:
+            run = await self.journal.add_run(source="tasks.yaml", settings="{}", at=self.at)
+            of = await self.journal.add_task(
+                run=run.id, name=task, title=task, spec="{}", project=project, at=self.at
+            )
+        else:
+            of = next(each for each in await self.journal.tasks(runs[-1].id) if each.name == task)
+        return await self.journal.add_attempt(
+            task=of.id,
+            number=number,
+            worker="coder",
+            model="m",
+            node="here",
+            workspace="/w",
+            at=self.at,
+        )
+
+    async def say(self, attempt: Attempt, *records: Record) -> int:
+        """Commit records of an attempt together, a minute after the last; the id of the last."""
+        self.at += timedelta(minutes=1)
+        drafts = tuple(
+            Draft(record=record, at=self.at, task=attempt.task, attempt=attempt.id)
+            for record in records
+        )
+        entries = await self.journal.commit(Commit(drafts=drafts))
+        return entries[-1].id
+
+    async def end(self, attempt: Attempt, ending: Ending = Ending.UNACCEPTED) -> int:
+        """Let an attempt be over; the id of its last state."""
+        done = ending is Ending.DONE
+        lifecycle = Lifecycle.COMPLETED if done else Lifecycle.FAILED
+        return await self.say(attempt, AttemptState(lifecycle=lifecycle, ending=ending))
+
+
+@pytest.fixture
+def past(journal: Journal, at: datetime) -> Past:
+    return Past(journal, at)

@@ -62,12 +62,13 @@ def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[t
         lines.append(Told(text=f"[midwatch #{index + 1} from your supervisor] Do it otherwise."))
 
 
-def played(key: str, folder: Path, *, again: bool = False) -> list[Act]:
+def played(key: str, folder: Path, *, again: bool = False, taught: str = "") -> list[Act]:
     """Play an attempt of a task's worker against a folder; what one would observe of it."""
     script = script_for(Role.WORKER, key)
-    phases = script.again if again else script.phases
+    phases = script.again if again else script.taught if taught else script.phases
+    told = f"{opening(again=again)}{taught}"
     acts: list[Act] = []
-    for request, (phase, turn) in enumerate(given(script, phases, opening(again=again)), start=1):
+    for request, (phase, turn) in enumerate(given(script, phases, told), start=1):
         for call in turn.calls:
             number = len(acts) + 1
             step = replace(observed(call, folder), number=number, request=request, args=call.args)
@@ -178,6 +179,16 @@ def test_a_second_attempt_repairs_what_the_first_one_left(task_file: Path) -> No
     acts = played("delivery", task_file.parent, again=True)
     assert [code for code, _ in commands(acts, 0)] == [1, 0, 0]
     assert alarms(acts) == ([set()], False)
+
+
+@pytest.mark.parametrize("key", ["totals", "delivery", "shipping", "labels"])
+def test_a_worker_that_heeds_a_lesson_is_accepted_without_an_alarm(
+    key: str, task_file: Path
+) -> None:
+    lesson = f"1. (task {key}, rejected by a person; wrong_result) Do it in another way."
+    acts = played(key, task_file.parent, taught=lesson)
+    assert alarms(acts) == ([set()], False)
+    assert all(accepted(tasks(task_file)[key], task_file.parent))
 
 
 def test_the_same_failure_comes_back_after_each_edit_of_the_wrong_file(task_file: Path) -> None:

@@ -30,13 +30,21 @@ def engine(journal_file: Path) -> Engine:
 def constraints(connection: Connection, table: str) -> set[str | None]:
     look = inspect(connection)
     unique, foreign = look.get_unique_constraints(table), look.get_foreign_keys(table)
-    names = {each["name"] for each in [*unique, *foreign]}
+    # SQLite does not tell the name of a foreign key that came with an added column.
+    names = {each["name"] or f"{table}_{each['constrained_columns'][0]}_fk" for each in foreign}
+    names |= {each["name"] or "" for each in unique}
     return names | {look.get_pk_constraint(table)["name"]}
+
+
+def not_of_fts5(name: str | None, kind: str, parents: object) -> bool:
+    del parents
+    return kind != "table" or not (name or "").startswith(("lesson_text", "fact_text"))
 
 
 def test_the_migrations_make_exactly_the_tables(engine: Engine) -> None:
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        context = MigrationContext.configure(connection, opts={"include_name": not_of_fts5})
+        assert compare_metadata(context, metadata) == []
 
 
 def test_the_migrations_name_every_constraint_as_the_tables_do(
@@ -55,7 +63,7 @@ def test_the_known_revision_is_the_newest_migration() -> None:
 
 
 def test_an_id_is_never_given_twice(engine: Engine) -> None:
-    numbered = {"run", "task", "attempt", "entry", "escalation"}
+    numbered = {"project", "run", "task", "attempt", "entry", "escalation", "erasure"}
     query = "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%'"
     with engine.connect() as connection:
         assert set(connection.exec_driver_sql(query).scalars()) == numbered

@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
     Origin,
     Plan,
     PlanStep,
+    Sign,
     Spending,
 )
 
@@ -131,6 +132,7 @@ async def test_a_reviewer_agrees(stage: "Stage") -> None:
             comment="It does what was wanted.",
             origin=Origin.AUTOMATIC,
             author=f"scripted:{__name__}",
+            sign=Sign.REVIEWED,
         )
     ]
 

@@ -31,7 +31,7 @@ from midwatch_monitor.words import Attempt, Step
 from midwatch_tools import Watch
 from midwatch_tools.reflect import NAMES
 
-OWN = {*NAMES} - {"read_board"}
+OWN = {*NAMES} - {"read_board", "record_fact", "search_facts"}
 CODING = {"read_file", "write_file", "edit_file", "list_files", "grep", "run_command"}
 SOURCE = '''
 from pydantic_ai import Agent, RunContext

@@ -1,6 +1,7 @@
 """The demo's tasks and scripts fit each other."""
 
 import json
+import re
 from importlib.resources import files
 
 import pytest
@@ -30,7 +31,9 @@ REPORT = {"progress_percent", "confidence", "decision", "blockers", "files_done"
 
 
 def turns(script: Script) -> list[Turn]:
-    return [turn for phase in (*script.phases, *script.again) for turn in phase.turns]
+    return [
+        turn for phase in (*script.phases, *script.again, *script.taught) for turn in phase.turns
+    ]
 
 
 def reports(phase: Phase) -> list[tuple[int, int]]:
@@ -67,6 +70,20 @@ def test_every_checkpoint_comes_with_work(task: TaskSpec) -> None:
 def test_every_worker_ends_with_a_word(task: TaskSpec) -> None:
     script = script_for(Role.WORKER, task.id)
     assert (script.again or script.phases)[-1].turns[-1].calls == ()
+
+
+@pytest.mark.parametrize("key", STUCK)
+def test_who_gets_stuck_can_be_taught_and_ends_with_a_word_then(key: str) -> None:
+    (phase,) = script_for(Role.WORKER, key).taught
+    assert phase.turns[-1].calls == ()
+
+
+@pytest.mark.parametrize("task", TASKS.tasks, ids=lambda task: task.id)
+def test_a_worker_heeds_a_person_s_lesson_of_its_own_task_only(task: TaskSpec) -> None:
+    heeds = script_for(Role.WORKER, task.id).heeds
+    assert re.search(heeds, f"1. (task {task.id}, rejected by a person; untested) Do it.")
+    assert not re.search(heeds, f"1. (task {task.id}, rejected by the checks, or by how it ended)")
+    assert not re.search(heeds, f"1. (task {task.id}-2, rejected by a person) Do it.")
 
 
 @pytest.mark.parametrize("key", STUCK)

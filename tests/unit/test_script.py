@@ -63,6 +63,49 @@ def test_without_phases_of_its_own_a_later_attempt_has_the_same() -> None:
     assert next_turn(script, [Told(text="This is attempt 2 of this task")]) == READ
 
 
+TAUGHT = Script(
+    phases=(STUCK,),
+    again=(Phase(turns=(TEST, DONE)),),
+    taught=(Phase(turns=(EDIT, DONE)),),
+    heeds=r"\(task fix, rejected by a person\b",
+)
+LESSON = "1. (task fix, rejected by a person; untested) Run the tests."
+
+
+def test_a_lesson_that_it_heeds_changes_what_it_does() -> None:
+    lines: list[Line] = [Told(text=f"Make it work.\n{LESSON}")]
+    assert next_turn(TAUGHT, lines) == EDIT
+    assert next_turn(TAUGHT, [*lines, Replied()]) == DONE
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        "",
+        "1. (task fix, rejected by the checks, or by how it ended) Run the tests.",
+        "1. (task fixed, rejected by a person) Run the tests.",
+    ],
+    ids=["no lesson", "nobody said it", "another task's"],
+)
+def test_a_lesson_that_it_does_not_heed_changes_nothing(lesson: str) -> None:
+    assert next_turn(TAUGHT, [Told(text=lesson)]) == READ
+
+
+def test_a_lesson_that_comes_after_the_first_prompt_changes_nothing() -> None:
+    lines = [*told_and_replied(GOAL, 1), Told(text=LESSON)]
+    assert next_turn(TAUGHT, lines) == EDIT
+    assert next_turn(TAUGHT, [*lines, Replied()]) == TEST
+
+
+def test_a_later_attempt_has_its_own_phases_whatever_it_was_taught() -> None:
+    assert next_turn(TAUGHT, [Told(text=f"This is attempt 2 of this task\n{LESSON}")]) == TEST
+
+
+def test_a_script_that_can_be_taught_says_what_it_heeds() -> None:
+    with pytest.raises(ValueError, match="must say which lesson it heeds"):
+        Script(phases=(STUCK,), taught=(STUCK,))
+
+
 def test_a_repeated_turn_counts_its_repetitions() -> None:
     turn = Turn(say="Try {n}.", calls=(Call(tool="edit", args='{"text":"round(x, {n})"}'),))
     script = Script(phases=(Phase(turns=(READ, turn)),))

@@ -1,5 +1,6 @@
 """Everything of one attempt, folded from entries that are written down here."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,25 +17,35 @@ from midwatch_monitor.words import (
     AttemptState,
     Change,
     Checkpoint,
+    Chore,
     Delivery,
     DeliveryState,
     Edit,
     Entry,
+    Feedback,
+    Guidelines,
+    GuidelinesState,
     Intervention,
+    KnownGuidelines,
     Lifecycle,
+    Origin,
     Outcome,
     OutcomeReport,
     Plan,
     PlanStep,
+    Recall,
     Record,
     Severity,
     Step,
     StepKind,
+    Study,
+    StudyState,
     Task,
     TaskState,
 )
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.tui.story import KEPT, Point, Story
+from midwatch_supervisor.tui.taught import Given
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="Fix it", spec="{}")
@@ -209,3 +220,30 @@ def test_every_item_has_a_line_and_a_detail(record: Record) -> None:
     item = told(record).items[0]
     assert item.told.text
     assert item.detail
+
+
+def test_r20_every_verdict_stands_behind_the_checks() -> None:
+    check = Acceptance(check="make", passed=True)
+    verdicts = Feedback(accepted=True, origin=Origin.IMPLIED), Feedback(accepted=False)
+    assert told(verdicts[0], check, verdicts[1]).checks() == (check, *verdicts)
+
+
+def test_a_study_that_is_done_is_no_news_and_one_that_failed_is() -> None:
+    done = Study(about=1, chore=Chore.LESSON, state=StudyState.DONE)
+    failed = replace(done, state=StudyState.FAILED)
+    assert [item.record for item in told(done, failed).items] == [failed]
+
+
+def test_what_a_recall_was_of_is_told_once_it_was_looked_up() -> None:
+    story = told(Recall(guidelines=4), STEP)
+    version = KnownGuidelines(
+        id=4,
+        at=AT,
+        project="p",
+        guidelines=Guidelines(version=2, text="- Wait."),
+        state=GuidelinesState.LIVE,
+    )
+    assert story.items[0].told.text == "0 lessons, 0 facts, guidelines"
+    story.remember(Given(guidelines=version))
+    assert story.items[0].told.text == "0 lessons, 0 facts, guidelines v2"
+    assert "guidelines:\n- Wait." in story.items[0].detail

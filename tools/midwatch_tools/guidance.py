@@ -34,12 +34,18 @@ option, with the fewest new files.
 - Keep the plan true, and an eye on the budget that you are shown.
 """
 
+FACTS = """\
+- What you find out about this workspace that the next worker will need, write down with \
+`record_fact`: one fact a call, with its file, command or version; no secret, and nothing that is \
+true of this task only. Before you find out something at length, look with `search_facts`.
+"""
+
 _MARK = re.compile(r"^\[midwatch #(\d+)")
 
 
-def protocol(settings: ReflectSettings) -> str:
-    """The instructions that `Watch` adds to an agent's own."""
-    return PROTOCOL.format(every=settings.remind_every or 5)
+def protocol(settings: ReflectSettings, *, facts: bool = False) -> str:
+    """The instructions that `Watch` adds to an agent's own; with `facts`, where it has them."""
+    return PROTOCOL.format(every=settings.remind_every or 5) + (FACTS if facts else "")
 
 
 def answer(checkpoint: Checkpoint, settings: ReflectSettings, *, alone: bool) -> str:

@@ -21,7 +21,7 @@ Titles = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1
 
 NAMES = (
     *("reflect", "report_error", "check_plan", "complete_step", "set_plan"),
-    *("request_budget", "read_board"),
+    *("request_budget", "read_board", "record_fact", "search_facts"),
 )
 """All the tools that `Watch` may give to a worker."""
 

@@ -1,5 +1,6 @@
 """`Watch`: the capability that puts a pydantic-ai agent under watch."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -39,16 +40,20 @@ from midwatch_tools.board import Board
 from midwatch_tools.check_plan import CheckPlan
 from midwatch_tools.complete_step import CompleteStep
 from midwatch_tools.entrance import gate_of
+from midwatch_tools.facts import Facts
 from midwatch_tools.guidance import protocol
-from midwatch_tools.home import journal_location
+from midwatch_tools.home import journal_location, main_worktree
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.observation import cut_line
 from midwatch_tools.pauses import listen
 from midwatch_tools.read_board import ReadBoard
+from midwatch_tools.record_fact import RecordFact
+from midwatch_tools.refining import look_again
 from midwatch_tools.reflect import NAMES, OwnTools
 from midwatch_tools.remembered import Remembered
 from midwatch_tools.report_error import ReportFailure
 from midwatch_tools.request_budget import RequestBudget
+from midwatch_tools.search_facts import SearchFacts
 from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
 from midwatch_tools.switching import ModelFor, Switch, model_before
@@ -90,6 +95,7 @@ class Watch(AbstractCapability[Any]):
         check: Check | None = None,
         model_for: ModelFor | None = None,
         board: Board | None = None,
+        facts: Facts | None = None,
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
@@ -106,6 +112,7 @@ class Watch(AbstractCapability[Any]):
             check: Runs acceptance commands of plan steps in the attempt's workspace.
             model_for: A model by its name, for an intervention that switches to another one.
             board: What other agents reported, for the worker to read.
+            facts: What is known about the project, where somebody else has begun the attempt.
         """
         super().__init__()
         self.name = name
@@ -119,6 +126,7 @@ class Watch(AbstractCapability[Any]):
         self._check = check
         self._model_for = model_for
         self._board = board
+        self._facts = facts
         self._acts: Acts | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
@@ -144,7 +152,13 @@ class Watch(AbstractCapability[Any]):
 
     def get_instructions(self) -> str:
         """The short protocol, after the agent's own instructions."""
-        return protocol(self.settings.reflect)
+        return protocol(self.settings.reflect, facts=self._with_facts)
+
+    @property
+    def _with_facts(self) -> bool:
+        """Whether the worker may record facts: an attempt of its own gets them as it begins."""
+        there = self._recorder is None or (self._facts is not None and self._facts.project != "")
+        return there and self.settings.learning.facts.enabled
 
     def get_toolset(self) -> AgentToolset[Any]:
         """What the worker says of its work; more where somebody is there to answer."""
@@ -157,6 +171,9 @@ class Watch(AbstractCapability[Any]):
             RequestBudget(self._present).add_to(toolset)
         if self._board is not None:
             ReadBoard(self._board, self._present).add_to(toolset)
+        if self._with_facts:
+            RecordFact(lambda: self._facts, self._present).add_to(toolset)
+            SearchFacts(lambda: self._facts, self._present).add_to(toolset)
         return toolset
 
     def _present(self) -> Acts | None:
@@ -203,7 +220,10 @@ class Watch(AbstractCapability[Any]):
         run = await journal.add_run(
             source="embedded", settings=self.settings.model_dump_json(), at=at
         )
-        task = await journal.add_task(run=run.id, name=self.name, title=title, spec="{}", at=at)
+        project = str(await asyncio.to_thread(main_worktree, self._root or Path.cwd()))
+        task = await journal.add_task(
+            run=run.id, name=self.name, title=title, spec="{}", project=project, at=at
+        )
         attempt = await journal.add_attempt(
             task=task.id,
             number=1,
@@ -213,6 +233,7 @@ class Watch(AbstractCapability[Any]):
             workspace=str(self._root or ""),
             at=at,
         )
+        self._facts = Facts(journal=journal, task=task, attempt=attempt)
         return await Recorder.claim(
             journal=journal,
             bus=self._bus,
@@ -311,6 +332,7 @@ class Watch(AbstractCapability[Any]):
         """Append the history after every node."""
         if self._acts is not None:
             await self._tolerating(self._acts.session.after_request(ctx.messages))
+            look_again(ctx, result, self.settings.completion, self.budget())
         return result
 
     async def wrap_tool_execute(

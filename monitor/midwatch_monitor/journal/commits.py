@@ -12,7 +12,7 @@ from sqlalchemy import Connection, CursorResult, Table, bindparam, insert, selec
 from sqlalchemy.exc import IntegrityError
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal import tables
+from midwatch_monitor.journal import index, projects, tables
 from midwatch_monitor.journal.engine import is_duplicate
 from midwatch_monitor.journal.records import kind_of, read, written
 from midwatch_monitor.words import (
@@ -49,12 +49,20 @@ def add_run(connection: Connection, *, source: str, settings: str, at: datetime)
 
 
 def add_task(
-    connection: Connection, *, run: int, name: str, title: str, spec: str, at: datetime
+    connection: Connection,
+    *,
+    run: int,
+    name: str,
+    title: str,
+    spec: str,
+    project: str,
+    at: datetime,
 ) -> Task:
     """Store a new task, submitted."""
-    id_ = _insert(connection, tables.task, run=run, name=name, title=title, spec=spec)
+    key = projects.made(connection, project)
+    id_ = _insert(connection, tables.task, run=run, name=name, title=title, spec=spec, project=key)
     _append(connection, Draft(record=TaskState(lifecycle=Lifecycle.SUBMITTED), at=at, task=id_))
-    return Task(id=id_, run=run, name=name, title=title, spec=spec)
+    return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
 
 
 def add_attempt(
@@ -158,7 +166,7 @@ def _append(connection: Connection, draft: Draft) -> Entry:
         "seq": draft.seq,
         "body": written(record),
     }
-    return Entry(
+    entry = Entry(
         id=_id_of(connection.execute(_ENTRY, values)),
         record=record,
         at=draft.at,
@@ -166,6 +174,8 @@ def _append(connection: Connection, draft: Draft) -> Entry:
         attempt=draft.attempt,
         seq=draft.seq,
     )
+    index.take_in(connection, entry)
+    return entry
 
 
 def _refuse_late(connection: Connection, draft: Draft) -> None:

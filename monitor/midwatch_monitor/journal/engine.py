@@ -63,6 +63,18 @@ class Store:
     reading: Engine | None
     """`None` in memory: there is one connection, and the writer reads too."""
 
+    def flush(self) -> None:
+        """Let SQLite write its log into the file, and empty it: old pages stand there too."""
+        engine = self.writing
+        if engine is None or self.reading is None or engine.dialect.name != "sqlite":
+            return
+        with explaining(self.name):
+            connection = engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+
     def close(self) -> None:
         """Close every connection."""
         for engine in (self.writing, self.reading):
@@ -128,7 +140,9 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
     writing = create_engine(url, pool_size=1)
-    _prepare(writing, "BEGIN IMMEDIATE", [*pragmas, f"PRAGMA synchronous={synchronous.value}"])
+    # What is deleted is overwritten: only erasure deletes, and the merging of the words' index.
+    pragmas += [f"PRAGMA synchronous={synchronous.value}", "PRAGMA secure_delete=ON"]
+    _prepare(writing, "BEGIN IMMEDIATE", pragmas)
     event.listen(writing, "connect", _to_wal)
     return Store(name=name, writing=writing, reading=reading)
 

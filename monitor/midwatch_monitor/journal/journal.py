@@ -109,12 +109,17 @@ class Journal:
 
     async def add_run(self, *, source: str, settings: str, at: datetime) -> Run:
         """Store a new run."""
-        return await self._write(commits.add_run, source=source, settings=settings, at=at)
+        return await self.write(commits.add_run, source=source, settings=settings, at=at)
 
-    async def add_task(self, *, run: int, name: str, title: str, spec: str, at: datetime) -> Task:
-        """Store a new task together with its first state, submitted."""
-        return await self._write(
-            commits.add_task, run=run, name=name, title=title, spec=spec, at=at
+    async def add_task(
+        self, *, run: int, name: str, title: str, spec: str, at: datetime, project: str = ""
+    ) -> Task:
+        """Store a new task together with its first state, submitted.
+
+        Nothing is learned from a task without a project.
+        """
+        return await self.write(
+            commits.add_task, run=run, name=name, title=title, spec=spec, project=project, at=at
         )
 
     async def add_attempt(
@@ -129,7 +134,7 @@ class Journal:
         at: datetime,
     ) -> Attempt:
         """Store a new attempt together with its first state, submitted."""
-        return await self._write(
+        return await self.write(
             commits.add_attempt,
             task=task,
             number=number,
@@ -142,16 +147,17 @@ class Journal:
 
     async def claim(self, attempt: int, *, holder: str, at: datetime) -> int:
         """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
-        return await self._write(commits.claim, attempt, holder=holder, at=at)
+        return await self.write(commits.claim, attempt, holder=holder, at=at)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         """Store what belongs together, all or nothing; its entries, in the order of the drafts.
 
         Raises StaleIncarnationError if another process has taken the attempt over or has written
-        the same `seq`, message or result, or if a state would follow one that is over.
+        the same `seq`, message or result, or if a state would follow one that is over; also for a
+        mark on guidelines that somebody else decided on, and for a chore that is done already.
         An escalation among the drafts that is closed lets its attempt have a new one.
         """
-        return await self._write(commits.commit, commit)
+        return await self.write(commits.commit, commit)
 
     async def open_escalation(
         self,
@@ -164,7 +170,7 @@ class Journal:
         at: datetime,
     ) -> Escalation | None:
         """Open the attempt's escalation and store that; `None` if one is open already."""
-        return await self._write(
+        return await self.write(
             commits.open_escalation,
             attempt=attempt,
             task=task,
@@ -176,29 +182,29 @@ class Journal:
 
     async def runs(self) -> list[Run]:
         """All runs, oldest first."""
-        return await self._read(queries.runs)
+        return await self.read(queries.runs)
 
     async def run(self, run: int) -> Run:
         """The run with that id. Raises JournalError if there is none."""
-        found = await self._read(queries.runs, tables.run.c.id == run)
+        found = await self.read(queries.runs, tables.run.c.id == run)
         return self._only(found, f"run {run}")
 
     async def tasks(self, run: int) -> list[Task]:
         """The tasks of a run, in the order in which they were added."""
-        return await self._read(queries.tasks, tables.task.c.run == run)
+        return await self.read(queries.tasks, tables.task.c.run == run)
 
     async def task(self, task: int) -> Task:
         """The task with that id. Raises JournalError if there is none."""
-        found = await self._read(queries.tasks, tables.task.c.id == task)
+        found = await self.read(queries.tasks, tables.task.c.id == task)
         return self._only(found, f"task {task}")
 
     async def attempts(self, task: int) -> list[Attempt]:
         """The attempts of a task, oldest first."""
-        return await self._read(queries.attempts, tables.attempt.c.task == task)
+        return await self.read(queries.attempts, tables.attempt.c.task == task)
 
     async def attempt(self, attempt: int) -> Attempt:
         """The attempt with that id. Raises JournalError if there is none."""
-        found = await self._read(queries.attempts, tables.attempt.c.id == attempt)
+        found = await self.read(queries.attempts, tables.attempt.c.id == attempt)
         return self._only(found, f"attempt {attempt}")
 
     async def entries(
@@ -223,32 +229,37 @@ class Journal:
             wanted.append(entry.c.task == task)
         if kinds:
             wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
-        return await self._read(queries.entries, *wanted, run=run, limit=limit)
+        return await self.read(queries.entries, *wanted, run=run, limit=limit)
 
     async def active(self, since: datetime) -> list[int]:
         """The ids of the tasks of which anything was recorded at that moment or later."""
-        return await self._read(queries.active, since)
+        return await self.read(queries.active, since)
 
     async def messages(self, attempt: int) -> list[Message]:
         """An attempt's history with its model, in order."""
-        return await self._read(queries.messages, attempt)
+        return await self.read(queries.messages, attempt)
 
     async def results(self, attempt: int) -> list[Result]:
         """What an attempt's tool calls returned."""
-        return await self._read(queries.results, attempt)
+        return await self.read(queries.results, attempt)
 
     async def last_id(self) -> int:
         """The newest entry's id; 0 while there is none."""
-        return await self._read(queries.last_id)
+        return await self.read(queries.last_id)
+
+    async def flush(self) -> None:
+        """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""
+        await asyncio.to_thread(self._store.flush)
 
     def _only(self, found: list[T], what: str) -> T:
         if not found:
             raise JournalError(f"{self.name} has no {what}")
         return found[0]
 
-    async def _write(
+    async def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
+        """Do a function of this package in a write transaction, perhaps twice: see Writer."""
         if self._writer is None:
             raise JournalReadOnlyError(f"{self.name} was opened to be read only")
 
@@ -257,14 +268,15 @@ class Journal:
 
         return await asyncio.wrap_future(self._writer.submit(job))
 
-    async def _read(
+    async def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
+        """Ask a function of this package beside the writer."""
         if self._closed:
             raise JournalError(f"{self.name} is closed")
         engine = self._store.reading
         if engine is None:
-            return await self._write(work, *args, **kwargs)
+            return await self.write(work, *args, **kwargs)
 
         def job() -> T:
             with explaining(self.name), engine.connect() as connection:

@@ -21,9 +21,22 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
 
 def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:
     """Tasks, in the order in which they were handed over."""
-    query = select(tables.task).where(*wanted).order_by(tables.task.c.id)
+    task, project = tables.task, tables.project
+    query = (
+        select(task, project.c.name.label("owner"))
+        .outerjoin(project, project.c.id == task.c.project)
+        .where(*wanted)
+        .order_by(task.c.id)
+    )
     return [
-        Task(id=row.id, run=row.run, name=row.name, title=row.title, spec=row.spec)
+        Task(
+            id=row.id,
+            run=row.run,
+            name=row.name,
+            title=row.title,
+            spec=row.spec,
+            project=row.owner or "",
+        )
         for row in connection.execute(query)
     ]
 

@@ -2,6 +2,12 @@
 
 Append-only: a change of state is a new row in `entry`. Only a lease and an escalation's
 `closed_at` are ever updated, and only erasure deletes.
+
+From `lesson` on, the tables are an index of what was learned. They say nothing that the log does
+not say: every row is made from entries, in the transaction that appends them, and a state in them
+(`obsolete`, `live`, `accepted`, `open` …) is brought up to date by the entry that changes it. The
+words that texts are searched by stand in `lesson_text` and `fact_text`, which each database has in
+its own way: see `search`.
 """
 
 import zlib
@@ -9,9 +15,12 @@ from datetime import UTC, datetime
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
+    CheckConstraint,
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -26,7 +35,7 @@ from sqlalchemy import (
 
 from midwatch_monitor.errors import JournalCorruptError
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that makes the tables as they stand here."""
 
 IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
@@ -79,6 +88,14 @@ metadata = MetaData(
     }
 )
 
+project = Table(
+    "project",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
 run = Table(
     "run",
     metadata,
@@ -97,7 +114,9 @@ task = Table(
     Column("name", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("spec", Text, nullable=False),
+    Column("project", IDENTIFIER, ForeignKey("project.id")),
     UniqueConstraint("run", "name"),
+    Index(None, "project"),
     sqlite_autoincrement=True,
 )
 
@@ -167,6 +186,7 @@ escalation = Table(
     Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), nullable=False),
     Column("opened_at", Moment, nullable=False),
     Column("closed_at", Moment),
+    Index(None, "attempt"),
     sqlite_autoincrement=True,
 )
 
@@ -177,4 +197,172 @@ Index(
     unique=True,
     sqlite_where=escalation.c.closed_at.is_(None),
     postgresql_where=escalation.c.closed_at.is_(None),
+)
+
+
+def _about(name: str = "entry") -> Column[int]:
+    """The key of a row that is made from one entry."""
+    return Column(name, IDENTIFIER, ForeignKey("entry.id"), primary_key=True, autoincrement=False)
+
+
+def _part(of: str) -> Column[int]:
+    """A part of a key that is another row's key."""
+    column = "id" if of in {"project", "attempt"} else "entry"
+    key = ForeignKey(f"{of}.{column}")
+    return Column(of, IDENTIFIER, key, primary_key=True, autoincrement=False)
+
+
+def _of(table: str) -> Column[int]:
+    return Column(table, IDENTIFIER, ForeignKey(f"{table}.id"), nullable=False)
+
+
+lesson = Table(
+    "lesson",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("task", Text, nullable=False),
+    _of("attempt"),
+    Column("verdict", IDENTIFIER, ForeignKey("entry.id")),
+    Column("obsolete", Boolean, nullable=False),
+    Column("rating", Integer, nullable=False),
+    Index(None, "project", "task", "obsolete", "entry"),
+    Index(None, "project", "entry"),
+    Index(None, "attempt"),
+    Index(None, "verdict"),
+)
+
+lesson_tag = Table(
+    "lesson_tag",
+    metadata,
+    _part("project"),
+    Column("tag", Text, primary_key=True),
+    _part("lesson"),
+    Index(None, "lesson"),
+)
+
+lesson_source = Table(
+    "lesson_source", metadata, _part("lesson"), _part("attempt"), Index(None, "attempt")
+)
+
+# `accepted` and `origin` are filled in once there is a verdict on the attempt.
+lesson_use = Table(
+    "lesson_use",
+    metadata,
+    _part("lesson"),
+    _part("attempt"),
+    Column("method", String(10), nullable=False),
+    Column("score", Float, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("accepted", Boolean),
+    Column("origin", String(10)),
+    CheckConstraint(
+        "method IN ('task', 'tags', 'kind', 'files', 'text', 'manual')", name="lesson_use_method"
+    ),
+    Index(None, "attempt"),
+)
+
+fact = Table(
+    "fact",
+    metadata,
+    _about(),
+    _of("project"),
+    _of("attempt"),
+    Column("state", String(10), nullable=False),
+    Column("live", Boolean, nullable=False),
+    Column("instead", IDENTIFIER, ForeignKey("fact.entry")),
+    Column("reason", Text, nullable=False),
+    Index(None, "project", "entry"),
+    Index(None, "attempt"),
+    Index(None, "instead"),
+)
+
+fact_tag = Table(
+    "fact_tag",
+    metadata,
+    _part("project"),
+    Column("tag", Text, primary_key=True),
+    _part("fact"),
+    Index(None, "fact"),
+)
+
+fact_source = Table(
+    "fact_source", metadata, _part("fact"), _part("attempt"), Index(None, "attempt")
+)
+
+# `before` is the version that was in force when this one was approved.
+guidelines = Table(
+    "guidelines",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("version", Integer, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("before", IDENTIFIER, ForeignKey("guidelines.entry")),
+    Column("decided_at", Moment),
+    Column("author", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    UniqueConstraint("project", "version"),
+    Index(None, "before"),
+)
+
+# At most one version in force per project.
+Index(
+    "guidelines_live",
+    guidelines.c.project,
+    unique=True,
+    sqlite_where=guidelines.c.state == "live",
+    postgresql_where=guidelines.c.state == "live",
+)
+
+summary = Table(
+    "summary",
+    metadata,
+    _about(),
+    _of("project"),
+    _of("attempt"),
+    UniqueConstraint("attempt"),
+    Index(None, "project", "entry"),
+)
+
+reflection = Table(
+    "reflection",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("watermark", IDENTIFIER, nullable=False),
+    Index(None, "project", "entry"),
+)
+
+# What is to be drawn from an entry, and how often that was tried in vain.
+chore = Table(
+    "chore",
+    metadata,
+    _about("about"),
+    Column("chore", String(10), primary_key=True),
+    _of("project"),
+    _of("attempt"),
+    Column("open", Boolean, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Index(None, "project"),
+    Index(None, "attempt"),
+)
+
+Index(
+    "chore_open",
+    chore.c.about,
+    sqlite_where=chore.c.open,
+    postgresql_where=chore.c.open,
+)
+
+erasure = Table(
+    "erasure",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("tasks", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("entries", Integer, nullable=False),
+    sqlite_autoincrement=True,
 )

@@ -10,7 +10,7 @@ from midwatch_monitor.words import Step
 
 NO_WORK = frozenset(
     {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "request_budget"}
-    | {"read_board", "finish_plan_step"}
+    | {"read_board", "record_fact", "search_facts", "finish_plan_step"}
 )
 """Tools that Midwatch itself gives to workers to report and to plan: calling them moves nothing.
 

@@ -1,4 +1,4 @@
-"""`midwatch report`: what came of the tasks, in figures."""
+"""`midwatch report`: what came of the tasks, and of what was learned, in figures."""
 
 import os
 import sys
@@ -7,12 +7,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.learned import Learned
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.projects import project_named
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.report.learning.lines import learning_lines
+from midwatch_supervisor.report.learning.reading import read_learning
+from midwatch_supervisor.report.learning.sections import learning_sections
 from midwatch_supervisor.report.lines import json_lines
 from midwatch_supervisor.report.page import page
 from midwatch_supervisor.report.reading import Reading, read
@@ -38,6 +43,19 @@ Output = Annotated[str, Parameter(name="--output", help="File for the page; - is
 Force = Annotated[bool, Parameter(negative="", help="Overwrite the file if it is there already.")]
 
 
+AnyProject = Annotated[
+    str | None,
+    Parameter(
+        name="--project",
+        help="The project: its name, the unique beginning of one, or its folder's name. "
+        "Default: all of them.",
+    ),
+]
+
+app = App(name="report")
+
+
+@app.default
 async def report(
     *,
     since: Since = None,
@@ -49,10 +67,7 @@ async def report(
     json: JsonOption = False,
 ) -> None:
     """Print what came of the tasks: detection, recovery, retries, plans, confidence, spending."""
-    if html and json:
-        raise UsageError("choose one of --html and --json")
-    if output != "-" and not html:
-        raise UsageError("--output is for --html")
+    _require_one(html=html, json=json, output=output)
     now = datetime.now().astimezone()
     from_when = None if since is None else moment(since, now=now)
     async with await journal_to_read(journal) as opened:
@@ -68,15 +83,65 @@ async def report(
     _print(whose(reading, now), found)
 
 
+@app.command
+async def lessons(
+    *,
+    project: AnyProject = None,
+    since: Since = None,
+    run: OneRun = None,
+    html: Html = False,
+    output: Output = "-",
+    force: Force = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what came of what is learned: verdicts, lessons and their worth, facts, guidelines."""
+    _require_one(html=html, json=json, output=output)
+    now = datetime.now().astimezone()
+    from_when = None if since is None else moment(since, now=now)
+    async with await journal_to_read(journal) as opened:
+        one = None if project is None else await project_named(Learned(opened), project)
+        reading = await read_learning(opened, project=one, run=run, since=from_when)
+    if json:
+        for line in learning_lines(reading):
+            write_json(line)
+        return
+    head = _whose(reading.tasks, reading.journal, reading.run, reading.since, now, project=one)
+    found = learning_sections(reading)
+    if html:
+        _write(page("Midwatch: what was learned", head, found), output, force=force)
+        return
+    _print(head if found else f"{head} Nothing was judged, and nothing was learned yet.", found)
+
+
+def _require_one(*, html: bool, json: bool, output: str) -> None:
+    if html and json:
+        raise UsageError("choose one of --html and --json")
+    if output != "-" and not html:
+        raise UsageError("--output is for --html")
+
+
 def whose(reading: Reading, now: datetime) -> str:
     """Whose figures they are, in a sentence; the times are those of the zone of `now`."""
-    tasks = len(reading.tasks)
+    return _whose(len(reading.tasks), reading.journal, reading.run, reading.since, now)
+
+
+def _whose(
+    tasks: int,
+    journal: str,
+    run: int | None,
+    since: datetime | None,
+    now: datetime,
+    *,
+    project: str | None = None,
+) -> str:
     what = {0: "No task", 1: "1 task"}.get(tasks, f"{tasks} tasks")
-    run = "" if reading.run is None else f" of run {reading.run}"
-    since = ""
-    if reading.since is not None:
-        since = f", active since {reading.since.astimezone(now.tzinfo):%Y-%m-%d %H:%M}"
-    return f"{what}{run} in {reading.journal}{since}, as of {now:%Y-%m-%d %H:%M}."
+    of_run = "" if run is None else f" of run {run}"
+    of_project = "" if project is None else f" of project {project}"
+    active = ""
+    if since is not None:
+        active = f", active since {since.astimezone(now.tzinfo):%Y-%m-%d %H:%M}"
+    return f"{what}{of_run}{of_project} in {journal}{active}, as of {now:%Y-%m-%d %H:%M}."
 
 
 def _print(head: str, found: Sequence[Section]) -> None:

@@ -1,7 +1,8 @@
 """`midwatch show`: everything about one task or attempt."""
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -15,6 +16,9 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.dossier import spent_words
+from midwatch_supervisor.learning.line import Learnt, RecallLine, learnt_fields
+from midwatch_supervisor.learning.lines import Lore
+from midwatch_supervisor.learning.spelling import given_words, learnt_words
 from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
 from midwatch_supervisor.lines import Fate, Transcript
 from midwatch_supervisor.lookup import Found, account_of, assignment_of, entries_of, find
@@ -56,15 +60,18 @@ async def show(
         found = await find(opened, id, run=run)
         if json:
             async for line in _lines(opened, found):
-                write_json(fields(line))
+                write_json(fields(line) if isinstance(line, Line) else learnt_fields(line))
             return
         account = await account_of(opened, found.task)
         steps: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_RECENT))
+        learnt: dict[int, list[Learnt]] = defaultdict(list)
         async for line in _lines(opened, found):
             if isinstance(line, StepLine | CheckpointLine) and line.attempt is not None:
                 steps[line.attempt].append(described(line))
+            elif isinstance(line, Learnt) and line.attempt is not None:
+                learnt[line.attempt].append(line)
         calibrations = await _calibrations(opened, account, only=found.attempt)
-    for text in _account(account, steps, calibrations, only=found.attempt):
+    for text in _account(account, steps, learnt, calibrations, only=found.attempt):
         write_line(text)
 
 
@@ -80,14 +87,15 @@ async def _calibrations(
     }
 
 
-async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line]:
+async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line | Learnt]:
     """The lines of what was found, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
+    lore = Lore(journal, found.task)
     async for entry in entries_of(journal, task=found.task.id):
         if transcript.lacks(entry) and entry.attempt is not None:
             transcript.meet(await journal.attempt(entry.attempt))
         # An attempt's line may need what was said on the attempt before it.
-        line = transcript.line(entry)
+        line = transcript.line(entry) or await lore.line(entry)
         if line is not None and (found.attempt is None or line.attempt == found.attempt.id):
             yield line
 
@@ -95,6 +103,7 @@ async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line]:
 def _account(
     account: TaskAccount,
     steps: Mapping[int, Iterable[str]],
+    learnt: Mapping[int, Sequence[Learnt]],
     calibrations: Mapping[str, Calibration | None],
     *,
     only: Attempt | None,
@@ -114,7 +123,14 @@ def _account(
         if only is None or only.id == id:
             yield ""
             yield from _attempt(task, attempt, calibrations.get(attempt.attempt.model))
+            yield from _learnt(learnt.get(id, ()))
             yield from _section("last steps", steps.get(id, ()))
+
+
+def _learnt(lines: Sequence[Learnt]) -> Iterator[str]:
+    recalls = [line for line in lines if isinstance(line, RecallLine)]
+    yield from _section("given of what was learned", chain.from_iterable(map(given_words, recalls)))
+    yield from _section("verdicts, and what was learned of it", learnt_words(lines))
 
 
 def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:

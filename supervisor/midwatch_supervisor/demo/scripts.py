@@ -1,5 +1,6 @@
 """The scripts of the demo, from `scripts.yaml`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -33,6 +34,7 @@ class _PhaseData(_Data):
 class _WorkerData(_Data):
     phases: tuple[_PhaseData, ...]
     again: tuple[_PhaseData, ...] = ()
+    taught: tuple[_PhaseData, ...] = ()
 
 
 class _AnswerData(_Data):
@@ -64,13 +66,26 @@ def script_for(role: Role, key: str) -> Script:
     return scripts[key]
 
 
+def heeded(task: str) -> str:
+    """What finds a lesson in a first prompt that a person's rejection of the same task taught.
+
+    The lessons of failed attempts are passed over, or the second demo would show no trouble.
+    """
+    return rf"\(task {re.escape(task)}, rejected by a person\b"
+
+
 @cache
 def _scripts() -> Mapping[Role, Mapping[str, Script]]:
     text = files(__package__ or __name__).joinpath("scripts.yaml").read_text(encoding="utf-8")
     data = _ScriptsData.model_validate(yaml.safe_load(text))
     return {
         Role.WORKER: {
-            key: Script(phases=_phases(worker.phases), again=_phases(worker.again))
+            key: Script(
+                phases=_phases(worker.phases),
+                again=_phases(worker.again),
+                taught=_phases(worker.taught),
+                heeds=heeded(key),
+            )
             for key, worker in data.workers.items()
         },
         Role.SUPERVISOR: {key: _answers(answers) for key, answers in data.supervisor.items()},

@@ -9,13 +9,12 @@ from midwatch_monitor.metrics.plans import PlanFigures, PlanSum
 from midwatch_monitor.metrics.recovery import Outcomes, RecoveryFigures
 from midwatch_monitor.metrics.restraint import RestraintFigures
 from midwatch_monitor.metrics.retries import RetryFigures
-from midwatch_monitor.metrics.spending import SpendingFigures, Usage
+from midwatch_monitor.metrics.spending import SpendingFigures
 from midwatch_monitor.metrics.stated import StatedFigures
 from midwatch_monitor.tune.figures import Share
 from midwatch_monitor.words import Lifecycle
+from midwatch_supervisor.report.fields import Line, rate_fields, rounded, usage_fields
 from midwatch_supervisor.report.reading import Reading
-
-Line = dict[str, object]
 
 
 def json_lines(reading: Reading) -> Iterator[Line]:
@@ -61,7 +60,7 @@ def _each_task(reading: Reading) -> Iterator[Line]:
             "recovered": task.recovered,
             "acceptance": {"passed": task.passed, "total": task.total},
             "seconds": None if task.seconds is None else round(task.seconds, 3),
-            **_usage(task.usage),
+            **usage_fields(task.usage),
         }
 
 
@@ -108,7 +107,7 @@ def _outcomes(by: str, name: str | None, found: Outcomes) -> Line:
         "no_effect": found.no_effect,
         "made_worse": found.made_worse,
         "not_judged": found.not_judged,
-        **_rate(found.rate),
+        **rate_fields(found.rate),
     }
 
 
@@ -129,7 +128,13 @@ def _retries(figures: RetryFigures) -> Iterator[Line]:
     for of, found in (("act", figures.acts), ("attempt", figures.attempts)):
         for analysed, share in ((True, found.analysed), (False, found.unanalysed)):
             counts = {"retries": share.of, "succeeded": share.hits}
-            yield {"type": "retries", "of": of, "analysed": analysed, **counts, **_rate(share)}
+            yield {
+                "type": "retries",
+                "of": of,
+                "analysed": analysed,
+                **counts,
+                **rate_fields(share),
+            }
     yield {
         "type": "analyses",
         "causes": {cause.value: count for cause, count in figures.causes},
@@ -169,7 +174,7 @@ def _plan_sum(found: PlanSum) -> Line:
         "open": found.open,
         "flagged": found.flagged,
         "revisions": found.revisions,
-        **_rate(Share(hits=found.done, of=found.steps)),
+        **rate_fields(Share(hits=found.done, of=found.steps)),
     }
 
 
@@ -178,7 +183,7 @@ def _stated(figures: StatedFigures) -> Line:
         "type": "confidence",
         "source": figures.source.value,
         "attempts": figures.attempts,
-        "error": _rounded(figures.error),
+        "error": rounded(figures.error),
         "bins": [
             {
                 "low": each.low,
@@ -194,31 +199,7 @@ def _stated(figures: StatedFigures) -> Line:
 
 
 def _spending(figures: SpendingFigures) -> Iterator[Line]:
-    yield {"type": "spending", "role": "worker", **_usage(figures.workers), "share": None}
+    yield {"type": "spending", "role": "worker", **usage_fields(figures.workers), "share": None}
     for role, usage in (*figures.roles, ("all", figures.around)):
-        share = _rounded(figures.share(usage))
-        yield {"type": "spending", "role": role, **_usage(usage), "share": share}
-
-
-def _usage(usage: Usage) -> Line:
-    return {
-        "requests": usage.requests,
-        "tokens": usage.tokens,
-        "cost_usd": round(usage.cost_usd, 6),
-    }
-
-
-def _rate(share: Share) -> Line:
-    """A rate from 0 to 1 with the ends of its 95 % interval; nothing of nothing."""
-    if not share.of:
-        return {"rate": None, "low": None, "high": None}
-    spread = share.interval
-    return {
-        "rate": _rounded(share.rate),
-        "low": _rounded(spread.low),
-        "high": _rounded(spread.high),
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+        share = rounded(figures.share(usage))
+        yield {"type": "spending", "role": role, **usage_fields(usage), "share": share}

@@ -199,8 +199,8 @@ def question(act: Act, row: Row, *, models: Sequence[str] = ()) -> Question | No
             title = f"Accept the result of {name}: a comment?"
             return Question(title=title, send="Accept", quote=row.reason, required=False)
         case Act.REFUSE:
-            title = f"Reject the result of {name}: what is wrong?"
-            return Question(title=title, send="Reject", quote=row.reason)
+            title = f"Reject the result of {name}. What went wrong?"
+            return Question(title=title, send="Reject", quote=row.reason, required=False)
         case _:
             return None
 
@@ -272,7 +272,7 @@ def issued(act: Act, row: Row) -> str:
         Act.MODIFY: f"issued for {name} in your words",
         Act.REJECT: f"rejected for {name}",
         Act.ACCEPT: f"the result of {name} is accepted; the verdict is stored",
-        Act.REFUSE: f"the result of {name} is rejected; the verdict is stored",
+        Act.REFUSE: f"the result of {name} is rejected; the verdict is stored, a lesson follows",
         Act.ACKNOWLEDGE: f"the alerts of {name} are to be acknowledged",
         Act.SILENCE: f"the alerts of {name} are to be silenced for this attempt",
     }[act]

@@ -22,7 +22,6 @@ from midwatch_supervisor.tui.act import (
     ABOUT_ALERTS,
     ACTIONS,
     Act,
-    Question,
     held_decision,
     issued,
     name_of,
@@ -34,7 +33,7 @@ from midwatch_supervisor.tui.act import (
     wanted_budget,
 )
 from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
+from midwatch_supervisor.tui.dialogs import confirmation, in_words
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Row
@@ -136,7 +135,7 @@ class Acting(App[int]):
         """Begin an act on the chosen row, or say why it makes no sense."""
         row = self.target
         if row is None:
-            self.notify("no line is chosen", severity="warning")
+            self.notify("no attempt is chosen", severity="warning")
         else:
             self.begin(Act(name), row)
 
@@ -157,9 +156,9 @@ class Acting(App[int]):
         if asked is None:
             self._do(deed)
         elif asked.confirm:
-            self.push_screen(_confirm(asked), partial(self._agreed, deed))
+            self.push_screen(confirmation(asked), partial(self._agreed, deed))
         else:
-            self.push_screen(_text(asked), partial(self._written, deed))
+            self.push_screen(in_words(asked), partial(self._written, deed))
 
     def _refused(self, deed: _Deed) -> bool:
         act, row = deed.act, deed.row
@@ -272,18 +271,3 @@ async def _give(desk: Desk, deed: _Deed, attempt: Attempt, words: str) -> Acted:
     action = ACTIONS[deed.act]
     issued = await desk.act(attempt, action, message, about=about, terms=terms, petition=petition)
     return Acted(issued, deed.act, deed.row, terms_words(terms))
-
-
-def _confirm(asked: Question) -> ConfirmDialog:
-    return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
-
-
-def _text(asked: Question) -> TextDialog:
-    return TextDialog(
-        asked.title,
-        quote=asked.quote,
-        text=asked.text,
-        required=asked.required,
-        send=asked.send,
-        check=asked.check,
-    )

@@ -19,7 +19,7 @@ from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.acting import Acting
 from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.attention import Queue, next_of
+from midwatch_supervisor.tui.attention import Proposal, Queue, next_of
 from midwatch_supervisor.tui.banner import Banner
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.board import Board
@@ -32,6 +32,7 @@ from midwatch_supervisor.tui.footing import Footing
 from midwatch_supervisor.tui.heading import Heading
 from midwatch_supervisor.tui.help import HelpScreen
 from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups
+from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.looks import following
 from midwatch_supervisor.tui.pane import Hearer
 from midwatch_supervisor.tui.panes import Panes
@@ -98,7 +99,8 @@ class Console(Acting):
         self.board = Board()
         self.complaints = Complaints()
         self.queue = Queue(self.board)
-        self.panes = Panes(self.board, self.queue, now)
+        self.learned = LearnedPane(feed.journal, self.board.tally, desk.shelf, now)
+        self.panes = Panes(self.board, self.queue, self.learned, now)
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
         self._visited: int | None = None
@@ -164,6 +166,7 @@ class Console(Acting):
             self.board.fold(entry)
         self.follow_acts(message.batch.entries)
         self.queue.hear(message.batch.entries)
+        self.learned.hear(message.batch.entries)
         for screen in self.screen_stack:
             if isinstance(screen, Hearer):
                 screen.hear(message.batch)
@@ -239,6 +242,20 @@ class Console(Acting):
             AttemptScreen(row, task, attempt, journal, now=self._now, calibrator=calibrator)
         )
 
+    @on(LearnedPane.Read)
+    def _studied(self, message: LearnedPane.Read) -> None:
+        self.queue.proposals = tuple(Proposal(known=each) for each in message.lore.proposed)
+        self.refresh_panes()
+
+    @on(LearnedPane.Wanted)
+    def _wanted_source(self, message: LearnedPane.Wanted) -> None:
+        row = self.board.rows.get(message.attempt)
+        if row is not None:
+            self.open_attempt(row)
+            return
+        said = f"attempt {message.attempt} is of another run: midwatch show {message.attempt}"
+        self.notify(said, markup=False)
+
     def action_pane(self, name: str) -> None:
         """See a pane, whatever is in front of it."""
         self._uncover()
@@ -249,11 +266,14 @@ class Console(Acting):
         """Open the next attempt that needs a person; from another one's view, the one after it."""
         inside = len(self.screen_stack) > 1
         row = next_of(self.queue.rows, self._visited if inside else None)
-        if row is None:
+        if row is not None:
+            self._uncover()
+            self.open_attempt(row)
+        elif self.queue.proposals:
+            self._uncover()
+            self.panes.show_proposal(self.queue.proposals[0])
+        else:
             self.notify("nothing waits for a person", timeout=3)
-            return
-        self._uncover()
-        self.open_attempt(row)
 
     def _uncover(self) -> None:
         while len(self.screen_stack) > 1:

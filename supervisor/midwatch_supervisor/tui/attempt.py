@@ -16,7 +16,8 @@ from textual.widgets import Static, TabbedContent, TabPane, Tabs
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.errors import JournalError, WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Alert, Attempt, Entry, Step, Task
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.tui.chart import Chart
@@ -28,11 +29,13 @@ from midwatch_supervisor.tui.feed import Batch
 from midwatch_supervisor.tui.footing import Footing
 from midwatch_supervisor.tui.header import header
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
+from midwatch_supervisor.tui.learned.given import given_by
 from midwatch_supervisor.tui.palette import palette
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Roll
 from midwatch_supervisor.tui.row import Row
 from midwatch_supervisor.tui.story import Story
+from midwatch_supervisor.tui.taught import Given
 from midwatch_supervisor.tui.timeline import Timeline
 
 _PAGE = 1_000
@@ -77,6 +80,12 @@ class AttemptScreen(Screen[None]):
         reason: str = ""
 
     @dataclass
+    class LookedUp(Message):
+        """What the attempt was given of what had been learned."""
+
+        given: Given
+
+    @dataclass
     class Calibrated(Message):
         """What the stated confidence of the attempt's model was worth."""
 
@@ -109,6 +118,7 @@ class AttemptScreen(Screen[None]):
         self._first = side
         self._after = 0
         self._behind = False
+        self._looked_up: Recall | None = None
         self._compared = -1
         """The newest step with edits when the diff was read; -1 before."""
         self._comparing = False
@@ -196,6 +206,9 @@ class AttemptScreen(Screen[None]):
         for entry in message.entries:
             self.story.fold(entry)
         self._after = message.entries[-1].id
+        if self.story.recall is not self._looked_up and self.story.recall is not None:
+            self._looked_up = self.story.recall
+            self._look_up(self.story.recall)
         self._show()
 
     @on(Caught)
@@ -207,6 +220,15 @@ class AttemptScreen(Screen[None]):
         elif self._behind:
             self._look()
         self._show_header()
+
+    @work(group="given")
+    async def _look_up(self, recall: Recall) -> None:
+        self.post_message(self.LookedUp(await given_by(Learned(self._journal), recall)))
+
+    @on(LookedUp)
+    def _remember(self, message: LookedUp) -> None:
+        self.story.remember(message.given)
+        self._show()
 
     @work(group="calibration")
     async def _calibrate(self) -> None:

@@ -11,6 +11,7 @@ from midwatch_monitor.words import (
     Delivery,
     Entry,
     Intervention,
+    KnownGuidelines,
     PlanCheck,
     Severity,
 )
@@ -42,9 +43,51 @@ class Waiting:
         return self.need <= Need.STUCK
 
     @property
+    def kind(self) -> str:
+        """What it needs, in a word."""
+        return _KINDS.get(self.need, _ASKS)
+
+    @property
+    def name(self) -> str:
+        """What people call the attempt."""
+        return one_line(f"{self.row.name}#{self.row.number}")
+
+    @property
+    def rules(self) -> str:
+        """The rules that fire."""
+        return ", ".join(dict.fromkeys(key.rule for key in self.row.firing))
+
+    @property
     def mark(self) -> tuple[int | None, Need, datetime | None]:
         """What tells this need from an earlier or later one of the same attempt."""
         return self.row.attempt, self.need, self.since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A version of the guidelines that waits for a person; nobody is called for it."""
+
+    known: KnownGuidelines
+    calls: bool = False
+    kind: str = "approval"
+    name: str = "guidelines"
+    rules: str = ""
+
+    @property
+    def since(self) -> datetime:
+        """Since when it waits."""
+        return self.known.at
+
+    @property
+    def what(self) -> str:
+        """What is wanted of a person."""
+        version = self.known.guidelines
+        length = len(version.text.split())
+        said = f"version {version.version} ({length} words) is proposed for {self.known.project}"
+        return one_line(f"{said}: enter shows what it changes")
+
+
+Line = Waiting | Proposal
 
 
 def waiting(row: Row) -> Waiting:
@@ -97,6 +140,8 @@ class Queue:
         self._board = board
         self._rows: list[Row] = []
         self._stale = True
+        self.proposals: tuple[Proposal, ...] = ()
+        """The guidelines that wait, the newest first: they come after every attempt."""
 
     def hear(self, entries: Iterable[Entry]) -> None:
         """Learn whether anything among new entries can change the queue."""
@@ -121,7 +166,7 @@ _ASKS = "asks"
 """What is said of one that only asked for something."""
 
 
-def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
+def columns(now: Callable[[], datetime]) -> list[Column[Line]]:
     """The columns of the queue."""
     return [
         Column(title="!", width=1, rank=0, draw=_sign),
@@ -133,15 +178,15 @@ def columns(now: Callable[[], datetime]) -> list[Column[Waiting]]:
     ]
 
 
-def _sign(line: Waiting, colours: Palette) -> Cell:
-    if not line.calls:
+def _sign(line: Line, colours: Palette) -> Cell:
+    if isinstance(line, Proposal) or not line.calls:
         return "·", colours.accent
     sign = _SIGNS.get(line.need)
     return (sign, colours.warn) if sign else ("■", colours.bad)
 
 
-def _age(now: Callable[[], datetime]) -> Callable[[Waiting, Palette], Cell]:
-    def age(line: Waiting, colours: Palette) -> Cell:
+def _age(now: Callable[[], datetime]) -> Callable[[Line, Palette], Cell]:
+    def age(line: Line, colours: Palette) -> Cell:
         if line.since is None:
             return "-", colours.dim
         return span((now() - line.since).total_seconds()), colours.text
@@ -149,31 +194,29 @@ def _age(now: Callable[[], datetime]) -> Callable[[Waiting, Palette], Cell]:
     return age
 
 
-def _kind(line: Waiting, colours: Palette) -> Cell:
-    return _KINDS.get(line.need, _ASKS), colours.text
+def _kind(line: Line, colours: Palette) -> Cell:
+    return line.kind, colours.text
 
 
-def _task(line: Waiting, colours: Palette) -> Cell:
-    return one_line(f"{line.row.name}#{line.row.number}"), colours.strong
+def _task(line: Line, colours: Palette) -> Cell:
+    return line.name, colours.strong
 
 
-def _shown(line: Waiting, colours: Palette) -> Cell:
+def _shown(line: Line, colours: Palette) -> Cell:
     return line.what or "-", colours.text
 
 
-def _rules(line: Waiting, colours: Palette) -> Cell:
-    rules = ", ".join(dict.fromkeys(key.rule for key in line.row.firing))
-    return rules or "-", colours.dim
+def _rules(line: Line, colours: Palette) -> Cell:
+    return line.rules or "-", colours.dim
 
 
-def text(line: Waiting) -> str:
+def text(line: Line) -> str:
     """What a filter looks at."""
-    rules = " ".join(key.rule for key in line.row.firing)
-    kind = _KINDS.get(line.need, _ASKS)
-    return f"{line.row.name} {line.row.worker} {kind} {line.what} {rules}"
+    worker = line.row.worker if isinstance(line, Waiting) else ""
+    return f"{line.name} {worker} {line.kind} {line.what} {line.rules}"
 
 
-class AttentionPane(Filtered[Waiting]):
+class AttentionPane(Filtered[Line]):
     """The queue as a table, the most urgent first."""
 
     def __init__(self, queue: Queue, now: Callable[[], datetime]) -> None:
@@ -188,11 +231,24 @@ class AttentionPane(Filtered[Waiting]):
     @property
     def chosen(self) -> Row | None:
         """The attempt of the cursor."""
-        return self.current.row if self.current else None
+        return self.current.row if isinstance(self.current, Waiting) else None
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """The proposed guidelines of the cursor."""
+        return self.current if isinstance(self.current, Proposal) else None
 
     def refresh_board(self) -> None:
-        """Show the queue as it is now; the cursor stays on its attempt."""
-        before = self.chosen
-        self.lines = [line for line in self._queue.all if holds(text(line), self.wanted)]
-        cursor = next((n for n, line in enumerate(self.lines) if line.row is before), None)
-        self.show(cursor)
+        """Show the queue as it is now; the cursor stays on what it was on."""
+        before = self.current
+        every = (*self._queue.all, *self._queue.proposals)
+        self.lines = [line for line in every if holds(text(line), self.wanted)]
+        cursor = (n for n, line in enumerate(self.lines) if before and _same(line, before))
+        self.show(next(cursor, None))
+
+
+def _same(line: Line, before: Line) -> bool:
+    """Whether two lines are about the same attempt, or the same version."""
+    if isinstance(line, Waiting):
+        return isinstance(before, Waiting) and line.row is before.row
+    return isinstance(before, Proposal) and line.known.id == before.known.id

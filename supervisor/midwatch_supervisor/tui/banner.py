@@ -13,6 +13,7 @@ from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.told import LEARNING
 
 RULES = frozenset(Rules.model_fields)
 """The parts of the watch that are rules."""
@@ -51,6 +52,8 @@ def broken(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble
 
 def _fault(row: Row | None, fault: Fault) -> str:
     where = f" in {row.name}#{row.number}" if row else ""
+    if fault.part.startswith(LEARNING):
+        return f"{fault.part} failed{where}: {fault.error}"
     off = f"the rule {fault.part} broke and is off{where}"
     return f"{off if fault.part in RULES else f'the {fault.part} failed{where}'}: {fault.error}"
 

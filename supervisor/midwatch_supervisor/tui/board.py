@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_supervisor.tui.learned.tally import Tally
 from midwatch_supervisor.tui.row import Need, Row
 
 STREAM = 5_000
@@ -87,6 +88,7 @@ class Board:
         self.task_states: dict[int, TaskState] = {}
         self.reports: deque[Report] = deque(maxlen=STREAM)
         self.totals = Totals()
+        self.tally = Tally()
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
         self.operators: dict[int, Intervention] = {}
@@ -99,6 +101,7 @@ class Board:
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
         self.tasks[task.id] = task
+        self.tally.meet(task)
         row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
         self.queued[task.id] = row
         self._changed.add(row)
@@ -131,6 +134,7 @@ class Board:
             self.task_states[entry.task] = entry.record
             self._fold_task(entry.task, entry.record, entry.at)
         row = self.rows.get(entry.attempt or 0)
+        self.tally.fold(entry, "" if row is None else f"{row.name}#{row.number}")
         if row is None:
             return
         self._count(row, entry)

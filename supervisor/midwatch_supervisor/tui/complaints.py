@@ -5,8 +5,13 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-LOGGERS = ("midwatch_monitor", "midwatch_tools", "midwatch_supervisor.supervision")
-"""Who watches and decides; what workers and runs say is in the journal."""
+LOGGERS = (
+    "midwatch_monitor",
+    "midwatch_tools",
+    "midwatch_supervisor.supervision",
+    "midwatch_supervisor.learning",
+)
+"""Who watches, decides and learns; what workers and runs say is in the journal."""
 
 
 class Complaints(logging.Handler):

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static, TextArea
 
+from midwatch_supervisor.tui.act import Question
 from midwatch_supervisor.tui.plain import one_line, plain
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
@@ -185,3 +186,20 @@ class ConfirmDialog(ModalScreen[bool]):
     def action_say(self, agreed: bool) -> None:
         """Answer by a key."""
         self.dismiss(agreed)
+
+
+def confirmation(asked: Question) -> ConfirmDialog:
+    """The dialog of a question to which the answer is yes or no."""
+    return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
+
+
+def in_words(asked: Question) -> TextDialog:
+    """The dialog of a question that is answered in words."""
+    return TextDialog(
+        asked.title,
+        quote=asked.quote,
+        text=asked.text,
+        required=asked.required,
+        send=asked.send,
+        check=asked.check,
+    )

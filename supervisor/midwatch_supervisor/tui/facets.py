@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from midwatch_monitor.words import Acceptance, Alert, Outcome, Plan, PlanStep, PlanStepState
+from midwatch_monitor.words import (
+    Acceptance,
+    Alert,
+    Feedback,
+    Outcome,
+    Plan,
+    PlanStep,
+    PlanStepState,
+)
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.columns import Column
@@ -13,6 +21,7 @@ from midwatch_supervisor.tui.palette import Palette
 from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.story import Item, Telling
+from midwatch_supervisor.tui.taught import verdict_words
 from midwatch_supervisor.tui.telling import author, detail
 from midwatch_supervisor.tui.timeline import clock, number, sign
 from midwatch_supervisor.tui.told import Tone, because, brief
@@ -231,8 +240,12 @@ def _message(telling: Telling, colours: Palette) -> Cell:
     return said or "-", colours.text
 
 
-def checks() -> Facet[Acceptance]:
-    """The acceptance checks that were run, with what they said."""
+Check = Acceptance | Feedback
+"""What was said of the result: by a check, by a person, or by what became of it."""
+
+
+def checks() -> Facet[Check]:
+    """The acceptance checks that were run, with what they said, then the verdicts."""
     return Facet(
         [
             Column(title="result", width=8, rank=0, draw=_verdict),
@@ -245,14 +258,20 @@ def checks() -> Facet[Acceptance]:
     )
 
 
-def _verdict(check: Acceptance, colours: Palette) -> Cell:
-    sign, tone = ("✓ passed", Tone.GOOD) if check.passed else ("✗ FAILED", Tone.BAD)
+def _verdict(check: Check, colours: Palette) -> Cell:
+    if isinstance(check, Feedback):
+        sign, tone = ("✓ accept", Tone.GOOD) if check.accepted else ("✗ reject", Tone.WARN)
+    else:
+        sign, tone = ("✓ passed", Tone.GOOD) if check.passed else ("✗ FAILED", Tone.BAD)
     return sign, tone_style(tone, colours)
 
 
-def _check(check: Acceptance, colours: Palette) -> Cell:
+def _check(check: Check, colours: Palette) -> Cell:
+    if isinstance(check, Feedback):
+        return f"result {verdict_words(check)}", colours.text
     return brief(check.check), colours.text
 
 
-def _detail(check: Acceptance, colours: Palette) -> Cell:
-    return brief(check.detail), colours.dim
+def _detail(check: Check, colours: Palette) -> Cell:
+    said = check.comment if isinstance(check, Feedback) else check.detail
+    return brief(said), colours.dim

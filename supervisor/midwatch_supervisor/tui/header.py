@@ -18,7 +18,8 @@ from midwatch_supervisor.tui.palette import (
     health_style,
 )
 from midwatch_supervisor.tui.story import Story
-from midwatch_supervisor.tui.told import brief
+from midwatch_supervisor.tui.taught import verdict_words
+from midwatch_supervisor.tui.told import because, brief
 
 
 def header(
@@ -38,6 +39,7 @@ def header(
     )
     second = Text.assemble(
         *_asked(account, colours),
+        *_judged(story, colours),
         (_idle(story, now), colours.text),
         (f"used: {spent_words(account.budget)}", colours.dim),
     )
@@ -89,6 +91,16 @@ def _asked(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]
     if account.state.reason:
         return [(brief(account.state.reason), colours.text), ("  ", colours.text)]
     return []
+
+
+def _judged(story: Story, colours: Palette) -> list[tuple[str, Style]]:
+    """The newest verdict on its result, if anybody spoke one."""
+    if not story.verdicts:
+        return []
+    newest = story.verdicts[-1]
+    sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
+    said = f"{sign} result {verdict_words(newest)}{because(newest.comment)}"
+    return [(said, style), ("  ", colours.text)]
 
 
 def _idle(story: Story, now: datetime) -> str:

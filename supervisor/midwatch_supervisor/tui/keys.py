@@ -58,6 +58,12 @@ EVERYWHERE = (
         does="Show the sums and the rates",
     ),
     Key(
+        id="learned",
+        keys="5",
+        action="pane('learned-pane')",
+        does="Show what was learned: lessons, facts, guidelines",
+    ),
+    Key(
         id="next",
         keys="n",
         action="next_attention",
@@ -216,12 +222,83 @@ ATTEMPT = (
 """Keys of the view of one attempt."""
 
 
+LEARNED = (
+    Key(id="learned.next", keys="l,right", action="turn(1)", does="Show the next part"),
+    Key(id="learned.previous", keys="h,left", action="turn(-1)", does="Show the part before"),
+    Key(
+        id="learned.detail",
+        keys="space",
+        action="detail",
+        does="Show all of the line of the cursor, or close that",
+    ),
+    Key(
+        id="learned.approve",
+        keys="a",
+        action="mark('approve')",
+        does="Put the proposed guidelines in force, after a question",
+        short="Approve",
+    ),
+    Key(
+        id="learned.reject",
+        keys="r",
+        action="mark('reject')",
+        does="Reject the proposed guidelines, with a comment",
+        short="Reject",
+    ),
+    Key(
+        id="learned.rollback",
+        keys="b",
+        action="mark('roll back')",
+        does="Roll the guidelines in force back to those before",
+    ),
+    Key(
+        id="learned.rate",
+        keys="s",
+        action="mark('rate')",
+        does="Say what the lesson is worth, from 1 to 5",
+        short="Rate",
+    ),
+    Key(
+        id="learned.retire",
+        keys="x",
+        action="mark('retire')",
+        does="Retire the lesson or the fact: no worker gets it any more",
+        short="Retire",
+    ),
+    Key(
+        id="learned.restore",
+        keys="u",
+        action="mark('restore')",
+        does="Bring a lesson or a fact back",
+    ),
+    Key(
+        id="learned.source",
+        keys="o",
+        action="source",
+        does="Show the attempt that it comes from",
+    ),
+    Key(id="learned.lessons", keys="f2", action="part('lessons')", does="Show the lessons"),
+    Key(id="learned.facts", keys="f3", action="part('facts')", does="Show the facts"),
+    Key(
+        id="learned.guidelines", keys="f4", action="part('guidelines')", does="Show the guidelines"
+    ),
+    Key(
+        id="learned.statistics",
+        keys="f5",
+        action="part('statistics')",
+        does="Show verdicts, classes of failure, and what lessons are worth",
+    ),
+)
+"""Keys of the view of what was learned, on the line of its cursor."""
+
+
 def key_groups() -> tuple[tuple[str, tuple[Key, ...]], ...]:
     """All tables of keys with what they are called in the help. A new table is added here."""
     return (
         ("On every screen", EVERYWHERE),
         ("On the chosen attempt", ACTS),
         ("In the view of one attempt", ATTEMPT),
+        ("In the view of what was learned", LEARNED),
         ("In a list", ROLL),
     )
 

@@ -11,10 +11,11 @@ from textual.message import Message
 from textual.widgets import TabbedContent, TabPane
 from textual.widgets.tabbed_content import ContentTab
 
-from midwatch_supervisor.tui.attention import AttentionPane, Queue
+from midwatch_supervisor.tui.attention import AttentionPane, Proposal, Queue
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.checkpoints import CheckpointsPane
 from midwatch_supervisor.tui.fleet import FleetPane
+from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.overview import OverviewPane
 from midwatch_supervisor.tui.pane import Pane
 from midwatch_supervisor.tui.roll import Roll
@@ -25,7 +26,11 @@ _TITLES = {
     "checkpoints-pane": "Checkpoints",
     "attention-pane": "Attention",
     "overview-pane": "Overview",
+    "learned-pane": "Learned",
 }
+
+
+_Any = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane
 
 
 def tab(pane: str) -> str:
@@ -34,7 +39,7 @@ def tab(pane: str) -> str:
 
 
 class Panes(Vertical):
-    """The fleet, the checkpoints, the attention queue and the overview, on tabs."""
+    """The fleet, the checkpoints, the attention queue, the overview and the learned, on tabs."""
 
     DEFAULT_CSS = """
     Panes { height: 1fr; }
@@ -47,18 +52,23 @@ class Panes(Vertical):
 
         row: Row
 
-    def __init__(self, board: Board, queue: Queue, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, board: Board, queue: Queue, learned: LearnedPane, now: Callable[[], datetime]
+    ) -> None:
         super().__init__()
         self._queue = queue
         self._tabs = TabbedContent(initial=tab("fleet-pane"), id="panes")
         self._waiting = -1
         self.fleet = FleetPane(board, now)
+        self.learned = learned
+        self._attention = AttentionPane(queue, now)
         self._overview = OverviewPane(board, now)
-        self._panes: dict[str, FleetPane | CheckpointsPane | AttentionPane | OverviewPane] = {
+        self._panes: dict[str, _Any] = {
             "fleet-pane": self.fleet,
             "checkpoints-pane": CheckpointsPane(board, now),
-            "attention-pane": AttentionPane(queue, now),
+            "attention-pane": self._attention,
             "overview-pane": self._overview,
+            "learned-pane": learned,
         }
 
     def compose(self) -> ComposeResult:
@@ -89,10 +99,19 @@ class Panes(Vertical):
     def focus_lines(self) -> None:
         """Let the keys go to the lines of the pane that is seen."""
         lines = self.query_one(f"#{self._tabs.active}", TabPane).query(Roll)
-        if lines:
+        if self.current is self.learned:
+            self.learned.focus_lines()
+        elif lines:
             lines.first().focus()
         else:
             self._overview.focus()
+
+    def show_proposal(self, proposal: Proposal) -> None:
+        """See a proposed version of the guidelines, and what it changes."""
+        # A focused line turns to its own tab: the part is turned to before.
+        self._tabs.active = tab("learned-pane")
+        self.learned.see_version(proposal.known.id)
+        self.focus_lines()
 
     @on(TabbedContent.TabActivated)
     def _seen(self) -> None:
@@ -101,7 +120,7 @@ class Panes(Vertical):
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
         self.current.refresh_board()
-        waiting = len(self._queue.rows)
+        waiting = len(self._queue.rows) + len(self._queue.proposals)
         # A batch may come before the tabs are there, or while they are taken down.
         there = self._tabs.query(f"#{ContentTab.add_prefix(tab('attention-pane'))}")
         if waiting != self._waiting and there:
@@ -113,6 +132,8 @@ class Panes(Vertical):
     @on(Roll.Opened, "#fleet, #checkpoints, #attention")
     def _opened(self, message: Roll.Opened) -> None:
         message.stop()
-        row = self.chosen
+        row, proposal = self.chosen, self._attention.proposal
         if row is not None:
             self.post_message(self.Wanted(row))
+        elif proposal is not None and self.current is self._attention:
+            self.show_proposal(proposal)

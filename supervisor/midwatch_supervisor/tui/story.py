@@ -20,21 +20,36 @@ from midwatch_monitor.words import (
     DeliveryState,
     Entry,
     Escalation,
+    Fact,
+    FactMark,
+    FactReview,
     Fault,
     Feedback,
+    Guidelines,
+    GuidelinesMark,
     Intervention,
+    Lesson,
+    LessonMark,
     OutcomeReport,
     Plan,
     PlanCheck,
+    Recall,
     Record,
+    Reflection,
     Spending,
     Step,
+    Study,
+    StudyState,
+    Summary,
     Task,
+    Trial,
 )
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
-from midwatch_supervisor.tui.telling import detail, line
+from midwatch_supervisor.tui import taught
+from midwatch_supervisor.tui.taught import NOTHING, Given
+from midwatch_supervisor.tui.telling import detail, line, spelled_out
 from midwatch_supervisor.tui.told import Told
 
 KEPT = 5_000
@@ -50,14 +65,26 @@ _SHOWN = (
     Decision,
     Delivery,
     Escalation,
+    Fact,
+    FactMark,
+    FactReview,
     Fault,
     Feedback,
+    Guidelines,
+    GuidelinesMark,
     Intervention,
+    Lesson,
+    LessonMark,
     OutcomeReport,
     Plan,
     PlanCheck,
+    Recall,
+    Reflection,
     Spending,
     Step,
+    Study,
+    Summary,
+    Trial,
 )
 
 
@@ -73,15 +100,20 @@ class Item:
     record: Record
     about: Intervention | None = None
     """The intervention that a delivery or an outcome is of, or that answers a petition."""
+    given: Given = NOTHING
+    """What a recall is of, once somebody has looked it up."""
 
     @property
     def told(self) -> Told:
         """The item as a line."""
-        return line(self.record, self.about)
+        found = taught.line(self.record, self.given) if isinstance(self.record, Recall) else None
+        return found or line(self.record, self.about)
 
     @property
     def detail(self) -> str:
         """All that there is to say of it."""
+        if isinstance(self.record, Recall):
+            return spelled_out(taught.parts(self.record, self.given))
         return detail(self.record, self.about)
 
 
@@ -153,6 +185,10 @@ class Story:
         self.points: list[Point] = []
         self.tellings: dict[int, Telling] = {}
         """What was done to this attempt, by the intervention's journal id."""
+        self.verdicts: list[Feedback] = []
+        """Of persons, of what became of the result, of the reviewer; oldest first."""
+        self.recall: Recall | None = None
+        """What it was given at its beginning."""
         self.last_id = 0
         self.last_at: datetime | None = None
         self.edited = 0
@@ -186,6 +222,8 @@ class Story:
             case Step() as step:
                 self._observe(step)
                 self._add(entry)
+            case Study(state=StudyState.DONE):
+                pass  # what came of it says so
             case record if isinstance(record, _SHOWN):
                 self._add(entry)
             case _:
@@ -245,8 +283,19 @@ class Story:
                 )
             )
 
+    def remember(self, given: Given) -> None:
+        """Keep what the newest recall was of: the timeline tells it from now on."""
+        for place in range(len(self.items) - 1, -1, -1):
+            if isinstance(self.items[place].record, Recall):
+                self.items[place] = replace(self.items[place], given=given)
+                return
+
     def _add(self, entry: Entry) -> None:
         record = entry.record
+        if isinstance(record, Feedback):
+            self.verdicts.append(record)
+        elif isinstance(record, Recall):
+            self.recall = record
         about: Intervention | None = None
         if isinstance(record, Delivery | OutcomeReport) and record.intervention in self.tellings:
             about = self.tellings[record.intervention].fate.intervention
@@ -268,9 +317,9 @@ class Story:
                 return index
         return None
 
-    def checks(self) -> Sequence[Acceptance]:
-        """The newest result of each acceptance check."""
-        return tuple(self.account.checks.values())
+    def checks(self) -> Sequence[Acceptance | Feedback]:
+        """The newest result of each acceptance check, then every verdict on the result."""
+        return (*self.account.checks.values(), *self.verdicts)
 
     def fired(self) -> Sequence[Item]:
         """Where alerts began to fire or became more severe."""

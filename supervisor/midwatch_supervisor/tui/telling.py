@@ -22,7 +22,6 @@ from midwatch_monitor.words import (
     Escalation,
     EscalationState,
     Fault,
-    Feedback,
     Intervention,
     Lifecycle,
     Outcome,
@@ -34,10 +33,10 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_supervisor.spelling import in_brackets, plan_lines, steps_words, terms_words
-from midwatch_supervisor.tui import accounts
+from midwatch_supervisor.tui import accounts, taught
 from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.tui.plain import plain
-from midwatch_supervisor.tui.told import Told, Tone, because, brief
+from midwatch_supervisor.tui.told import LEARNING, Told, Tone, because, brief
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 _MAX_ARGS = 10_000
@@ -140,17 +139,12 @@ def _verdict(record: Record, about: Intervention | None) -> Told:
             sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
             verdict = "passed" if check.passed else "FAILED"
             return Told(sign=sign, what="check", text=f"{verdict} {brief(check.check)}", tone=tone)
-        case Feedback() as verdict:
-            sign, tone = ("✓", Tone.GOOD) if verdict.accepted else ("✗", Tone.WARN)
-            word = "accepted" if verdict.accepted else "rejected"
-            by = f" by {brief(verdict.author)}" if verdict.author else ""
-            text = f"result {word}{by}{because(verdict.comment)}"
-            return Told(sign=sign, what="verdict", text=text, tone=tone)
         case Fault() as fault:
-            text = f"{brief(fault.part)} of the watch failed: {brief(fault.error)}"
+            part = fault.part if fault.part.startswith(LEARNING) else f"{fault.part} of the watch"
+            text = f"{brief(part)} failed: {brief(fault.error)}"
             return Told(sign="✗", what="fault", text=text, tone=Tone.BAD)
         case _:
-            told = accounts.line(record, about)
+            told = accounts.line(record, about) or taught.line(record)
             return told or Told(sign=" ", what=type(record).__name__.lower(), text="")
 
 
@@ -228,8 +222,12 @@ def _action(about: Intervention | None) -> str:
 
 def detail(record: Record, about: Intervention | None = None) -> str:
     """All that a record says, in paragraphs, each under its name."""
-    parts = {name: text for name, text in _parts(record, about) if text}
-    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items()))
+    return spelled_out(_parts(record, about))
+
+
+def spelled_out(parts: Iterable[tuple[str, str]]) -> str:
+    """Texts under their names, harmless for a terminal; what is empty is left out."""
+    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts if text))
 
 
 _Parts = Iterable[tuple[str, str]]
@@ -264,7 +262,8 @@ def _parts(record: Record, about: Intervention | None) -> _Parts:
             return (told.what, told.text), *said
         case _:
             told = line(record, about)
-            return accounts.parts(record, about) or ((told.what, told.text),)
+            parts = accounts.parts(record, about) or taught.parts(record)
+            return parts or ((told.what, told.text),)
 
 
 def _of_step(step: Step) -> _Parts:

@@ -9,6 +9,10 @@ _SEEN = 500
 """Characters of a text that can matter on one line: no terminal is wider."""
 
 
+LEARNING = "learning"
+"""How the parts begin that draw something from the work: they may fail, and the watch is well."""
+
+
 class Tone(Enum):
     """How a line is meant; the console gives each a style, and no line is told by it alone."""
 

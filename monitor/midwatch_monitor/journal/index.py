@@ -1,0 +1,87 @@
+"""What an entry changes in the index of what was learned, in the transaction that appends it.
+
+Nothing is learned from a task without a project: what belongs to one stands in the log alone.
+"""
+
+from sqlalchemy import Connection
+
+from midwatch_monitor.journal import chores, facts, lessons, versions
+from midwatch_monitor.journal.projects import Owner, owner_of
+from midwatch_monitor.verdict import teaches, verdict_of
+from midwatch_monitor.words import (
+    AttemptState,
+    Chore,
+    Entry,
+    Fact,
+    FactMark,
+    FactState,
+    Feedback,
+    Guidelines,
+    GuidelinesMark,
+    Lesson,
+    LessonMark,
+    Recall,
+    Reflection,
+    Study,
+    Summary,
+)
+
+_NEW = (AttemptState, Feedback, Recall, Summary, Lesson, Fact, Guidelines, Reflection)
+"""What adds to the index; it is kept for a project."""
+
+
+def take_in(connection: Connection, entry: Entry) -> None:
+    """Bring the index up to date with an entry; most entries change nothing in it.
+
+    Raises StaleIncarnationError for what somebody else did first, and JournalError for what names
+    a thing that is not there.
+    """
+    match entry.record:
+        case LessonMark() as mark:
+            lessons.mark(connection, mark)
+        case FactMark() as mark:
+            facts.mark(connection, mark)
+        case GuidelinesMark() as mark:
+            versions.mark(connection, entry, mark)
+        case Study() as study:
+            chores.study(connection, study)
+        case record if isinstance(record, _NEW):
+            owner = owner_of(connection, entry.task)
+            if owner is not None:
+                _add(connection, entry, owner)
+        case _:
+            pass
+
+
+def _add(connection: Connection, entry: Entry, owner: Owner) -> None:
+    match entry.record:
+        case AttemptState() | Feedback():
+            _judge(connection, entry, owner)
+        case Recall() as recall:
+            lessons.use(connection, entry, recall, owner)
+        case Summary():
+            chores.sum_up(connection, entry, owner)
+        case Lesson() as lesson:
+            lessons.add(connection, entry, lesson, owner)
+        case Fact() as fact:
+            attempt = facts.add(connection, entry, fact, owner)
+            if fact.state is FactState.PENDING:
+                chores.wait(connection, attempt, owner)
+        case Guidelines() as proposal:
+            versions.propose(connection, entry, proposal, owner)
+        case Reflection() as reflection:
+            versions.look_back(connection, entry, reflection, owner)
+        case _:
+            pass
+
+
+def _judge(connection: Connection, entry: Entry, owner: Owner) -> None:
+    if entry.attempt is None:
+        return
+    verdict = verdict_of(entry.record)
+    if verdict is not None:
+        lessons.judge(connection, entry.attempt, verdict)
+    if isinstance(entry.record, AttemptState) and entry.record.lifecycle.over:
+        chores.end(connection, entry, entry.attempt, owner)
+    if teaches(entry.record):
+        chores.open_chore(connection, entry.id, Chore.LESSON, attempt=entry.attempt, owner=owner)

@@ -1,0 +1,154 @@
+"""What reviews of facts changed, and whether they are worth what they cost."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from midwatch_monitor.metrics.spending import Usage
+from midwatch_monitor.words import (
+    Entry,
+    Fact,
+    FactAct,
+    FactMark,
+    FactReview,
+    FactState,
+    ReviewState,
+    Spending,
+)
+
+QUIET = 10
+"""Reviews in a row that changed nothing, from which they are said to change little."""
+
+
+class Worth(StrEnum):
+    """What the reviews so far say of reviewing."""
+
+    NONE = "no review has worked yet"
+    EARLY = "too few reviews to tell"
+    LITTLE = "the review changes little: think of switching it off"
+    SOME = "the review changes what is shared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactFigures:
+    """Facts and their reviews. A review that failed or was skipped is not one that found nothing.
+
+    What is counted of reviews is counted of those that worked.
+    """
+
+    facts: int = 0
+    ended: int = 0
+    """Of those, the ones that were replaced, removed or retired."""
+    unreviewed: int = 0
+    """Of those that stand, the ones that are shared though nobody looked at them."""
+    pending: int = 0
+    """Of those that stand, the ones that wait for a review."""
+    reviews: int = 0
+    fallbacks: int = 0
+    """Reviews that failed; every fact of theirs was kept."""
+    skipped: int = 0
+    """Reviews that were switched off, or had no model."""
+    looked_at: int = 0
+    """Facts."""
+    modified: int = 0
+    removed: int = 0
+    missed: int = 0
+    """Facts that the review added."""
+    conflicts: int = 0
+    unanswered: int = 0
+    """Facts that an answer left out; they were kept."""
+    quiet: int = 0
+    """The newest reviews in a row that changed nothing."""
+    cost: Usage = field(default_factory=Usage)
+    """Of the models that reviewed, failed reviews among them."""
+
+    @property
+    def changes(self) -> int:
+        """All that reviews changed."""
+        return self.modified + self.removed + self.missed + self.conflicts
+
+    @property
+    def worth(self) -> Worth:
+        """Whether the review is worth its cost, as far as one can say."""
+        if not self.reviews:
+            return Worth.NONE
+        if self.quiet >= QUIET:
+            return Worth.LITTLE
+        return Worth.SOME if self.reviews >= QUIET else Worth.EARLY
+
+
+class Reviews:
+    """Follows facts, their marks and their reviews."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, FactState] = {}
+        self._ended: set[int] = set()
+        self._reviews: list[tuple[datetime, int, FactReview]] = []
+        """With when and in which order they were met: tasks come one after the other."""
+        self._skipped = Counter[ReviewState]()
+        self._spent: dict[tuple[int | None, datetime], Usage] = {}
+        self._asked: set[tuple[int | None, datetime]] = set()
+        """The attempts and moments of reviews: what was spent is committed with its review."""
+
+    def observe(self, entry: Entry) -> None:
+        """Take in the next entry of a task."""
+        match entry.record:
+            case Fact(state=state):
+                self._states[entry.id] = state
+            case FactMark() as mark:
+                self._mark(mark)
+            case FactReview() as review:
+                self._asked.add((entry.attempt, entry.at))
+                if review.state is ReviewState.OK:
+                    self._reviews.append((entry.at, entry.id, review))
+                else:
+                    self._skipped[review.state] += 1
+            case Spending() as spent:
+                place = (entry.attempt, entry.at)
+                self._spent[place] = self._spent.get(place, Usage()) + Usage(
+                    requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd
+                )
+            case _:
+                pass
+
+    def _mark(self, mark: FactMark) -> None:
+        if mark.fact not in self._states:
+            return
+        if mark.act.ends:
+            self._ended.add(mark.fact)
+        elif mark.act is FactAct.RESTORED:
+            self._ended.discard(mark.fact)
+        else:
+            reviewed = mark.act is FactAct.REVIEWED
+            self._states[mark.fact] = FactState.REVIEWED if reviewed else FactState.UNREVIEWED
+
+    def figures(self) -> FactFigures:
+        """How it stands."""
+        reviews = [review for _, _, review in sorted(self._reviews, key=lambda it: it[:2])]
+        standing = Counter(state for fact, state in self._states.items() if fact not in self._ended)
+        return FactFigures(
+            facts=len(self._states),
+            ended=len(self._ended),
+            unreviewed=standing[FactState.UNREVIEWED],
+            pending=standing[FactState.PENDING],
+            reviews=len(reviews),
+            fallbacks=self._skipped[ReviewState.FALLBACK],
+            skipped=self._skipped[ReviewState.SKIPPED],
+            looked_at=sum(len(review.facts) for review in reviews),
+            modified=sum(review.modified for review in reviews),
+            removed=sum(review.removed for review in reviews),
+            missed=sum(review.missed for review in reviews),
+            conflicts=sum(review.conflicts for review in reviews),
+            unanswered=sum(review.unanswered for review in reviews),
+            quiet=_quiet(reviews),
+            cost=sum((self._spent[at] for at in self._asked if at in self._spent), Usage()),
+        )
+
+
+def _quiet(reviews: list[FactReview]) -> int:
+    """How many reviews in a row, the newest among them, changed nothing."""
+    for count, review in enumerate(reversed(reviews)):
+        if review.modified or review.removed or review.missed or review.conflicts:
+            return count
+    return len(reviews)

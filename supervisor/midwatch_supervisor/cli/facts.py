@@ -1,0 +1,235 @@
+"""`midwatch facts`: what workers found out about a workspace, and what a person thinks of it."""
+
+import json as json_
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+from pydantic import JsonValue
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.words import Certainty, Entry, FactMark, FactState, KnownFact
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_to_read,
+    journal_to_write,
+)
+from midwatch_supervisor.cli.operator import FromOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.desk import operator_name
+from midwatch_supervisor.shelf import Shelf
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.learned import Learned
+
+app = App(name="facts")
+
+FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, as `list` tells it.")]
+CommentOption = Annotated[str, Parameter(name="--comment", help="Why.")]
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactLine:
+    """One fact as it stands."""
+
+    type: Literal["fact"] = "fact"
+    id: int
+    text: str
+    certainty: str
+    state: str
+    files: tuple[str, ...]
+    tags: tuple[str, ...]
+    value: JsonValue
+    """As it was recorded; `None` if there is none."""
+    live: bool
+    instead: int | None
+    """The fact that stands in its place."""
+    sources: tuple[int, ...]
+    """All attempts that said it."""
+    source_attempt: int
+    reason: str
+    """Of the last change."""
+    project: str
+
+
+@app.command(name="list")
+async def list_facts(
+    *,
+    project: ProjectOption = None,
+    everything: Annotated[
+        bool,
+        Parameter(name="--all", negative="", help="Also those that were replaced or taken back."),
+    ] = False,
+    unreviewed: Annotated[
+        bool, Parameter(name="--unreviewed", negative="", help="Only those nobody looked at.")
+    ] = False,
+    json: JsonOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """Print the facts of a project, newest first."""
+    from midwatch_monitor.journal.learned import Learned
+
+    async with await journal_to_read(journal) as opened:
+        learned, told = Learned(opened), 0
+        if await learned.projects() or project:
+            name = await project_named(learned, project)
+            async for known in _facts(learned, name, live=not everything):
+                if unreviewed and known.state is FactState.REVIEWED:
+                    continue
+                told += 1
+                _tell(known, json=json)
+        if not told and not json:
+            write_line(f"no fact like that in {opened.name}")
+
+
+@app.command
+async def show(
+    number: FactNumber, *, json: JsonOption = False, journal: JournalOption = None
+) -> None:
+    """Print everything about one fact: where it comes from, and what became of it."""
+    from midwatch_monitor.journal.learned import Learned
+
+    async with await journal_to_read(journal) as opened:
+        known = await Learned(opened).fact(number)
+        if json:
+            write_json(asdict(fact_line(known)))
+            return
+        _tell(known, json=False)
+        for line in _details(known):
+            write_line(f"    {line}")
+        for entry, mark in await _marks(opened, known):
+            who = f" by {mark.author}" if mark.author else ""
+            why = f": {mark.reason}" if mark.reason else ""
+            write_line(f"    {entry.at:%Y-%m-%d %H:%M} {mark.act}{who}{why}")
+
+
+@app.command
+async def retire(
+    number: FactNumber,
+    *,
+    comment: CommentOption = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """Take a fact back: no worker is given it from now on."""
+    await _act(number, comment, author, journal, dry_run=dry_run, restore=False)
+
+
+@app.command
+async def restore(
+    number: FactNumber,
+    *,
+    comment: CommentOption = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """Let a fact that was replaced, removed or retired stand again."""
+    await _act(number, comment, author, journal, dry_run=dry_run, restore=True)
+
+
+async def _act(
+    number: int,
+    comment: str,
+    author: str | None,
+    journal: str | None,
+    *,
+    dry_run: bool,
+    restore: bool,
+) -> None:
+    from midwatch_monitor.journal.learned import Learned
+
+    async with await journal_to_write(journal) as opened:
+        known = await Learned(opened).fact(number)
+        if known.live == restore:
+            raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
+        what = "restore" if restore else "retire"
+        if dry_run:
+            write_line(f"would {what} fact {number}: {known.fact.text}")
+            return
+        shelf = Shelf(opened, author=operator_name(author))
+        act = shelf.restore_fact if restore else shelf.retire_fact
+        id_ = await act(number, comment)
+        write_line(f"{what}d fact {number} ({id_})")
+
+
+def fact_line(known: KnownFact) -> FactLine:
+    """What is said of one fact."""
+    fact = known.fact
+    return FactLine(
+        id=known.id,
+        text=fact.text,
+        certainty=fact.certainty.value,
+        state=known.state.value,
+        files=fact.files,
+        tags=fact.tags,
+        value=_value(fact.value),
+        live=known.live,
+        instead=known.instead,
+        sources=tuple(dict.fromkeys((known.attempt, *known.sources))),
+        source_attempt=known.attempt,
+        reason=known.reason,
+        project=known.project,
+    )
+
+
+def _value(text: str) -> JsonValue:
+    """The structured value; one that is no JSON, from whatever source, as the text that it is."""
+    try:
+        return json_.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+async def _facts(learned: "Learned", project: str, *, live: bool) -> AsyncIterator[KnownFact]:
+    before: int | None = None
+    while page := await learned.facts(project=project, live=live, before=before, limit=_PAGE):
+        for known in page:
+            yield known
+        before = page[-1].id
+
+
+async def _marks(journal: "Journal", known: KnownFact) -> list[tuple[Entry, FactMark]]:
+    found: list[tuple[Entry, FactMark]] = []
+    after = 0
+    while page := await journal.entries(after, attempt=known.attempt, kinds=(FactMark,)):
+        found += [
+            (entry, entry.record)
+            for entry in page
+            if isinstance(entry.record, FactMark) and entry.record.fact == known.id
+        ]
+        after = page[-1].id
+    return found
+
+
+def _tell(known: KnownFact, *, json: bool) -> None:
+    if json:
+        write_json(asdict(fact_line(known)))
+        return
+    doubts = [
+        *([] if known.live else ["replaced" if known.instead else "gone"]),
+        *([] if known.state is FactState.REVIEWED else [known.state.value]),
+        *(["inferred"] if known.fact.certainty is Certainty.INFERRED else []),
+    ]
+    said = f" ({', '.join(doubts)})" if doubts else ""
+    write_line(f"{known.id}{said}: {known.fact.text}")
+
+
+def _details(known: KnownFact) -> list[str]:
+    fact = known.fact
+    attempts = ", ".join(map(str, dict.fromkeys((known.attempt, *known.sources))))
+    return [
+        *([f"value: {fact.value}"] if fact.value else []),
+        *([f"files: {', '.join(fact.files)}"] if fact.files else []),
+        *([f"tags: {', '.join(fact.tags)}"] if fact.tags else []),
+        f"said by the {fact.maker} in task {known.task}, attempts: {attempts}",
+        *([f"in its place: fact {known.instead}"] if known.instead else []),
+    ]

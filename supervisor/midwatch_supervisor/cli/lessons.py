@@ -1,0 +1,231 @@
+"""`midwatch lessons`: what failures taught; read it, rate it, take it out of use."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import KnownLesson, LessonAct
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_to_read,
+    journal_to_write,
+)
+from midwatch_supervisor.cli.operator import FromOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.desk import operator_name
+from midwatch_supervisor.learning.lesson_words import (
+    lesson_fields,
+    lesson_story,
+    lesson_table,
+    story_fields,
+)
+from midwatch_supervisor.learning.provenance import provenance
+from midwatch_supervisor.shelf import Shelf
+
+app = App(name="lessons")
+
+LISTED = 50
+"""Lessons that are listed for people; `--json` has them all."""
+_PAGE = 500
+
+LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `lessons list`.")]
+CommentOption = Annotated[str, Parameter(help="Why.")]
+AllOption = Annotated[
+    bool, Parameter(name="--all", negative="", help="Retired and archived ones too.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filter:
+    """Which lessons are wanted; what is empty does not matter."""
+
+    task: str | None
+    failure_class: str | None
+
+    def takes(self, known: KnownLesson) -> bool:
+        """Whether a lesson is wanted."""
+        return self.task in (None, known.task) and self.failure_class in (
+            None,
+            known.lesson.failure_class,
+        )
+
+
+@app.command(name="list")
+async def list_lessons(
+    *,
+    project: ProjectOption = None,
+    all: AllOption = False,
+    task: Annotated[str | None, Parameter(help="Only from the task of that name.")] = None,
+    failure_class: Annotated[
+        str | None, Parameter(name="--class", help="Only of that failure class.")
+    ] = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the lessons of a project, newest first, with how often they were given and helped."""
+    wanted = _Filter(task=task, failure_class=failure_class)
+    async with await journal_to_read(journal) as opened:
+        learned = Learned(opened)
+        if project is None and not await learned.projects():
+            _nothing(f"no lesson yet in {opened.name}", json=json)
+            return
+        name = await project_named(learned, project)
+        found = _wanted(learned, name, wanted, obsolete=all)
+        if json:
+            async for known in found:
+                write_json(lesson_fields(known))
+            return
+        lessons = [known async for known in found]
+    if not lessons:
+        _nothing(f"no such lesson in {name}", json=False)
+        return
+    for line in lesson_table(lessons[:LISTED]):
+        write_line(line)
+    if len(lessons) > LISTED:
+        write_line(f"the newest {LISTED} of {len(lessons)}; --json has them all")
+
+
+async def _wanted(
+    learned: Learned, project: str, wanted: _Filter, *, obsolete: bool
+) -> AsyncIterator[KnownLesson]:
+    before: int | None = None
+    while page := await learned.lessons(
+        project=project, obsolete=obsolete, before=before, limit=_PAGE
+    ):
+        before = page[-1].id
+        for known in page:
+            if wanted.takes(known):
+                yield known
+
+
+def _nothing(text: str, *, json: bool) -> None:
+    if not json:
+        write_line(text)
+
+
+@app.command
+async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption = False) -> None:
+    """Print everything about one lesson: where it comes from, and what became of its uses."""
+    async with await journal_to_read(journal) as opened:
+        known = await _known(opened, id)
+        found = await provenance(opened, known)
+    if json:
+        write_json(story_fields(known, found))
+        return
+    for line in lesson_story(known, found):
+        write_line(line)
+
+
+@app.command
+async def retire(
+    id: LessonId,
+    *,
+    comment: CommentOption = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
+    act = _Act(LessonAct.RETIRED, "retire", comment=comment, author=author)
+    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+
+
+@app.command
+async def restore(
+    id: LessonId,
+    *,
+    comment: CommentOption = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring a retired or archived lesson back into use."""
+    act = _Act(LessonAct.RESTORED, "restore", comment=comment, author=author)
+    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+
+
+@app.command
+async def rate(
+    id: LessonId,
+    rating: Annotated[
+        Literal["1", "2", "3", "4", "5"],
+        Parameter(name="RATING", help="What it is worth: 1 is misleading, 5 saved the day."),
+    ],
+    *,
+    comment: CommentOption = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say what a lesson is worth; the last rating counts, and a 1 keeps it out of prompts."""
+    act = _Act(LessonAct.RATED, "rate", comment=comment, author=author, rating=int(rating))
+    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    act: LessonAct
+    verb: str
+    comment: str
+    author: str | None
+    rating: int = 0
+
+
+async def _mark(id: int, act: _Act, *, dry_run: bool, journal: str | None, json: bool) -> None:
+    opening = journal_to_read if dry_run else journal_to_write
+    async with await opening(journal) as opened:
+        known = await _known(opened, id)
+        _require_change(known, act.act)
+        mark = None if dry_run else await _write(opened, id, act)
+    if json:
+        write_json(
+            {
+                "type": "lesson_mark",
+                "id": mark,
+                "lesson": id,
+                "act": act.act.value,
+                "rating": act.rating or None,
+                "dry_run": dry_run,
+            }
+        )
+        return
+    value = f" with {act.rating}" if act.rating else ""
+    said = f"would {act.verb}" if dry_run else act.act.value
+    write_line(f"{said} lesson {id}{value}")
+
+
+async def _write(journal: Journal, id: int, act: _Act) -> int:
+    shelf = Shelf(journal, author=operator_name(act.author))
+    match act.act:
+        case LessonAct.RETIRED:
+            return await shelf.retire_lesson(id, act.comment)
+        case LessonAct.RESTORED:
+            return await shelf.restore_lesson(id, act.comment)
+        case _:
+            return await shelf.rate_lesson(id, act.rating, act.comment)
+
+
+def _require_change(known: KnownLesson, act: LessonAct) -> None:
+    """Raise UsageError if the act could change nothing."""
+    if act is LessonAct.RETIRED and known.obsolete:
+        raise UsageError(f"lesson {known.id} is out of use already")
+    if act is LessonAct.RESTORED and not known.obsolete:
+        raise UsageError(f"lesson {known.id} is in use")
+
+
+async def _known(journal: Journal, id: int) -> KnownLesson:
+    found = await Learned(journal).lessons(ids=[id])
+    if not found:
+        raise UsageError(f"there is no lesson {id}; `midwatch lessons list --all` lists them")
+    return found[0]

@@ -1,0 +1,177 @@
+"""One ended attempt as a case: what a lesson or a summary is made from, read from the journal."""
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from midwatch_agents.memory.case import Alarm, Case, Help
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.verdict import verdict_of
+from midwatch_monitor.words import (
+    Acceptance,
+    Alert,
+    AlertKey,
+    Analysis,
+    Attempt,
+    AttemptState,
+    Entry,
+    Feedback,
+    Origin,
+    Record,
+    Step,
+    Task,
+    Teller,
+    Wanted,
+    Writer,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.evidence import described
+from midwatch_supervisor.history import History
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_tools.quotation import cut
+
+_RECENT = 30
+"""Steps that a case shows, the last ones."""
+_STEP_CHARS = 1_000
+_TRANSCRIPT_CHARS = 20_000
+_FILES = 50
+_ANALYSES = 10
+_WEIGHTS = {Origin.AUTOMATIC: 0, Origin.IMPLIED: 1, Origin.EXPLICIT: 2}
+_KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptState, Feedback)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trail:
+    """What a case takes from the entries of its attempt, in order; of a bounded size."""
+
+    steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=_RECENT))
+    last_step: int = 0
+    turns: int = 0
+    notes: str = ""
+    files: dict[str, None] = field(default_factory=dict[str, None])
+    analyses: deque[Analysis] = field(default_factory=lambda: deque[Analysis](maxlen=_ANALYSES))
+    alarms: dict[AlertKey, Alarm] = field(default_factory=dict[AlertKey, Alarm])
+    checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
+    state: AttemptState | None = None
+    verdict: Entry | None = None
+    """The entry that was asked for as the verdict, if it is one of this attempt's."""
+
+    def take(self, entry: Entry) -> None:
+        """Take in the attempt's next entry."""
+        match entry.record:
+            case Step() as step:
+                self._step(step)
+            case Alert(key=key, severity=severity) as alert if alert.firing and severity.alarm:
+                self.alarms[key] = Alarm(
+                    rule=key.rule, summary=alert.summary, severity=severity, steps=alert.evidence
+                )
+            case Analysis(by=Teller.WORKER) as analysis:
+                self.analyses.append(analysis)
+            case Acceptance() as check:
+                self.checks[check.check] = check
+            case AttemptState() as state:
+                self.state = state
+            case _:
+                pass
+
+    def _step(self, step: Step) -> None:
+        self.steps.append(step)
+        self.last_step = step.number
+        self.turns = max(self.turns, step.request)
+        if step.checkpoint is not None and step.checkpoint.notes:
+            self.notes = step.checkpoint.notes
+        for edit in step.edits:
+            if edit.writer is Writer.WORKER and len(self.files) < _FILES:
+                self.files[edit.path] = None
+
+
+async def case_of(
+    journal: Journal, task: Task, attempt: Attempt, *, about: int | None = None
+) -> Case:
+    """An attempt as a case; with `about`, the journal id of a verdict, as that verdict's case.
+
+    However long the attempt was, the case holds its last steps and its first files only. Raises
+    JournalError.
+    """
+    trail, after = _Trail(), 0
+    while page := await journal.entries(after, attempt=attempt.id, kinds=_KINDS):
+        for entry in page:
+            trail.take(entry)
+            if entry.id == about:
+                trail.verdict = entry
+        after = page[-1].id
+    verdict = verdict_of(trail.verdict.record) if trail.verdict else None
+    return replace(
+        _case(task, attempt, trail),
+        verdict=verdict,
+        verdict_id=about if verdict is not None else None,
+        told=await _told(journal, attempt),
+        known=await _known(journal, task, attempt, verdict),
+    )
+
+
+def _case(task: Task, attempt: Attempt, trail: _Trail) -> Case:
+    assignment = assignment_of(task)
+    state = trail.state
+    return Case(
+        project=task.project,
+        task=task.name,
+        title=task.title,
+        goal=assignment.task.goal if assignment else "",
+        kind=kind_of(assignment, attempt.worker),
+        tags=assignment.task.tags if assignment else (),
+        files=tuple(trail.files),
+        worker=attempt.worker,
+        model=attempt.model,
+        ending=state.ending or "" if state else "",
+        reason=state.reason if state else "",
+        analyses=tuple(trail.analyses),
+        findings=tuple(trail.alarms.values()),
+        turns=trail.turns,
+        steps=trail.last_step,
+        notes=trail.notes,
+        checks=tuple(trail.checks.values()),
+        transcript=cut(described(trail.steps, _STEP_CHARS), _TRANSCRIPT_CHARS),
+        shown=tuple(step.number for step in trail.steps),
+        sources=(attempt.id,),
+    )
+
+
+def kind_of(assignment: Assignment | None, worker: str) -> str:
+    """The kind of a task's worker; empty where nobody knows."""
+    return assignment.worker_spec(worker).kind.value if assignment else ""
+
+
+async def _told(journal: Journal, attempt: Attempt) -> tuple[Help, ...]:
+    """The interventions that reached the attempt; of a restart the outcome is known later."""
+    history = await History.read(journal, attempt.task)
+    return tuple(
+        Help(
+            action=act.intervention.action,
+            by=act.intervention.by,
+            message=act.intervention.message,
+            outcome=act.report.outcome if act.report else None,
+            reason=act.report.reason if act.report else "",
+        )
+        for act in history.acts.values()
+        if act.attempt == attempt.id and act.delivered
+    )
+
+
+async def _known(
+    journal: Journal, task: Task, attempt: Attempt, verdict: Feedback | None
+) -> tuple[str, ...]:
+    """The lessons that the task has, with those of the attempt that are out of date.
+
+    A person's verdict is not held to be known from what the checks said: it weighs more.
+    """
+    least = _WEIGHTS[verdict.origin] if verdict is not None else 0
+    learned = Learned(journal)
+    own = await learned.lessons(attempt=attempt.id)
+    same = await learned.candidates(Wanted(project=task.project, task=task.name))
+    found = {each.id: each for each in own} | {each.known.id: each.known for each in same}
+    return tuple(
+        each.lesson.text
+        for each in found.values()
+        if each.task == task.name and _WEIGHTS[each.lesson.origin] >= least
+    )

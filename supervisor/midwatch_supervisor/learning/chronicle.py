@@ -1,0 +1,197 @@
+"""The recent history of a branch: its line of commits, what each changed, when each came. Pure.
+
+`TRAIL` is what git is asked for, and `revisions` reads its answer. Of a merge the changes are those
+against its first parent, so that what stands in the line is what the branch's owner saw happen.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from midwatch_supervisor.workspace import EMAIL
+
+TRAIL = (
+    *("log", "-z", "--raw", "--no-abbrev", "-M", "--diff-merges=first-parent", "--no-color"),
+    "--format=%x1e%H%x1f%P%x1f%an%x1f%ae%x1f%ct%x1f%B%x1f",
+)
+RAW = ("diff", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color")
+
+_REVERTS = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """What one commit did to one file. Contents are git's names for them, empty for no file."""
+
+    path: str
+    before: str
+    after: str
+    origin: str = ""
+    """What it was called before, if it was renamed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One commit."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    email: str
+    at: datetime
+    """When it was made as it is, by its committer."""
+    reverts: frozenset[str] = frozenset()
+    """The commits that it says it takes back."""
+    changes: tuple[FileChange, ...] = ()
+
+    @property
+    def by_midwatch(self) -> bool:
+        """Whether Midwatch wrote it."""
+        return self.email == EMAIL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chronicle:
+    """A branch as far back as it was read."""
+
+    revisions: Mapping[str, Revision]
+    """All commits that the branch has."""
+    line: tuple[Revision, ...]
+    """Those that it went through itself, oldest first: always the first parent."""
+    places: Mapping[str, int]
+    """Which commit of the line brought each commit in."""
+    side: Mapping[int, tuple[Revision, ...]]
+    """The others that a merge in the line brought in, by its place."""
+    touching: Mapping[str, Sequence[tuple[int, FileChange]]]
+    """What the line did to each file, under its old name and its new one, by place."""
+    arrivals: tuple[tuple[int, datetime], ...] = ()
+    """Since when the branch stood at which place, as far as its log tells; oldest first."""
+
+    @property
+    def reverting(self) -> Iterator[tuple[int, Revision]]:
+        """The commits that take others back, with the place in the line that brought them."""
+        for place, carrier in enumerate(self.line):
+            for each in (carrier, *self.side.get(place, ())):
+                if each.reverts:
+                    yield place, each
+
+    def arrival(self, place: int) -> datetime | None:
+        """When the branch came to have that place of its line; `None` where nothing tells."""
+        return next((at for found, at in self.arrivals if found >= place), None)
+
+    def content(self, file: str, place: int, *, default: str) -> str:
+        """What a file was at a place of the line; `default` if nothing changed it before."""
+        known = self.touching.get(file, ())
+        index = bisect_right(known, place, key=lambda each: each[0])
+        if not index:
+            return default
+        change = known[index - 1][1]
+        return change.after if change.path == file else ""
+
+    def next_change(self, file: str, place: int) -> tuple[int, FileChange] | None:
+        """What happened to a file next after a place of the line."""
+        known = self.touching.get(file, ())
+        index = bisect_right(known, place, key=lambda each: each[0])
+        return known[index] if index < len(known) else None
+
+    def by_person(self, place: int, names: Collection[str], agents: Collection[str]) -> bool:
+        """Whether a person wrote what the line did to a file at a place.
+
+        Of a merge whoever changed the file on the branch that it brings in.
+        """
+        carrier = self.line[place]
+        writers = [
+            each
+            for each in self.side.get(place, ())
+            if len(each.parents) < 2
+            and any(change.path in names or change.origin in names for change in each.changes)
+        ]
+        return carrier.id not in agents and any(
+            each.id not in agents for each in writers or [carrier]
+        )
+
+
+def chronicle(
+    revisions: Iterable[Revision], head: str, arrivals: Iterable[tuple[str, datetime]] = ()
+) -> Chronicle:
+    """The chronicle of a branch at the commit `head`, whose own log is `arrivals`, oldest first."""
+    known = {each.id: each for each in revisions}
+    line = _line(known, head)
+    places, side = _brought(known, line)
+    touching: dict[str, list[tuple[int, FileChange]]] = {}
+    for place, each in enumerate(line):
+        for change in each.changes:
+            for name in {change.path, change.origin} - {""}:
+                touching.setdefault(name, []).append((place, change))
+    own = {each.id: place for place, each in enumerate(line)}
+    return Chronicle(
+        revisions=known,
+        line=line,
+        places=places,
+        side=side,
+        touching=touching,
+        arrivals=tuple((own[id], at) for id, at in arrivals if id in own),
+    )
+
+
+def _line(known: Mapping[str, Revision], head: str) -> tuple[Revision, ...]:
+    line: list[Revision] = []
+    while head in known:
+        line.append(known[head])
+        head = next(iter(known[head].parents), "")
+    return tuple(reversed(line))
+
+
+def _brought(
+    known: Mapping[str, Revision], line: Sequence[Revision]
+) -> tuple[dict[str, int], dict[int, tuple[Revision, ...]]]:
+    places: dict[str, int] = {}
+    side: dict[int, tuple[Revision, ...]] = {}
+    for place, carrier in enumerate(line):
+        places[carrier.id] = place
+        found, left = list[Revision](), list(carrier.parents[1:])
+        while left:
+            id = left.pop()
+            if id in known and id not in places:
+                places[id] = place
+                found.append(known[id])
+                left += known[id].parents
+        if found:
+            side[place] = tuple(found)
+    return places, side
+
+
+def revisions(log: str) -> Iterator[Revision]:
+    """Read what git answers to `TRAIL`. Raises ValueError where it is something else."""
+    for record in log.split("\x1e")[1:]:
+        id, parents, author, email, seconds, rest = record.split("\x1f", 5)
+        message, _, raw = rest.rpartition("\x1f")
+        yield Revision(
+            id=id,
+            parents=tuple(parents.split()),
+            author=author,
+            email=email,
+            at=datetime.fromtimestamp(int(seconds), UTC),
+            reverts=frozenset(_REVERTS.findall(message)),
+            changes=tuple(changes(raw)),
+        )
+
+
+def changes(raw: str) -> Iterator[FileChange]:
+    """Read git's raw form of a diff, which ends each part with a NUL. Raises ValueError."""
+    parts = iter(part.lstrip("\n") for part in raw.split("\0"))
+    for part in parts:
+        if not part.startswith(":"):
+            continue
+        _, _, before, after, status = part.split(" ")
+        path, origin = next(parts), ""
+        if status[0] in "RC":
+            path, origin = next(parts), path if status[0] == "R" else ""
+        yield FileChange(
+            path=path,
+            before=before.strip("0") and before,
+            after=after.strip("0") and after,
+            origin=origin,
+        )

@@ -1,0 +1,275 @@
+"""Verdicts that nobody spoke: what a person did with work that was merged.
+
+An attempt that ended well, in git, is looked at from its end on: its merge is waited for as long as
+`watched_for`, and what becomes of it is looked at for so long again. What is not merged, or merged
+too lately to say, gets no verdict: silence is none.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from midwatch_monitor.config.learning import FeedbackSettings
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Feedback,
+    Origin,
+    Sign,
+    Task,
+)
+from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.learning import repository
+from midwatch_supervisor.learning.chronicle import Chronicle
+from midwatch_supervisor.learning.fate import Judgement, Landing, Work, agents, judge, landing, span
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.workspace import is_repository
+
+log = logging.getLogger(__name__)
+
+_AUTHOR = "midwatch"
+_SLACK = timedelta(days=2)
+"""How far the clocks of commits and of the journal may differ, and an attempt may last."""
+_NAMED = 5
+"""Files and commits that a comment names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implied:
+    """An implied verdict that is not in the journal yet."""
+
+    task: Task
+    attempt: Attempt
+    feedback: Feedback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """An attempt that is over."""
+
+    task: Task
+    attempt: Attempt
+    done: bool
+    stored: Sign | None
+    """The last implied verdict on it."""
+
+    @property
+    def open(self) -> bool:
+        """Whether an implied verdict may still be found."""
+        return self.done and self.stored is not Sign.REVERTED
+
+    @property
+    def branch(self) -> str:
+        return branch_of(Path(self.attempt.workspace))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trail:
+    """What the journal says of recent attempts."""
+
+    endings: dict[int, Ending] = field(default_factory=dict[int, Ending])
+    signs: dict[int, Sign] = field(default_factory=dict[int, Sign])
+
+    def take(self, entry: Entry) -> None:
+        match entry.record:
+            case AttemptState(ending=Ending() as ending) if entry.attempt is not None:
+                self.endings[entry.attempt] = ending
+            case Feedback(origin=Origin.IMPLIED, sign=sign) if entry.attempt is not None:
+                self.signs[entry.attempt] = sign
+            case _:
+                pass
+
+
+async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Entry]:
+    """Look for implied verdicts and store them; nothing where they are switched off.
+
+    A repository that cannot be read is passed over with a warning. Raises JournalError.
+    """
+    if not settings.implied:
+        return []
+    stored: list[Entry] = []
+    for each in await look(journal, settings=settings, now=now):
+        if await _is_stored(journal, each):  # by another process meanwhile
+            continue
+        draft = Draft(record=each.feedback, at=now, task=each.task.id, attempt=each.attempt.id)
+        stored += await journal.commit(Commit(drafts=(draft,)))
+    return stored
+
+
+async def _is_stored(journal: Journal, found: Implied) -> bool:
+    known = await journal.entries(attempt=found.attempt.id, kinds=(Feedback,))
+    return any(
+        isinstance(entry.record, Feedback)
+        and entry.record.origin is Origin.IMPLIED
+        and entry.record.sign is found.feedback.sign
+        for entry in known
+    )
+
+
+async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Implied]:
+    """The implied verdicts that are to be stored, by repository and attempt."""
+    watched = span(settings.watched_for.seconds)
+    if not watched:
+        return []
+    homes: dict[Path, list[_Ended]] = {}
+    for each in await _ended(journal, now - 2 * watched - _SLACK):
+        if (home := _home(each)) is not None:
+            homes.setdefault(home, []).append(each)
+    found: list[Implied] = []
+    for home, ended in homes.items():
+        if not any(each.open for each in ended):
+            continue
+        try:
+            found += await _judged(home, ended, settings=settings, now=now)
+        except (WorkspaceError, OSError) as error:
+            log.warning("no implied verdicts on what was done in %s: %s", home, error)
+    return found
+
+
+# -- the journal ---------------------------------------------------------------------------
+
+
+async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
+    """The attempts that ended since a moment, oldest first."""
+    trail, after = _Trail(), await _last_before(journal, since)
+    while page := await journal.entries(after, kinds=(AttemptState, Feedback)):
+        for entry in page:
+            trail.take(entry)
+        after = page[-1].id
+    tasks: dict[int, Task] = {}
+    found: list[_Ended] = []
+    for id, ending in sorted(trail.endings.items()):
+        attempt = await journal.attempt(id)
+        if attempt.task not in tasks:
+            tasks[attempt.task] = await journal.task(attempt.task)
+        found.append(
+            _Ended(
+                task=tasks[attempt.task],
+                attempt=attempt,
+                done=ending is Ending.DONE,
+                stored=trail.signs.get(id),
+            )
+        )
+    return found
+
+
+async def _last_before(journal: Journal, since: datetime) -> int:
+    """An id below which nothing was written since a moment; ids rise with the time."""
+    low, high = 0, await journal.last_id()
+    while low < high:
+        middle = (low + high) // 2
+        page = await journal.entries(middle, limit=1)
+        if page and page[0].at < since:
+            low = page[0].id
+        else:
+            high = middle
+    return low
+
+
+def _home(ended: _Ended) -> Path | None:
+    """The worktree whose owner takes the work; `None` where there was never git."""
+    assignment = assignment_of(ended.task)
+    if assignment is None or assignment.workspace is None:
+        return None
+    home = assignment.workspace
+    return home if is_repository(home) or not home.exists() else None
+
+
+# -- a repository --------------------------------------------------------------------------
+
+
+async def _judged(
+    home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
+) -> list[Implied]:
+    """The verdicts on what was done in one repository. Raises WorkspaceError."""
+    if not await asyncio.to_thread(home.is_dir):
+        raise WorkspaceError("the folder is gone")
+    known = await repository.refs(home)
+    works: dict[int, Work] = {}
+    takers: dict[str, list[_Ended]] = {}
+    for each in ended:
+        ref = known.get(each.branch)
+        work = None if ref is None else await repository.work_of(home, each.attempt, ref)
+        if ref is not None and work is not None:
+            works[each.attempt.id] = work
+            if each.open:
+                takers.setdefault(ref.into, []).append(each)
+    began = min((each.attempt.started_at for each in ended), default=now)
+    found: list[Implied] = []
+    for into, open_ones in takers.items():
+        base = await repository.base_of(home, into)
+        history = await repository.read(home, base, began - _SLACK)
+        found += await _verdicts(home, base, open_ones, works, history, settings=settings, now=now)
+    return found
+
+
+async def _verdicts(
+    home: Path,
+    base: str,
+    ended: Iterable[_Ended],
+    works: Mapping[int, Work],
+    history: Chronicle,
+    *,
+    settings: FeedbackSettings,
+    now: datetime,
+) -> list[Implied]:
+    landings: dict[int, Landing] = {
+        id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
+    }
+    theirs = agents(works.values(), landings, history)
+    found: list[Implied] = []
+    for each in ended:
+        if (landed := landings.get(each.attempt.id)) is None:
+            continue
+        judgement = judge(
+            works[each.attempt.id],
+            landed,
+            history,
+            agents=theirs,
+            stored=each.stored,
+            settings=settings,
+            now=now,
+        )
+        if judgement is not None:
+            into = base.removeprefix("refs/heads/")
+            diff = await repository.diff_of(home, judgement)
+            feedback = verdict(judgement, into=into, diff=diff, settings=settings)
+            found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+    return found
+
+
+def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSettings) -> Feedback:
+    """A judgement as it is stored, in words that name the files and the commits. Pure."""
+    files = _named(judgement.files)
+    commits = _named([each.id[:12] for each in judgement.revisions])
+    authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
+    match judgement.sign:
+        case Sign.KEPT:
+            span = settings.kept_after.text
+            comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
+        case Sign.REVERTED:
+            comment = f"taken back on {into} after it was merged, in {commits}: {files}"
+        case _:
+            comment = f"changed on {into} after it was merged, in {commits}: {files}"
+    return Feedback(
+        accepted=judgement.sign is Sign.KEPT,
+        comment=comment,
+        origin=Origin.IMPLIED,
+        author=authors or _AUTHOR,
+        sign=judgement.sign,
+        diff=diff,
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,50 @@
+"""The look back at a project at the end of a run, where guidelines are switched on."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_supervisor.learning.reflecting import reflect_project
+from midwatch_supervisor.learning.reflectors import Reflectors, newest_task
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+log = logging.getLogger(__name__)
+
+
+async def look_back_at(
+    journal: Journal,
+    project: str,
+    *,
+    settings: Settings,
+    reflectors: Reflectors,
+    home: Path,
+    clock: Clock,
+) -> None:
+    """Take back guidelines that did not do well, have new ones proposed, and try these.
+
+    Nothing where guidelines are switched off. Raises JournalError. Cancelling it adopts nothing.
+    """
+    if not settings.learning.guidelines.enabled:
+        return
+    # A trial is a run of its own, and a run ends with a look back: they import each other.
+    from midwatch_supervisor.learning.trial import take_back, try_guidelines
+
+    await take_back(journal, project, settings=settings, now=clock)
+    model = await _reflector(journal, project, reflectors)
+    await reflect_project(journal, project, model=model, settings=settings, now=clock)
+    await try_guidelines(journal, project, settings=settings, home=home, now=clock)
+
+
+async def _reflector(journal: Journal, project: str, reflectors: Reflectors) -> "Model | None":
+    task = await newest_task(journal, project)
+    try:
+        return reflectors.of(task) if task is not None else None
+    except UsageError as error:  # no key, no such package: the run itself was done without
+        log.warning("no look back at %s: %s", project, error)
+        return None

@@ -1,0 +1,222 @@
+"""What an attempt is given of all that was learned: found while it is set up, once, or not at all.
+
+Nothing here may hold up the work: what cannot be had in a few seconds is done without, visibly.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from midwatch_agents.memory.lessons import chosen, how_many
+from midwatch_agents.memory.section import Portion, learned
+from midwatch_monitor.config.learning import LearningSettings, LessonSettings
+from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Attempt,
+    Fault,
+    Group,
+    Guidelines,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+    Plan,
+    Recall,
+    Recalled,
+    Record,
+    Task,
+    Wanted,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.learning.casebook import kind_of
+
+log = logging.getLogger(__name__)
+
+PART = "learning: recall"
+"""The part that a fault names."""
+_SECONDS = 5.0
+"""How long an attempt waits for it at most."""
+_RECENT = 50
+"""Lessons whose use tells how many an attempt is given, where that number adapts."""
+_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is put into the first prompt, and what the journal is told of it."""
+
+    text: str = ""
+    records: tuple[Record, ...] = ()
+    """To be recorded before the prompt is sent; none if that was done before a crash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Whom something is looked for."""
+
+    task: Task
+    assignment: Assignment
+    attempt: Attempt
+    plan: Plan
+    """The owner's, or the one of the attempt before; the planner's is not written yet."""
+
+
+async def recall(
+    journal: Journal,
+    asker: Asker,
+    settings: LearningSettings,
+    *,
+    seconds: float = _SECONDS,
+    ticks: Callable[[], float] = time.monotonic,
+) -> Given:
+    """Find what an attempt is given. Never raises: a failure is a fault, and the work goes on.
+
+    After a crash it is found again as it was recorded, and no use is counted twice.
+    """
+    if not settings.prompt_tokens or not (asker.task.project or asker.assignment.guidelines):
+        return Given()
+    began = ticks()
+    try:
+        async with asyncio.timeout(seconds):
+            before = await _recorded(journal, asker.attempt)
+            if before is not None:
+                return Given(text=(await _again(journal, asker, before, settings)).text)
+            found, group = await _found(journal, asker, settings)
+    except Exception as error:  # whatever it is, the work goes on without
+        log.warning("attempt %d begins without what was learned: %s", asker.attempt.id, why(error))
+        return Given(records=(Fault(part=PART, error=why(error)),))
+    record = _record(found, group, ticks() - began)
+    return Given(text=found.text, records=(record,) if record else ())
+
+
+def why(error: Exception) -> str:
+    """An error in words; only the name of one of others, which might quote what was learned."""
+    return str(error) if isinstance(error, MidwatchError) else type(error).__name__
+
+
+def group_of(project: str, task: str, share: float) -> Group:
+    """In which group of the comparison a task is: the same one in each run and on each machine."""
+    if not share:
+        return Group.NONE
+    digest = blake2b(f"{project}\0{task}".encode(), digest_size=_BYTES).digest()
+    drawn = int.from_bytes(digest) / 256**_BYTES
+    return Group.CONTROL if drawn < share else Group.TREATMENT
+
+
+def wanted_by(asker: Asker) -> Wanted:
+    """What an attempt is about."""
+    spec = asker.assignment.task
+    files = [file for step in asker.plan.steps for file in step.files]
+    return Wanted(
+        project=asker.task.project,
+        task=asker.task.name,
+        text=f"{spec.label}\n{spec.goal}",
+        tags=spec.tags,
+        kind=kind_of(asker.assignment, asker.attempt.worker),
+        files=tuple(dict.fromkeys(files)),
+    )
+
+
+def _record(found: Portion, group: Group, seconds: float) -> Recall | None:
+    """What the journal is told; nothing where nothing is given and nothing is compared."""
+    if not found.text and group is Group.NONE:
+        return None
+    return Recall(
+        lessons=found.lessons,
+        facts=found.facts,
+        guidelines=found.guidelines or None,
+        group=group,
+        tokens=found.tokens,
+        seconds=round(seconds, 3),
+    )
+
+
+async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
+    entries = await journal.entries(attempt=attempt.id, kinds=(Recall,), limit=1)
+    return next((each.record for each in entries if isinstance(each.record, Recall)), None)
+
+
+async def _found(
+    journal: Journal, asker: Asker, settings: LearningSettings
+) -> tuple[Portion, Group]:
+    known, group = Learned(journal), Group.NONE
+    lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
+    facts: Sequence[KnownFact] = ()
+    if asker.task.project and settings.lessons.enabled:
+        # The parts of a split task are in the group of the whole.
+        whole = asker.assignment.parent or asker.task.name
+        group = group_of(asker.task.project, whole, settings.lessons.control_share)
+        if group is not Group.CONTROL:
+            earlier = await _earlier(journal, asker.attempt)
+            lessons = await _lessons(known, asker, earlier, settings.lessons)
+    if asker.task.project and settings.facts.enabled and settings.facts.in_prompt:
+        facts = await known.facts_like(wanted_by(asker), limit=settings.facts.in_prompt)
+    guidelines = await _guidelines(known, asker)
+    return learned(guidelines, lessons, facts, tokens=settings.prompt_tokens), group
+
+
+async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
+    """The attempts before one of the same task, by journal id: the prompt tells of them itself."""
+    attempts = await journal.attempts(attempt.task)
+    return frozenset(each.id for each in attempts if each.number < attempt.number)
+
+
+async def _lessons(
+    known: Learned, asker: Asker, earlier: Container[int], settings: LessonSettings
+) -> list[tuple[Recalled, KnownLesson]]:
+    wanted = wanted_by(asker)
+    recent: Sequence[KnownLesson] = ()
+    if settings.adaptive:
+        recent = await known.lessons(project=wanted.project, limit=_RECENT)
+    candidates = [each for each in await known.candidates(wanted) if not _told(each.known, earlier)]
+    by_id = {each.known.id: each.known for each in candidates}
+    found = chosen(candidates, wanted, limit=how_many(settings, recent))
+    return [(each, by_id[each.lesson]) for each in found]
+
+
+def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
+    """Whether a lesson comes only from attempts that the prompt tells of by itself."""
+    return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
+
+
+async def _guidelines(known: Learned, asker: Asker) -> KnownGuidelines | None:
+    text = asker.assignment.guidelines
+    if text is None:
+        return await known.live_guidelines(asker.task.project)
+    return _tried(text, asker) if text else None
+
+
+def _tried(text: str, asker: Asker) -> KnownGuidelines:
+    """The text of a version that is only tried: nobody approved it, and it has no id here."""
+    return KnownGuidelines(
+        id=0,
+        at=asker.attempt.started_at,
+        project=asker.task.project,
+        guidelines=Guidelines(version=0, text=text),
+        state=GuidelinesState.PROPOSED,
+    )
+
+
+async def _again(
+    journal: Journal, asker: Asker, before: Recall, settings: LearningSettings
+) -> Portion:
+    """What was recorded, as it was; what was retired meanwhile does not come back."""
+    known = Learned(journal)
+    lessons = await known.lessons(ids=[each.lesson for each in before.lessons], obsolete=False)
+    facts = await known.facts(ids=before.facts)
+    by_id, facts_by_id = {each.id: each for each in lessons}, {each.id: each for each in facts}
+    version = before.guidelines
+    guidelines = await known.guidelines_version(version) if version is not None else None
+    if asker.assignment.guidelines is not None:
+        guidelines = await _guidelines(known, asker)
+    return learned(
+        guidelines,
+        [(each, by_id[each.lesson]) for each in before.lessons if each.lesson in by_id],
+        [facts_by_id[id] for id in before.facts if id in facts_by_id],
+        tokens=settings.prompt_tokens,
+    )

@@ -1,0 +1,298 @@
+"""A look back at a project's attempts, from the journal and into it.
+
+A watermark says how far summaries were looked at, so that no attempt is used twice or missed:
+
+- Attempts with too few turns will never have more: the watermark passes them.
+- As long as there are too few deep ones, it stops before the first of these, and they wait.
+- Where the first question fails, it stays, and the next look takes up the same attempts; after
+  `learning.tries` failures it passes them, so that one bad answer does not stop everything.
+- Where only the second fails, what the first came to is kept, and the watermark passes.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic_ai.models import Model
+
+from midwatch_agents.memory.guidelines import (
+    NO_ATTEMPTS,
+    NO_DEPTH,
+    Aside,
+    Insight,
+    ReflectionResult,
+    deep,
+    gate,
+    reflect_on_runs,
+)
+from midwatch_monitor.config.learning import GuidelinesSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Birth,
+    Commit,
+    Draft,
+    Fault,
+    Guidelines,
+    GuidelinesState,
+    KnownGuidelines,
+    KnownSummary,
+    Lesson,
+    Record,
+    Reflection,
+)
+from midwatch_supervisor.learning.bystanders import asides
+
+log = logging.getLogger(__name__)
+
+PART = "learning: guidelines"
+"""The part that a fault names."""
+OFF = "guidelines are switched off"
+NO_MODEL = "there is no model to look back with"
+_PAGE = 100
+_EARLIER = 40
+"""Insights of earlier looks that a new text is written with at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The summaries since the last look."""
+
+    deep: tuple[KnownSummary, ...] = ()
+    """Those with enough turns, oldest first."""
+    newest: KnownSummary | None = None
+    """The last one that was looked at."""
+    before: KnownSummary | None = None
+    """The last one before the first of the deep ones."""
+
+
+async def reflect_project(
+    journal: Journal,
+    project: str,
+    *,
+    model: Model | None,
+    settings: Settings,
+    now: Callable[[], datetime],
+) -> Reflection | None:
+    """Look back at the attempts of a project since the last time; what it came to.
+
+    All that comes of it is stored in one commit: insights as lessons, a new version of the
+    guidelines, proposed and never in force by itself, how far the look went, and what it cost.
+    What was skipped stands in the journal only where that moves the watermark. Answers `None`
+    where another process looked back at the same time; then nothing is stored. Raises
+    JournalError, and nothing else.
+    """
+    config = settings.learning.guidelines
+    learned = Learned(journal)
+    mark = await learned.watermark(project)
+    if not config.enabled or model is None:
+        return _skipped(project, mark, NO_MODEL if config.enabled else OFF)
+    batch = await read_batch(learned, project, config, after=mark)
+    look = _Look(journal, learned, project, settings, now)
+    try:
+        if batch.newest is None:
+            return _skipped(project, mark, NO_ATTEMPTS)
+        if reason := gate(batch.deep, config):
+            return await look.pass_over(batch, mark, reason if batch.deep else NO_DEPTH)
+        return await look.back(batch, mark, batch.newest, model)
+    except StaleIncarnationError:
+        log.info("another process looked back at the same attempts; this look stores nothing")
+        return None
+
+
+async def read_batch(
+    learned: Learned, project: str, config: GuidelinesSettings, *, after: int
+) -> Batch:
+    """The summaries above a watermark, with at most `max_runs` deep ones among them."""
+    found: list[KnownSummary] = []
+    newest = before = None
+    while page := await learned.summaries(project, after=after, limit=_PAGE):
+        for each in page:
+            if deep([each], config):
+                if len(found) == config.max_runs:
+                    return Batch(deep=tuple(found), newest=newest, before=before)
+                found.append(each)
+            elif not found:
+                before = each
+            newest, after = each, each.id
+    return Batch(deep=tuple(found), newest=newest, before=before)
+
+
+def _skipped(project: str, mark: int, reason: str) -> Reflection:
+    log.debug("no look back at %s: %s", project, reason)
+    return Reflection(watermark=mark, skipped=reason)
+
+
+class _Look:
+    """One look back at one project."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        learned: Learned,
+        project: str,
+        settings: Settings,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._journal = journal
+        self._learned = learned
+        self._project = project
+        self._settings = settings
+        self._now = now
+
+    async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
+        """Leave out the attempts that will never count; those that may, wait."""
+        shallow = batch.before if batch.deep else batch.newest
+        skipped = _skipped(self._project, mark if shallow is None else shallow.id, reason)
+        if shallow is not None:
+            await self._commit(shallow, (skipped,))
+        return skipped
+
+    async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
+        learning = self._settings.learning
+        versions = await self._learned.guidelines(self._project)
+        live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
+        result = await reflect_on_runs(
+            batch.deep,
+            live.guidelines.text if live else None,
+            model,
+            learning.guidelines,
+            asides=await self._asides(batch.deep),
+            earlier=await self._earlier(versions),
+            seconds=learning.timeout_seconds,
+        )
+        if not result.spending:
+            return await self._failed(batch, mark, newest, result)
+        text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
+        reflection = Reflection(
+            watermark=newest.id,
+            attempts=tuple(each.attempt for each in batch.deep),
+            insights=len(result.insights) if learning.lessons.enabled else 0,
+            proposed=bool(text),
+            error=_error(result),
+        )
+        await self._store(batch, result, reflection, text, versions, model.model_name)
+        log.info(
+            "looked back at %d attempts of %s: %d insights, %d dropped, %s",
+            len(batch.deep),
+            self._project,
+            len(result.insights),
+            result.dropped,
+            f"{len(text.split())} words proposed" if text else "no new guidelines",
+        )
+        return reflection
+
+    async def _asides(self, chosen: Sequence[KnownSummary]) -> tuple[Aside, ...]:
+        config = self._settings.learning.guidelines
+        return await asides(
+            self._journal,
+            [each.attempt for each in chosen],
+            lessons=config.with_lessons,
+            operators=config.with_operators,
+        )
+
+    async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
+        """Insights that neither the text in force nor one that was turned down was made from."""
+        settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
+        since = max((each.id for each in versions if each.state in settled), default=0)
+        known = await self._learned.lessons(project=self._project, obsolete=False)
+        found = [
+            each.lesson.text
+            for each in known
+            if each.lesson.born is Birth.REFLECTION and each.id > since
+        ]
+        return found[:_EARLIER][::-1]
+
+    async def _failed(
+        self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
+    ) -> Reflection:
+        """The first question failed: try the same attempts later, but not for ever."""
+        tries = await self._failures(mark) + 1
+        over = tries >= self._settings.learning.tries
+        reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
+        log.warning("the look back at %s failed, try %d", self._project, tries)
+        await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
+        return reflection
+
+    async def _failures(self, mark: int) -> int:
+        """How often a look from here failed."""
+        count, after = 0, mark
+        while page := await self._journal.entries(after, kinds=(Reflection,)):
+            for entry in page:
+                match entry.record:
+                    case Reflection(watermark=at, error=str(error)) if at == mark and error:
+                        task = await self._journal.task(entry.task)
+                        count += task.project == self._project
+                    case _:
+                        pass
+            after = page[-1].id
+        return count
+
+    async def _store(
+        self,
+        batch: Batch,
+        result: ReflectionResult,
+        reflection: Reflection,
+        text: str,
+        versions: Sequence[KnownGuidelines],
+        model: str,
+    ) -> None:
+        live = next((each.id for each in versions if each.state is GuidelinesState.LIVE), None)
+        version = Guidelines(
+            version=max((each.guidelines.version for each in versions), default=0) + 1,
+            text=text,
+            base=live,
+            sources=reflection.attempts,
+            model=model,
+        )
+        proposed = (version,) if text else ()
+        faults = (Fault(part=PART, error=reflection.error),) if reflection.error else ()
+        insights = result.insights if self._settings.learning.lessons.enabled else ()
+        at = self._now()
+        by_attempt = {each.attempt: each for each in batch.deep}
+        lessons = [_lesson(each, by_attempt, model, at) for each in insights]
+        await self._commit(
+            batch.deep[-1], (*proposed, reflection, *result.spending, *faults), lessons
+        )
+
+    async def _commit(
+        self, newest: KnownSummary, records: Sequence[Record], more: Sequence[Draft] = ()
+    ) -> None:
+        # The lessons first: a version that was made from them has the higher id.
+        at = self._now()
+        drafts = [*more]
+        for record in records:
+            # People look for faults at attempts; the rest is the project's.
+            attempt = newest.attempt if isinstance(record, Fault) else None
+            drafts.append(Draft(record=record, at=at, task=newest.task, attempt=attempt))
+        await self._journal.commit(Commit(drafts=tuple(drafts)))
+
+
+def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:
+    """An insight as a lesson, with the newest of the attempts that show it."""
+    newest = attempts[max(insight.sources)]
+    lesson = Lesson(
+        text=insight.content,
+        tags=insight.topics,
+        model=model,
+        born=Birth.REFLECTION,
+        sources=insight.sources,
+    )
+    return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
+
+
+def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
+    """Whether a text was proposed before, and waits or was turned down."""
+    settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
+    return text is not None and any(
+        each.guidelines.text.split() == text.split() for each in versions if each.state in settled
+    )
+
+
+def _error(result: ReflectionResult) -> str:
+    """What failed, for people; that there is nothing new is no failure."""
+    refused = (result.reason,) if result.refused and not result.errors else ()
+    return "; ".join((*refused, *result.errors))

@@ -1,0 +1,75 @@
+"""Who looks back at a task: the model of its role `reflector`, if there is one."""
+
+from typing import TYPE_CHECKING
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.models import NONE, SCRIPTED, model_for
+from midwatch_agents.patience import PatientModel
+from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.tasks import ModelSpec, Role
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Task
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.lookup import assignment_of
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
+    """The reflector of a task: its own model, by default the worker's; `None` if there is none.
+
+    A scripted worker's script knows nothing of looking back: it is no reflector by default.
+    """
+    if assignment is None:
+        return None
+    spec = assignment.model(Role.REFLECTOR) or assignment.model(Role.WORKER)
+    if spec is None or Role.REFLECTOR in assignment.named:
+        return spec
+    return None if spec.name.startswith(SCRIPTED) else spec
+
+
+def reflects(assignment: Assignment | None) -> bool:
+    """Whether a task has a reflector."""
+    spec = reflector_of(assignment)
+    return spec is not None and spec.name != NONE
+
+
+class Reflectors:
+    """Builds the reflectors of tasks, each once.
+
+    Their breakers are their own: a reflector that fails must not make a worker wait.
+    """
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self._breakers = Breakers(settings)
+        self._models: dict[tuple[str, str], Model | None] = {}
+
+    def of(self, task: Task) -> "Model | None":
+        """The model to be asked about a task, or `None`.
+
+        Raises UsageError and MissingExtraError as `model_for` does.
+        """
+        spec = reflector_of(assignment_of(task))
+        if spec is None:
+            return None
+        # A scripted model has a script for each task.
+        key = (spec.model_dump_json(), task.name if spec.name.startswith(SCRIPTED) else "")
+        if key not in self._models:
+            self._models[key] = self._built(spec, task.name)
+        return self._models[key]
+
+    def _built(self, spec: ModelSpec, task: str) -> "Model | None":
+        model = model_for(spec, role=Role.REFLECTOR, key=task)
+        if model is None:
+            return None
+        return PatientModel(model, tries=spec.tries, breaker=self._breakers.of(model))
+
+
+async def newest_task(journal: Journal, project: str) -> Task | None:
+    """The newest task of a project: its reflector is the project's. `None` without any."""
+    for run in reversed(await journal.runs()):
+        for task in reversed(await journal.tasks(run.id)):
+            if task.project == project:
+                return task
+    return None

@@ -1,0 +1,160 @@
+"""What git tells of attempts: what each made on its branch, and the branch that may have taken it.
+
+Everything is read, and nothing is written. One repository costs one look at its branches, one at
+the history of the branch that takes the work, and three short ones for each attempt.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.words import Attempt
+from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.changes import begin
+from midwatch_supervisor.learning.chronicle import (
+    RAW,
+    TRAIL,
+    Chronicle,
+    Revision,
+    changes,
+    chronicle,
+    revisions,
+)
+from midwatch_supervisor.learning.fate import Judgement, Work
+from midwatch_supervisor.merging import BRANCHES, TRACES
+from midwatch_supervisor.workspace import git
+from midwatch_tools.quotation import cut
+
+MAX_DIFF = 4_000
+"""Characters of a person's diff that are kept: what a prompt can hold."""
+_MAX_COMMITS = 5_000
+"""Commits of a branch that are read, the newest."""
+_MAX_SHOWN = 20
+"""A person's commits whose diff is read."""
+_BRANCHES = f"refs/heads/{BRANCHES}"
+_HEAD = "HEAD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """Where an attempt's branch, or what is known of its merge, stands in a repository."""
+
+    tip: str
+    begun: str = ""
+    """Empty where only the branch's own log tells."""
+    into: str = ""
+    """The branch that took it, where it was `midwatch merge`."""
+    merged_at: datetime | None = None
+
+
+async def refs(home: Path) -> Mapping[str, Ref]:
+    """The branches of attempts that a repository has or had merged, by name.
+
+    Raises WorkspaceError where it is broken or does not have its whole history.
+    """
+    if (await git(home, "rev-parse", "--is-shallow-repository")).strip() == "true":
+        raise WorkspaceError("it has only the newest part of its history")
+    told = await git(
+        *(home, "for-each-ref", _BRANCHES, TRACES),
+        "--format=%(refname)%00%(objectname)%00%(parent)%00%(committerdate:unix)%00%(subject)",
+    )
+    found: dict[str, Ref] = {}
+    for line in told.splitlines():  # sorted by name: the traces come last, and they know more
+        name, id, parents, seconds, subject = line.split("\0", 4)
+        if name.startswith(_BRANCHES):
+            found[name.removeprefix("refs/heads/")] = Ref(tip=id)
+        elif len(ends := parents.split()) == 2:
+            branch = BRANCHES + name.removeprefix(TRACES)
+            found[branch] = Ref(
+                begun=ends[0],
+                tip=ends[1],
+                into=subject.removeprefix(f"{branch} into "),
+                merged_at=datetime.fromtimestamp(int(seconds), UTC),
+            )
+    return found
+
+
+async def base_of(home: Path, into: str = "") -> str:
+    """The branch that takes finished work, as a full name: `into`, else what is checked out."""
+    try:
+        if into:
+            await git(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{into}")
+            return f"refs/heads/{into}"
+        return (await git(home, "symbolic-ref", "--quiet", _HEAD)).strip()
+    except WorkspaceError:  # it is gone, or no branch is checked out
+        return await base_of(home) if into else _HEAD
+
+
+async def read(home: Path, base: str, since: datetime) -> Chronicle:
+    """The history of a branch since a moment. Raises WorkspaceError."""
+    head = (await git(home, "rev-parse", base)).strip()
+    log = await git(
+        *(home, *TRAIL, f"--since={since.isoformat()}", f"--max-count={_MAX_COMMITS}", head, "--")
+    )
+    try:
+        found: list[Revision] = list(revisions(log))
+    except ValueError as error:
+        raise WorkspaceError(f"git log cannot be read: {error}") from error
+    return chronicle(found, head, await _arrivals(home, base))
+
+
+async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
+    """What a branch stood at since when, oldest first; nothing where git keeps no log of it."""
+    try:
+        log = await git(home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--")
+    except WorkspaceError:
+        return ()
+    entries = (line.partition(" ") for line in reversed(log.splitlines()))
+    return [(id, _moment(at)) for id, _, at in entries]
+
+
+def _moment(selector: str) -> datetime:
+    """The time in `refs/heads/main@{1763755200}`."""
+    return datetime.fromtimestamp(int(selector.rpartition("@{")[2].rstrip("}")), UTC)
+
+
+async def work_of(home: Path, attempt: Attempt, ref: Ref) -> Work | None:
+    """What an attempt made on its branch; `None` for nothing, or where nobody knows.
+
+    Raises WorkspaceError.
+    """
+    begun = ref.begun or await _begun(home, branch_of(Path(attempt.workspace)))
+    if not begun or begun == ref.tip:
+        return None
+    own = await git(home, "rev-list", f"{begun}..{ref.tip}", "--")
+    found = list(changes(await git(home, *RAW, begun, ref.tip, "--")))
+    return Work(
+        attempt=attempt.id,
+        tip=ref.tip,
+        begun=begun,
+        own=frozenset(own.split()),
+        before={each.path: each.before for each in found},
+        after={each.path: each.after for each in found},
+        merged_at=ref.merged_at,
+    )
+
+
+async def _begun(home: Path, branch: str) -> str:
+    try:
+        known = await git(
+            home, "log", "--walk-reflogs", "--format=%H %gs", f"refs/heads/{branch}", "--"
+        )
+    except WorkspaceError:
+        return ""
+    return begin(known.splitlines())
+
+
+async def diff_of(home: Path, judgement: Judgement) -> str:
+    """What a person changed in an attempt's files, cut to what a prompt can hold."""
+    ids: Sequence[str] = [each.id for each in judgement.revisions[:_MAX_SHOWN]]
+    if not ids:
+        return ""
+    paths = [f":(literal){name}" for name in judgement.names]
+    shown = await git(
+        *(home, "show", "--format=", "--no-color", "--no-ext-diff", "--no-textconv", "-M"),
+        *("--diff-merges=first-parent", *ids, "--", *paths),
+    )
+    return await asyncio.to_thread(cut, shown, MAX_DIFF)

@@ -1,0 +1,134 @@
+"""Finished tasks done again with one text of the guidelines and with another."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midwatch_monitor.config.policy import PersonSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Lifecycle,
+    Task,
+    TaskState,
+    TrialScore,
+)
+from midwatch_supervisor.assignment import Assignment
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.deck import Deck
+
+_MINUTES = 30.0
+"""How long a task without a limit of its own may take."""
+
+
+async def done_again(
+    journal: Journal,
+    tasks: Sequence[Assignment],
+    texts: tuple[str, str],
+    *,
+    source: str,
+    settings: Settings,
+    home: Path,
+) -> tuple[TrialScore, ...]:
+    """What each task comes to with each of two texts. Raises as `launch.begin` does.
+
+    Nothing is learned from these runs, nobody is asked in them, and none is left to be resumed.
+    """
+    if not tasks:
+        return ()
+    shares = [
+        await _shares(
+            journal,
+            [again(each, text) for each in tasks],
+            source=source,
+            settings=_bounded(settings),
+            home=home,
+        )
+        for text in texts
+    ]
+    return tuple(
+        TrialScore(task=each.task.id, before=before, after=after)
+        for each, before, after in zip(tasks, *shares, strict=True)
+    )
+
+
+def again(assignment: Assignment, text: str) -> Assignment:
+    """A task once more, with a text of the guidelines of its own and nothing learned from it."""
+    task = assignment.task.model_copy(update={"max_attempts": 1, "depends_on": ()})
+    return assignment.model_copy(update={"task": task, "project": "", "guidelines": text})
+
+
+def _bounded(settings: Settings) -> Settings:
+    """The same configuration, where nothing waits for a person."""
+    policy = settings.policy.model_copy(update={"person": PersonSettings()})
+    return settings.model_copy(update={"policy": policy})
+
+
+async def _shares(
+    journal: Journal,
+    tasks: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    home: Path,
+) -> list[float]:
+    """Which share of the checks of each task passed; 0 where it did not come to its checks."""
+    # A run learns at its end, and this may be a part of that: the one would import the other.
+    from midwatch_supervisor.launch import begin, conduct
+
+    deck, jobs = await begin(journal, tasks, source=source, settings=settings, home=home)
+    minutes = sum(each.task.budget.minutes or _MINUTES for each in tasks)
+    try:
+        async with asyncio.timeout(60 * minutes):
+            await conduct(deck, jobs, _ignore)
+    except TimeoutError:
+        pass  # what did not end comes to nothing
+    finally:
+        await asyncio.shield(_end(deck))
+    return [_share(job.state) for job in jobs]
+
+
+def _share(state: TaskState) -> float:
+    ended = state.lifecycle in {Lifecycle.COMPLETED, Lifecycle.FAILED}
+    return state.passed / state.total if ended and state.total else 0.0
+
+
+async def _end(deck: "Deck") -> None:
+    """Cancel what is not over: nobody is to be waited for, and nothing to be gone on with."""
+    reason = "the trial is over"
+    for task in await deck.journal.tasks(deck.run.id):
+        if (await state_of(deck.journal, task)).lifecycle.over:
+            continue
+        for attempt in (await deck.journal.attempts(task.id))[-1:]:
+            canceled = AttemptState(
+                lifecycle=Lifecycle.CANCELED, reason=reason, ending=Ending.CANCELED
+            )
+            await _state(deck, task.id, canceled, attempt.id)
+        await _state(deck, task.id, TaskState(lifecycle=Lifecycle.CANCELED, reason=reason))
+
+
+async def state_of(journal: Journal, task: Task) -> TaskState:
+    """Where a task stands."""
+    entries = await journal.entries(task=task.id, kinds=(TaskState,))
+    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
+
+
+async def _state(
+    deck: "Deck", task: int, state: TaskState | AttemptState, attempt: int | None = None
+) -> None:
+    draft = Draft(record=state, at=deck.clock(), task=task, attempt=attempt)
+    with suppress(StaleIncarnationError):  # it is over already
+        await deck.journal.commit(Commit(drafts=(draft,)))
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return

@@ -1,0 +1,123 @@
+"""What one chore comes to: the records that are drawn from an ended attempt. Writes nothing."""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from midwatch_agents.memory.case import Case
+from midwatch_agents.memory.screening import objection
+from midwatch_agents.reflector import Taught, look_back, write_lesson
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalError, MidwatchError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import (
+    Attempt,
+    Fact,
+    Fault,
+    Feedback,
+    OpenChore,
+    Record,
+    StudyState,
+    Task,
+)
+from midwatch_supervisor.learning.casebook import case_of
+from midwatch_supervisor.learning.facts import store
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+log = logging.getLogger(__name__)
+
+_UNFIT = "the comment is left out, because it may not stand in a prompt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What was drawn from an attempt."""
+
+    state: StudyState
+    reason: str = ""
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An ended attempt, and who may be asked about it."""
+
+    task: Task
+    attempt: Attempt
+    model: "Model | None"
+
+
+async def lesson_from(
+    journal: Journal, subject: Subject, chore: OpenChore, *, settings: Settings
+) -> Drawn:
+    """The lesson of a rejection, or why there is none; raises WorkerError and JournalError."""
+    case = await case_of(journal, subject.task, subject.attempt, about=chore.about)
+    if case.verdict is None:
+        return Drawn(state=StudyState.REFUSED, reason="there is no such verdict on this attempt")
+    taught = await write_lesson(subject.model, case, settings=settings)
+    if taught.lesson is None and subject.model is None and objection(case.verdict.comment):
+        taught = await _without_comment(case, case.verdict, taught, settings)
+    spent: tuple[Record, ...] = (taught.spending,) if taught.spending else ()
+    if taught.lesson is None:
+        return Drawn(state=StudyState.REFUSED, reason=taught.refused, records=spent)
+    lesson = replace(
+        taught.lesson,
+        kind=case.kind,
+        verdict=chore.about,
+        origin=case.verdict.origin,
+        sources=case.sources,
+    )
+    return Drawn(state=StudyState.DONE, records=(*spent, lesson))
+
+
+async def _without_comment(
+    case: Case, verdict: Feedback, refused: Taught, settings: Settings
+) -> Taught:
+    """The lesson without a comment that no prompt may hold, if there is more to say."""
+    silent = replace(case, verdict=replace(verdict, comment=""))
+    if (await write_lesson(None, silent, settings=settings)).lesson is None:
+        return refused
+    told = replace(case, verdict=replace(verdict, comment=_UNFIT))
+    return await write_lesson(None, told, settings=settings)
+
+
+async def summary_from(
+    journal: Journal, subject: Subject, *, settings: Settings, clock: Clock
+) -> Drawn:
+    """The summary of an attempt; the facts that come with it are stored beforehand.
+
+    So a crash in between repeats them, and the same facts are merged, where the other way round
+    they would be lost. Raises WorkerError and JournalError.
+    """
+    case = await case_of(journal, subject.task, subject.attempt)
+    found = await look_back(subject.model, case, settings=settings)
+    spent: tuple[Record, ...] = (found.spending,) if found.spending else ()
+    faults: tuple[Record, ...] = ()
+    wanted = settings.learning.facts
+    if found.facts and wanted.enabled and wanted.extract:
+        faults = await _stored(journal, subject, found.facts, settings=settings, clock=clock)
+    return Drawn(state=StudyState.DONE, records=(*spent, found.summary, *faults))
+
+
+async def _stored(
+    journal: Journal, subject: Subject, facts: tuple[Fact, ...], *, settings: Settings, clock: Clock
+) -> tuple[Fault, ...]:
+    """Store what was found; a failure leaves the summary as it is, and is told."""
+    try:
+        await store(journal, subject.task, subject.attempt, facts, settings=settings, now=clock())
+    except JournalError:
+        raise
+    except Exception as error:  # whatever is wrong with the facts, the summary is not
+        log.warning(
+            "the facts of attempt %d are lost: %s", subject.attempt.id, type(error).__name__
+        )
+        return (Fault(part="learning: facts", error=why(error)),)
+    return ()
+
+
+def why(error: BaseException) -> str:
+    """An error in words; only the name of one of others, which might quote what was learned."""
+    return str(error) if isinstance(error, MidwatchError) else type(error).__name__

@@ -1,0 +1,35 @@
+"""How a mark is written: each is a row of the journal under the operator's name."""
+
+from midwatch_monitor.words import KnownFact, KnownLesson
+from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.tui.learned.lore import Marked
+from midwatch_supervisor.tui.learned.marks import Mark, rating_in
+
+
+async def write(shelf: Shelf, mark: Mark, known: Marked, words: str) -> int:
+    """Store a mark that makes sense; answers its journal id. Raises JournalError."""
+    match known:
+        case KnownLesson():
+            return await _of_lesson(shelf, mark, known.id, words)
+        case KnownFact():
+            restored = mark is Mark.RESTORE
+            store = shelf.restore_fact if restored else shelf.retire_fact
+            return await store(known.id, words)
+        case _:
+            store = {
+                Mark.APPROVE: shelf.approve,
+                Mark.REJECT: shelf.reject,
+                Mark.ROLL_BACK: shelf.roll_back,
+            }[mark]
+            return await store(known.id, words)
+
+
+async def _of_lesson(shelf: Shelf, mark: Mark, lesson: int, words: str) -> int:
+    match mark:
+        case Mark.RATE:
+            rating, comment = rating_in(words)
+            return await shelf.rate_lesson(lesson, rating, comment)
+        case Mark.RETIRE:
+            return await shelf.retire_lesson(lesson, words)
+        case _:
+            return await shelf.restore_lesson(lesson, words)

@@ -1,0 +1,118 @@
+"""What a person can do about what was learned, when it makes sense, and what is asked. Pure."""
+
+from enum import StrEnum
+
+from midwatch_monitor.words import GuidelinesState, KnownFact, KnownGuidelines, KnownLesson
+from midwatch_supervisor.tui.act import Question
+from midwatch_supervisor.tui.learned.guidelines import changes, former_of
+from midwatch_supervisor.tui.learned.lore import Lore, Marked
+
+
+class Mark(StrEnum):
+    """One thing that a person does about what was learned."""
+
+    RATE = "rate"
+    RETIRE = "retire"
+    RESTORE = "restore"
+    APPROVE = "approve"
+    REJECT = "reject"
+    ROLL_BACK = "roll back"
+
+    @property
+    def of_guidelines(self) -> bool:
+        """Whether it is about a version of the guidelines."""
+        return self in {Mark.APPROVE, Mark.REJECT, Mark.ROLL_BACK}
+
+
+def named(known: Marked) -> str:
+    """What people call it."""
+    match known:
+        case KnownLesson():
+            return f"lesson {known.id}"
+        case KnownFact():
+            return f"fact {known.id}"
+        case KnownGuidelines():
+            return f"version {known.guidelines.version} of the guidelines"
+
+
+def refusal(mark: Mark, known: Marked) -> str:
+    """Why a mark makes no sense; empty if it does."""
+    if isinstance(known, KnownGuidelines):
+        return _refused_version(mark, known)
+    if mark.of_guidelines:
+        return "that is for guidelines"
+    if mark is Mark.RATE:
+        return "" if isinstance(known, KnownLesson) else "only lessons are rated"
+    gone = known.obsolete if isinstance(known, KnownLesson) else not known.live
+    if mark is Mark.RETIRE:
+        return "nobody gets it any more already" if gone else ""
+    return "" if gone else "it stands as it is"
+
+
+def _refused_version(mark: Mark, known: KnownGuidelines) -> str:
+    match mark:
+        case Mark.APPROVE | Mark.REJECT:
+            proposed = known.state is GuidelinesState.PROPOSED
+            return "" if proposed else f"it is not proposed; it is {known.state}"
+        case Mark.ROLL_BACK:
+            live = known.state is GuidelinesState.LIVE
+            return "" if live else f"it is not in force; it is {known.state}"
+        case _:
+            return "guidelines are approved, rejected or rolled back"
+
+
+def question(mark: Mark, known: Marked, lore: Lore) -> Question | None:
+    """What is asked before a mark; `None` if it is made at once."""
+    name = named(known)
+    if isinstance(known, KnownGuidelines):
+        return _of_version(mark, known, lore)
+    quote = known.lesson.text if isinstance(known, KnownLesson) else known.fact.text
+    match mark:
+        case Mark.RATE:
+            title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
+            return Question(title=title, send="Rate", quote=quote, check=_unrated)
+        case Mark.RETIRE:
+            title = f"Retire {name}: no worker gets it any more. Why?"
+            return Question(title=title, send="Retire", quote=quote, required=False)
+        case _:
+            return None
+
+
+def _of_version(mark: Mark, known: KnownGuidelines, lore: Lore) -> Question:
+    name = named(known)
+    diff = changes(known, lore)
+    match mark:
+        case Mark.APPROVE:
+            title = f"Put {name} in force, for every attempt that begins from now on?"
+            return Question(title=title, send="Approve", quote=diff, confirm=True)
+        case Mark.REJECT:
+            title = f"Reject {name}: why?"
+            return Question(title=title, send="Reject", quote=diff, required=False)
+        case _:
+            before = former_of(known, lore)
+            then = "no guidelines are" if before is None else f"{named(before)} is"
+            title = f"Roll {name} back: {then} in force again. Why?"
+            return Question(title=title, send="Roll back", required=False)
+
+
+def rating_in(words: str) -> tuple[int, str]:
+    """The rating on the first line, and the comment, which is the rest; 0 for no rating."""
+    first, _, rest = words.strip().partition("\n")
+    return (int(first) if first.strip() in {"1", "2", "3", "4", "5"} else 0), rest.strip()
+
+
+def _unrated(words: str) -> str:
+    return "" if rating_in(words)[0] else "write a number from 1 to 5; the lines below it comment"
+
+
+def stored(mark: Mark, known: Marked) -> str:
+    """What a person is told once a mark stands in the journal."""
+    name = named(known)
+    return {
+        Mark.RATE: f"{name} is rated",
+        Mark.RETIRE: f"{name} is retired: it never comes back into a prompt",
+        Mark.RESTORE: f"{name} is back",
+        Mark.APPROVE: f"{name} is in force",
+        Mark.REJECT: f"{name} is rejected",
+        Mark.ROLL_BACK: f"{name} is rolled back",
+    }[mark]

@@ -1,0 +1,349 @@
+"""The view of what was learned: four parts on tabs, and all of the chosen line below."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import ClassVar, cast
+
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import TabbedContent, TabPane
+
+from midwatch_monitor.errors import JournalError, MidwatchError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Entry,
+    Fact,
+    FactMark,
+    Guidelines,
+    GuidelinesMark,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+    Lesson,
+    LessonMark,
+    Recall,
+)
+from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.tui.detail import Detail
+from midwatch_supervisor.tui.dialogs import confirmation, in_words
+from midwatch_supervisor.tui.keys import LEARNED
+from midwatch_supervisor.tui.learned import facts, guidelines, lessons
+from midwatch_supervisor.tui.learned.lore import Lore, Marked, read_guidelines, read_lore
+from midwatch_supervisor.tui.learned.marking import write
+from midwatch_supervisor.tui.learned.marks import Mark, named, question, refusal, stored
+from midwatch_supervisor.tui.learned.part import Part
+from midwatch_supervisor.tui.learned.statistics import StatisticsPart
+from midwatch_supervisor.tui.learned.tally import Tally
+from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.row import Row
+
+_PARTS = ("lessons", "facts", "guidelines", "statistics")
+_PAUSE = 0.3
+"""Seconds between two readings at least."""
+_OLD = 5.0
+"""Seconds after which what is looked at is read again: other processes write as well."""
+_OF_GUIDELINES = (Guidelines, GuidelinesMark)
+_SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
+
+
+class LearnedPane(Vertical):
+    """Lessons, facts, guidelines, statistics. The journal is read beside the keys, never for one.
+
+    Lessons and facts are read while they are looked at; the guidelines always, because a proposed
+    version waits for a person.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LEARNED]
+    DEFAULT_CSS = """
+    LearnedPane { height: 1fr; }
+    LearnedPane > TabbedContent { height: 1fr; }
+    """
+
+    @dataclass
+    class Read(Message):
+        """The journal was read, or it could not be."""
+
+        lore: Lore
+        problem: str = ""
+
+    @dataclass
+    class Wanted(Message):
+        """The attempt that something was learned from is to be shown."""
+
+        attempt: int
+
+    @dataclass
+    class Stored(Message):
+        """A mark stands in the journal, or it could not be stored."""
+
+        mark: Mark
+        known: Marked
+        problem: str = ""
+
+    def __init__(
+        self, journal: Journal, tally: Tally, shelf: Shelf, now: Callable[[], datetime]
+    ) -> None:
+        super().__init__(id="learned-pane")
+        self.lore = Lore()
+        """What was read last."""
+        self.read = 0
+        """How often the whole was read."""
+        self._learned = Learned(journal)
+        self._shelf = shelf
+        self._lessons = lessons.lessons(now)
+        self._facts = facts.facts(now)
+        self._guidelines = guidelines.guidelines(now)
+        self._statistics = StatisticsPart(tally, now)
+        self._detail = Detail()
+        self._tabs = TabbedContent(initial="lessons-tab", id="parts")
+        self._stale = self._proposals_stale = True
+        self._reading = False
+        self._read_at = 0.0
+        self._problem = ""
+        self._wanted: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """A tab for each part, and the detail."""
+        parts = (self._lessons, self._facts, self._guidelines, self._statistics)
+        with self._tabs:
+            for name, widget in zip(_PARTS, parts, strict=True):
+                with TabPane(name.capitalize(), id=f"{name}-tab"):
+                    yield widget
+        yield self._detail
+
+    def on_mount(self) -> None:
+        """What waits for a person is looked for at once, and then whenever it may have changed."""
+        self.set_interval(0.5, self._look_for_proposals)
+        self._look_for_proposals()
+
+    @property
+    def part(self) -> str:
+        """The part that is seen."""
+        return self._tabs.active.removesuffix("-tab")
+
+    @property
+    def _list(self) -> Part[KnownLesson] | Part[KnownFact] | Part[KnownGuidelines] | None:
+        match self.part:
+            case "lessons":
+                return self._lessons
+            case "facts":
+                return self._facts
+            case "guidelines":
+                return self._guidelines
+            case _:
+                return None
+
+    @property
+    def current(self) -> Marked | None:
+        """What the cursor is on."""
+        return None if self._list is None else self._list.current
+
+    @property
+    def chosen(self) -> Row | None:
+        """No line is an attempt."""
+        return None
+
+    def hear(self, entries: Iterable[Entry]) -> None:
+        """Learn whether new entries change what is shown."""
+        for entry in entries:
+            if isinstance(entry.record, _SHOWN):
+                self._stale = True
+                if isinstance(entry.record, _OF_GUIDELINES):
+                    self._proposals_stale = True
+
+    def refresh_board(self) -> None:
+        """Show what is known now, and read what may have changed. Only called while it is seen."""
+        if self.part == "statistics":
+            self._statistics.refresh_board()
+        elif self._stale or monotonic() - self._read_at > _OLD:
+            self._look(everything=True)
+
+    def _look_for_proposals(self) -> None:
+        if self._proposals_stale:
+            self._look(everything=False)
+
+    def _look(self, *, everything: bool) -> None:
+        # What comes too soon is looked at with the next batch, or the next second.
+        if self._reading or monotonic() - self._read_at < _PAUSE:
+            return
+        self._reading, self._proposals_stale = True, False
+        if everything:
+            self._stale = False
+        self._read(everything)
+
+    @work(group="lore")
+    async def _read(self, everything: bool) -> None:
+        try:
+            if everything:
+                lore = await read_lore(self._learned)
+            else:
+                lore = await read_guidelines(self._learned, self.lore)
+        except JournalError as error:
+            self.post_message(self.Read(self.lore, str(error)))
+        else:
+            self.read += everything
+            self.post_message(self.Read(lore))
+
+    @on(Read)
+    def _show(self, message: Read) -> None:
+        self._reading, self._read_at = False, monotonic()
+        if message.problem and message.problem != self._problem:
+            said = one_line(message.problem)
+            self.notify(said, title="The journal", severity="error", markup=False)
+        self._problem = message.problem
+        self.lore = message.lore
+        self._lessons.take(self.lore.lessons)
+        self._facts.take(self.lore.facts)
+        self._guidelines.take(self.lore.guidelines)
+        if self._wanted is not None:
+            self._guidelines.see(self._wanted)
+            self._wanted = None
+        self._show_detail()
+
+    def see_version(self, id: int) -> None:
+        """Show a version of the guidelines, with what it changes."""
+        self._wanted = id
+        self.action_part("guidelines")
+        self._guidelines.see(id)
+        self._detail.open = True
+        self._show_detail()
+
+    def _show_detail(self) -> None:
+        if self._detail.open:
+            self._detail.tell(self._all())
+
+    def _all(self) -> str:
+        match self.current:
+            case KnownLesson() as lesson:
+                return lessons.detail(lesson)
+            case KnownFact() as fact:
+                return facts.detail(fact, self.lore)
+            case KnownGuidelines() as version:
+                return guidelines.detail(version, self.lore)
+            case None:
+                return ""
+
+    def focus_lines(self) -> None:
+        """Let the keys go to the part that is seen."""
+        shown = self._list
+        (self._statistics if shown is None else shown.roll).focus()
+
+    def open_filter(self) -> None:
+        """Let the operator type a filter; the statistics have none."""
+        if self._list is not None:
+            self._list.open_filter()
+
+    def close_filter(self) -> bool:
+        """Close the detail, else drop the filter; answers whether there was one of them."""
+        if self._detail.open:
+            self.action_detail()
+            return True
+        return self._list is not None and self._list.close_filter()
+
+    @on(TabbedContent.TabActivated, "#parts")
+    def _turned(self, message: TabbedContent.TabActivated) -> None:
+        message.stop()
+        if self.part == "statistics":
+            self._detail.open = False
+        if self._tabs.query_ancestor(TabPane).has_focus_within:
+            self.focus_lines()
+        self.refresh_board()
+        self._show_detail()
+
+    def action_part(self, name: str) -> None:
+        """Show a part."""
+        self._tabs.active = f"{name}-tab"
+
+    def action_turn(self, parts: int) -> None:
+        """Show the next part, or the one before."""
+        self.action_part(_PARTS[(_PARTS.index(self.part) + parts) % len(_PARTS)])
+
+    def action_detail(self) -> None:
+        """Show all of the line of the cursor, or close that."""
+        self._detail.open = not self._detail.open and self._list is not None
+        self._show_detail()
+        if not self._detail.open:
+            self.focus_lines()
+
+    @on(Roll.Moved)
+    def _moved(self) -> None:
+        self._show_detail()
+
+    @on(Roll.Opened)
+    def _opened(self, message: Roll.Opened) -> None:
+        message.stop()
+        if not self._detail.open:
+            self.action_detail()
+
+    def action_source(self) -> None:
+        """Show the attempt that the line of the cursor comes from."""
+        match self.current:
+            case KnownLesson() | KnownFact() as known:
+                self.post_message(self.Wanted(known.attempt))
+            case KnownGuidelines(guidelines=version) if version.sources:
+                self.post_message(self.Wanted(max(version.sources)))
+            case _:
+                self._say("no line is chosen", good=False)
+
+    def action_mark(self, name: str) -> None:
+        """Begin a mark on the line of the cursor, or say why it makes no sense."""
+        known, mark = self.current, Mark(name)
+        if known is None:
+            self._say("no line is chosen", good=False)
+            return
+        if why := refusal(mark, known):
+            self._say(f"{named(known)}: {why}", good=False)
+            return
+        asked = question(mark, known, self.lore)
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        if asked is None:
+            self._store(mark, known, "")
+        elif asked.confirm:
+            app.push_screen(confirmation(asked), lambda yes: self._agreed(mark, known, yes))
+        else:
+            app.push_screen(in_words(asked), lambda words: self._written(mark, known, words))
+
+    def _agreed(self, mark: Mark, known: Marked, yes: bool | None) -> None:
+        if yes:
+            self._written(mark, known, "")
+
+    def _written(self, mark: Mark, known: Marked, words: str | None) -> None:
+        if words is None:
+            return
+        # The dialog may have stood open for long.
+        now = self.lore.newest(known)
+        if why := refusal(mark, now):
+            self._say(f"{named(now)}: {why}", good=False)
+        else:
+            self._store(mark, now, words)
+
+    @work(group="acts")
+    async def _store(self, mark: Mark, known: Marked, words: str) -> None:
+        try:
+            await write(self._shelf, mark, known, words)
+        except MidwatchError as error:
+            self.post_message(self.Stored(mark, known, str(error)))
+        else:
+            self.post_message(self.Stored(mark, known))
+
+    @on(Stored)
+    def _told(self, message: Stored) -> None:
+        if message.problem:
+            what = f"{message.mark} of {named(message.known)} was not stored"
+            said = one_line(f"{what}: {message.problem}")
+            self.notify(said, severity="error", markup=False)
+            return
+        self._say(stored(message.mark, message.known))
+        self._stale, self._read_at = True, 0.0
+        self._look(everything=True)
+
+    def _say(self, text: str, *, good: bool = True) -> None:
+        severity = "information" if good else "warning"
+        self.notify(one_line(text), severity=severity, markup=False)

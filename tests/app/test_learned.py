@@ -1,0 +1,390 @@
+"""What was learned, read and marked in the console, against a journal."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from textual.notifications import SeverityLevel
+from textual.pilot import Pilot
+from textual.widgets import Static, TabbedContent
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Commit,
+    Draft,
+    FactAct,
+    FactMark,
+    Feedback,
+    GuidelinesAct,
+    GuidelinesMark,
+    GuidelinesState,
+    LessonAct,
+    LessonMark,
+    Recall,
+    Record,
+)
+from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.tui.app import Console
+from midwatch_supervisor.tui.attempt import AttemptScreen
+from midwatch_supervisor.tui.detail import Detail
+from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
+from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.learned.statistics import StatisticsPart
+from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.taught import NOTHING
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+
+
+class Telling(Console):
+    """A console that keeps what it told."""
+
+    def __init__(self, feed: Feed, desk: Desk) -> None:
+        super().__init__(feed, desk, now=lambda: NOW)
+        self.told: list[str] = []
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        self.told.append(message)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+
+@dataclass
+class Reader:
+    """Somebody before the console, in the view of what was learned."""
+
+    journal: Journal
+    app: Telling
+    pilot: Pilot[int]
+    before: int
+    """The last entry that nobody wrote here."""
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait for the console; five seconds at most."""
+        async with asyncio.timeout(5):
+            while not happened():
+                self.app.refresh_panes()
+                await self.pilot.pause()
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, and wait until what they write is written."""
+        for key in keys:
+            await self.pilot.press(key)
+        await self.pilot.pause()
+        for worker in [each for each in self.app.workers if each.group == "acts"]:
+            await worker.wait()
+        await self.pilot.pause()
+
+    async def written(self) -> list[Record]:
+        """What was written here."""
+        return [entry.record for entry in await self.journal.entries(self.before)]
+
+    def lines(self, name: str) -> list[str]:
+        """What a list shows, line by line."""
+        roll = self.app.screen_stack[0].query_one(f"#{name}", Roll)
+        return [" ".join(roll.render_line(y).text.split()) for y in range(roll.count)]
+
+    @property
+    def detail(self) -> str:
+        """What the detail says."""
+        return self.app.learned.query_one(Detail).text
+
+    @property
+    def seen(self) -> tuple[str, str]:
+        """The pane and the part that are seen."""
+        panes = self.app.screen_stack[0].query_one("#panes", TabbedContent)
+        return panes.active.removesuffix("-tab"), self.app.learned.part
+
+
+@asynccontextmanager
+async def sitting(journal: Journal, desk: Desk | None = None) -> AsyncGenerator[Reader]:
+    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=0.05, hertz=100)
+    app = Telling(feed, desk or Desk(journal, author="ada", clock=lambda: NOW))
+    async with app.run_test(size=(120, 40)) as pilot:
+        reader = Reader(journal, app, pilot, await journal.last_id())
+        await reader.press("5")
+        await reader.until(lambda: app.learned.read > 0)
+        yield reader
+
+
+@pytest.fixture
+async def reader(shop: Journal) -> AsyncGenerator[Reader]:
+    async with sitting(shop) as seated:
+        await seated.until(lambda: bool(seated.app.learned.lore.lessons))
+        yield seated
+
+
+@pytest.fixture
+async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
+    async with sitting(six_tasks) as seated:
+        yield seated
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict"),
+    [
+        (("A", "enter"), Feedback(accepted=True, author="ada")),
+        (("A", *"ok", "enter"), Feedback(accepted=True, comment="ok", author="ada")),
+        (("R", *"no", "enter"), Feedback(accepted=False, comment="no", author="ada")),
+        (("R", "enter"), Feedback(accepted=False, author="ada")),
+    ],
+)
+@pytest.mark.parametrize("way", [("1",), ("1", "enter")])
+async def test_r9_a_key_accepts_or_rejects_in_the_fleet_and_in_the_attempt_view(
+    reader: Reader, way: tuple[str, ...], keys: tuple[str, ...], verdict: Feedback
+) -> None:
+    await reader.press(*way, *keys)
+    assert await reader.written() == [verdict]
+
+
+async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once(
+    reader: Reader,
+) -> None:
+    await reader.press("1", "R")
+    title = reader.app.screen.query_one(".title", Static)
+    assert str(title.content) == "Reject the result of discount#1. What went wrong?"
+    await reader.press(*"no", "enter")
+    said = "the result of discount#1 is rejected; the verdict is stored, a lesson follows"
+    assert reader.app.told == [said]
+
+
+async def test_r50_lessons_are_read_with_what_came_of_them(reader: Reader) -> None:
+    (line,) = reader.lines("lessons")
+    assert line.startswith(">✎ 58m wrong_result Rounded before the discount;")
+    await reader.press("enter")
+    assert "what to do instead:\n- Round once, after the discount." in reader.detail
+    assert "given to 1 attempt; 1 of them accepted, 0 rejected or failed" in reader.detail
+    assert "task totals, attempt 1, in shop" in reader.detail
+
+
+async def test_r58_a_person_rates_a_lesson_with_a_comment(reader: Reader) -> None:
+    (lesson,) = reader.app.learned.lore.lessons
+    await reader.press("s", *"9", "enter")
+    assert isinstance(reader.app.screen, TextDialog)
+    await reader.press("backspace", "4", "ctrl+j", *"ok", "enter")
+    assert await reader.written() == [
+        LessonMark(lesson=lesson.id, act=LessonAct.RATED, rating=4, author="ada", comment="ok")
+    ]
+    await reader.until(lambda: "4/5" in reader.lines("lessons")[0])
+
+
+async def test_a_retired_lesson_can_be_brought_back(reader: Reader) -> None:
+    (lesson,) = reader.app.learned.lore.lessons
+    await reader.press("u")
+    await reader.press("x", "enter")
+    await reader.until(lambda: reader.lines("lessons")[0].startswith(">⊘"))
+    await reader.press("u")
+    await reader.until(lambda: reader.lines("lessons")[0].startswith(">✎"))
+    assert reader.app.told == [
+        f"lesson {lesson.id}: it stands as it is",
+        f"lesson {lesson.id} is retired: it never comes back into a prompt",
+        f"lesson {lesson.id} is back",
+    ]
+
+
+async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
+    new, old = [fact.id for fact in reader.app.learned.lore.facts[1:]]
+    await reader.press("f3")
+    unseen, kept, replaced = reader.lines("facts")
+    assert unseen.startswith(">? 57m unreviewed Amounts are cents.")
+    assert "✓ 58m reviewed Tests run with python3" in kept
+    assert f"replaced → {new} Tests run with [b]nose[/b]." in replaced
+    await reader.press("G", "space")
+    assert f"instead of it stands:\n{new}: Tests run with python3 -m unittest." in reader.detail
+    assert "because:\nsetup.cfg names unittest" in reader.detail
+    await reader.press("k")
+    assert f"it stands instead of:\n{old}: Tests run with [b]nose[/b]." in reader.detail
+
+
+async def test_a_fact_is_retired_with_the_reason(reader: Reader) -> None:
+    await reader.press("f3", "x", *"no", "enter")
+    fact = reader.app.learned.lore.facts[0].id
+    retired = FactMark(fact=fact, act=FactAct.RETIRED, reason="no", author="ada")
+    assert await reader.written() == [retired]
+
+
+async def test_c5_approving_in_the_console_makes_a_version_live(
+    reader: Reader, shop: Journal
+) -> None:
+    proposed, before = reader.app.learned.lore.guidelines
+    await reader.press("f4", "a")
+    assert isinstance(reader.app.screen, ConfirmDialog)
+    await reader.press("y")
+    live = await Learned(shop).live_guidelines("shop")
+    assert live is not None
+    assert (live.id, live.author) == (proposed.id, "ada")
+    lore = reader.app.learned
+    await reader.until(lambda: lore.lore.newest(before) != before)
+    assert [each.state for each in lore.lore.guidelines] == [
+        GuidelinesState.LIVE,
+        GuidelinesState.FORMER,
+    ]
+
+
+async def test_s37_a_version_is_shown_as_a_diff_and_is_not_live_until_approved(
+    reader: Reader, shop: Journal
+) -> None:
+    await reader.press("f4", "enter")
+    assert "-- Run the checks before each edit." in reader.detail
+    assert "+- Run the checks after each edit." in reader.detail
+    live = await Learned(shop).live_guidelines("shop")
+    assert live is not None
+    assert live.guidelines.version == 1
+
+
+async def test_a_version_is_rejected_with_a_comment(reader: Reader) -> None:
+    proposed = reader.app.learned.lore.guidelines[0].id
+    await reader.press("f4", "r", *"no", "enter")
+    mark = GuidelinesMark(
+        guidelines=proposed, act=GuidelinesAct.REJECTED, author="ada", comment="no"
+    )
+    assert await reader.written() == [mark]
+
+
+async def test_the_version_in_force_is_rolled_back(reader: Reader, shop: Journal) -> None:
+    await reader.press("f4", "b")
+    assert reader.app.told == ["version 2 of the guidelines: it is not in force; it is proposed"]
+    await reader.press("j", "b", "enter")
+    assert await Learned(shop).live_guidelines("shop") is None
+
+
+async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
+    reader: Reader, shop: Journal
+) -> None:
+    proposed = reader.app.learned.lore.guidelines[0]
+    await reader.press("f4", "a")
+    mark = GuidelinesMark(guidelines=proposed.id, act=GuidelinesAct.REJECTED, author="eve")
+    entry = (await shop.entries(proposed.id - 1, limit=1))[0]
+    await shop.commit(Commit(drafts=(Draft(record=mark, at=NOW, task=entry.task),)))
+    await reader.until(lambda: not reader.app.learned.lore.proposed)
+    await reader.press("y")
+    assert await reader.written() == [mark]
+    assert reader.app.told[-1] == (
+        "version 2 of the guidelines: it is not proposed; it is rejected"
+    )
+
+
+async def statistics(reader: Reader) -> list[str]:
+    """What the statistics say, once they are summed up."""
+    await reader.press("f5")
+    part = reader.app.query_one(StatisticsPart)
+    await reader.until(lambda: bool(part.said))
+    return [" ".join(line.split()) for line in part.said.splitlines()]
+
+
+async def test_r73_the_statistics_tell_verdicts_by_origin_and_classes(reader: Reader) -> None:
+    lines = await statistics(reader)
+    assert "explicit 0% 0 of 1 ▁" in lines
+    assert "implied 100% 1 of 1 █" in lines
+    assert "automatic 100% 2 of 2 ██" in lines
+    assert "wrong_result 1 ████████████████████" in lines
+    assert "given 1 time, to 1 attempt" in lines
+
+
+async def test_r20_the_history_of_verdicts_is_told_the_newest_first(reader: Reader) -> None:
+    lines = await statistics(reader)
+    history = lines[lines.index("Verdicts, the newest first") + 1 :]
+    assert [line.partition(" ")[2] for line in history if line] == [
+        "discount#1 accepted by eve (implied: kept)",
+        "totals#1 rejected by ada: Discounts come out wrong.",
+    ]
+
+
+async def test_proposed_guidelines_wait_in_the_attention_queue(reader: Reader) -> None:
+    await reader.press("3")
+    (line,) = reader.lines("attention")
+    assert line.startswith(">· 55m approval guidelines version 2 (23 words) is proposed for shop")
+    await reader.press("enter")
+    assert reader.seen == ("learned", "guidelines")
+    assert "+- Keep amounts as integers." in reader.detail
+
+
+async def test_the_next_that_waits_may_be_guidelines(reader: Reader) -> None:
+    await reader.press("1", "n")
+    assert reader.seen == ("learned", "guidelines")
+
+
+async def test_the_attempt_of_a_lesson_is_opened_from_it(reader: Reader) -> None:
+    await reader.press("o")
+    screen = reader.app.screen
+    assert isinstance(screen, AttemptScreen)
+    assert screen.story.task.name == "totals"
+
+
+async def opened(reader: Reader, name: str) -> AttemptScreen:
+    """The view of an attempt, once it has read the journal."""
+    row = next(row for row in reader.app.board.rows.values() if row.name == name)
+    reader.app.open_attempt(row)
+    await reader.until(lambda: isinstance(reader.app.screen, AttemptScreen))
+    screen = reader.app.screen
+    assert isinstance(screen, AttemptScreen)
+    await reader.until(lambda: bool(screen.story.verdicts) and not screen.reading)
+    return screen
+
+
+async def test_an_attempt_tells_in_words_what_it_was_given(reader: Reader) -> None:
+    story = (await opened(reader, "discount")).story
+    place = next(n for n, item in enumerate(story.items) if isinstance(item.record, Recall))
+    await reader.until(lambda: story.items[place].given != NOTHING)
+    told = story.items[place]
+    assert told.told.text == "1 lesson, 1 fact, guidelines v1; 240 tokens"
+    assert "(by tags, fits 75%) Rounded before the discount;" in told.detail
+    assert "Tests run with python3 -m unittest." in told.detail
+
+
+async def test_r20_an_attempt_tells_every_verdict_on_its_result(reader: Reader) -> None:
+    screen = await opened(reader, "totals")
+    header = str(screen.query_one("#waiting", Static).render())
+    assert "✗ result rejected by ada: Discounts come out wrong." in header
+    await reader.press("f8")
+    roll = screen.query_one("#checks", Roll)
+    assert " ".join(roll.render_line(0).text.split()) == (
+        ">✗ reject result rejected by ada Discounts come out wrong."
+    )
+
+
+async def test_the_filter_looks_at_one_part(reader: Reader) -> None:
+    await reader.press("f3", "slash", *"unreviewed", "enter")
+    assert len(reader.lines("facts")) == 1
+    assert len(reader.lines("lessons")) == 1
+    await reader.press("escape")
+    assert len(reader.lines("facts")) == 3
+
+
+@pytest.mark.parametrize("key", ["s", "a", "x", "o"])
+async def test_without_a_line_nothing_is_marked(nobody: Reader, key: str) -> None:
+    await nobody.press(key)
+    assert nobody.app.told == ["no line is chosen"]
+    assert await nobody.written() == []
+
+
+@pytest.mark.parametrize("part", ["lessons", "facts", "guidelines"])
+async def test_an_empty_part_says_what_would_fill_it(nobody: Reader, part: str) -> None:
+    await nobody.press({"lessons": "f2", "facts": "f3", "guidelines": "f4"}[part])
+    assert nobody.app.learned.query_one(f"#{part}-pane").has_class("empty")
+
+
+async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
+    shop: Journal,
+) -> None:
+    async with await Journal.open_to_read(shop.name) as closed:
+        desk = Desk(closed, author="ada", clock=lambda: NOW)
+        async with sitting(closed, desk) as reader:
+            await reader.until(lambda: bool(reader.lines("lessons")))
+            await reader.press("x", "enter")
+            (told,) = reader.app.told
+            assert told.endswith("was opened to be read only")
+            assert await reader.written() == []

@@ -1,0 +1,173 @@
+"""`midwatch facts` over a real journal."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Attempt,
+    Certainty,
+    Commit,
+    Draft,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    Record,
+)
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+Say = Callable[..., Awaitable[list[int]]]
+REDIS = Fact(
+    text="The tests need Redis",
+    certainty=Certainty.CONFIRMED,
+    files=("tests/conftest.py",),
+    tags=("db",),
+    value='{"port": 6379}',
+    state=FactState.REVIEWED,
+)
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+@pytest.fixture
+def say(journal: Journal, at: datetime) -> Say:
+    """Commits records of an attempt of a project; their ids."""
+    of: dict[str, Attempt] = {}
+
+    async def attempt(project: str) -> Attempt:
+        run = await journal.add_run(source="s", settings="{}", at=at)
+        task = await journal.add_task(
+            run=run.id, name="fix", title="", spec="{}", project=project, at=at
+        )
+        whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
+        return await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+
+    async def write(*records: Record, project: str = "shop") -> list[int]:
+        it = of[project] = of.get(project) or await attempt(project)
+        drafts = [Draft(record=each, at=at, task=it.task, attempt=it.id) for each in records]
+        return [entry.id for entry in await journal.commit(Commit(drafts=tuple(drafts)))]
+
+    return write
+
+
+def lines(capsys: Capture) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_a_fact_is_one_object(say: Say, capsys: Capture) -> None:
+    (number,) = await say(REDIS)
+    assert await midwatch("facts", "list", "--json") == 0
+    assert lines(capsys) == [
+        {
+            "type": "fact",
+            "id": number,
+            "text": "The tests need Redis",
+            "certainty": "confirmed",
+            "state": "reviewed",
+            "files": ["tests/conftest.py"],
+            "tags": ["db"],
+            "value": {"port": 6379},
+            "live": True,
+            "instead": None,
+            "sources": [1],
+            "source_attempt": 1,
+            "reason": "",
+            "project": "shop",
+        }
+    ]
+
+
+async def test_only_what_stands_is_listed_unless_all_is_asked_for(
+    say: Say, capsys: Capture
+) -> None:
+    old, new = await say(Fact(text="The app uses React 18"), Fact(text="The app uses React 19"))
+    await say(FactMark(fact=old, act=FactAct.REPLACED, instead=new, reason="the review: keep_new"))
+    await midwatch("facts", "list", "--json")
+    assert [line["id"] for line in lines(capsys)] == [new]
+    await midwatch("facts", "list", "--all", "--json")
+    assert [(line["id"], line["live"], line["instead"]) for line in lines(capsys)] == [
+        (new, True, None),
+        (old, False, new),
+    ]
+
+
+async def test_only_those_that_nobody_looked_at_are_listed(say: Say, capsys: Capture) -> None:
+    _, doubtful = await say(REDIS, Fact(text="The linter is slow"))
+    await midwatch("facts", "list", "--unreviewed")
+    assert capsys.readouterr().out == f"{doubtful} (unreviewed, inferred): The linter is slow\n"
+
+
+async def test_of_several_projects_one_is_named(say: Say, capsys: Capture) -> None:
+    await say(REDIS)
+    (other,) = await say(Fact(text="The linter is ruff"), project="other")
+    assert await midwatch("facts", "list") == 2
+    assert await midwatch("facts", "list", "--project", "oth", "--json") == 0
+    assert [(line["id"], line["project"]) for line in lines(capsys)] == [(other, "other")]
+
+
+@pytest.mark.parametrize("json_option", [True, False])
+async def test_where_there_is_nothing_nothing_is_told(
+    journal: Journal, capsys: Capture, json_option: bool
+) -> None:
+    assert await midwatch("facts", "list", *(["--json"] if json_option else [])) == 0
+    out = capsys.readouterr().out
+    assert out == "" if json_option else out.startswith("no fact like that in ")
+
+
+async def test_a_fact_is_shown_with_what_became_of_it(say: Say, capsys: Capture) -> None:
+    (number,) = await say(REDIS)
+    await midwatch("facts", "retire", str(number), "--from", "ann", "--comment", "no longer")
+    capsys.readouterr()
+    assert await midwatch("facts", "show", str(number)) == 0
+    first, *details, last = capsys.readouterr().out.splitlines()
+    assert first == f"{number} (gone): The tests need Redis"
+    assert details == [
+        '    value: {"port": 6379}',
+        "    files: tests/conftest.py",
+        "    tags: db",
+        "    said by the worker in task fix, attempts: 1",
+    ]
+    assert last.endswith(" retired by ann: no longer")
+
+
+async def test_a_fact_is_taken_back_and_restored(say: Say, capsys: Capture) -> None:
+    (number,) = await say(REDIS)
+    assert await midwatch("facts", "retire", str(number)) == 0
+    assert await midwatch("facts", "list", "--json") == 0
+    assert capsys.readouterr().out.startswith(f"retired fact {number} (")
+    assert await midwatch("facts", "restore", str(number), "--comment", "it is so") == 0
+    capsys.readouterr()
+    await midwatch("facts", "show", str(number), "--json")
+    (line,) = lines(capsys)
+    assert (line["live"], line["reason"]) == (True, "it is so")
+
+
+async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -> None:
+    (number,) = await say(REDIS)
+    assert await midwatch("facts", "retire", str(number), "--dry-run") == 0
+    assert capsys.readouterr().out == f"would retire fact {number}: The tests need Redis\n"
+    await midwatch("facts", "list", "--json")
+    assert len(lines(capsys)) == 1
+
+
+async def test_what_changes_nothing_or_is_not_there_is_refused(say: Say, capsys: Capture) -> None:
+    (number,) = await say(REDIS)
+    assert await midwatch("facts", "restore", str(number)) == 2
+    assert f"fact {number} stands already" in capsys.readouterr().err
+    assert await midwatch("facts", "show", "999") == 1
+    assert "no fact 999" in capsys.readouterr().err

@@ -1,0 +1,241 @@
+"""`midwatch feedback`, with a real journal."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Feedback,
+    Lesson,
+    Lifecycle,
+    Origin,
+    Record,
+    Sign,
+    Study,
+    StudyState,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE, reason="it passed")
+STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK, reason="stop")
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+COMMENT = "The total in totals.py is rounded before the discount is taken off."
+Attempted = Callable[..., Awaitable[Attempt]]
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+    monkeypatch.chdir(journal_file.parent.parent)
+
+
+@pytest.fixture
+def attempted(journal: Journal) -> Attempted:
+    """A task of the project `p` with one attempt that says these things of itself."""
+
+    async def make(*records: Record, name: str = "totals", reflector: str = "") -> Attempt:
+        models = {Role.REFLECTOR: ModelSpec(name=reflector)} if reflector else {}
+        spec = Assignment(
+            task=TaskSpec(id=name, goal="Fix the total", acceptance=("true",)),
+            worker="w",
+            spec=WorkerSpec(),
+            models=models,
+            named=tuple(models),
+            workspace=None,
+            project="p",
+        ).model_dump_json()
+        run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+        task = await journal.add_task(
+            run=run.id, name=name, title="Totals", spec=spec, at=AT, project="p"
+        )
+        attempt = await journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=AT
+        )
+        drafts = [Draft(record=each, at=AT, task=task.id, attempt=attempt.id) for each in records]
+        await journal.commit(Commit(drafts=tuple(drafts)))
+        return attempt
+
+    return make
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+async def told(journal: Journal, kind: type[Record]) -> list[Record]:
+    return [entry.record for entry in await journal.entries(kinds=(kind,))]
+
+
+def objects(capsys: Capture) -> Sequence[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_r2_an_accepted_result_is_stored_as_said_by_a_person(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "accept", "--from", "ada") == 0
+    assert capsys.readouterr().out.startswith("accepted totals#1 (")
+    assert await told(journal, Feedback) == [Feedback(accepted=True, author="ada")]
+    assert await told(journal, Study) == []
+
+
+@pytest.mark.parametrize("name", ["totals", "tot", "totals#1", "1"])
+async def test_r9_an_attempt_is_named_as_everywhere(
+    journal: Journal, attempted: Attempted, name: str
+) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", name, "reject", "--comment", COMMENT) == 0
+    (verdict,) = await told(journal, Feedback)
+    assert isinstance(verdict, Feedback)
+    assert (verdict.accepted, verdict.comment, verdict.sign) == (False, COMMENT, Sign.SAID)
+
+
+async def test_r6_a_rejection_becomes_a_lesson_in_the_same_process(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "reject", "--comment", COMMENT) == 0
+    (entry,) = await journal.entries(kinds=(Lesson,))
+    assert capsys.readouterr().out.endswith(f"lesson {entry.id} was drawn from it\n")
+    assert isinstance(entry.record, Lesson)
+    assert (entry.record.origin, COMMENT in entry.record.text) == (Origin.EXPLICIT, True)
+
+
+async def test_r19_the_answer_names_the_verdict_and_the_lesson(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    attempt = await attempted(DONE)
+    assert await midwatch("feedback", "totals", "reject", "--comment", COMMENT, "--json") == 0
+    (verdict,) = await journal.entries(kinds=(Feedback,))
+    (lesson,) = await journal.entries(kinds=(Lesson,))
+    assert objects(capsys) == [
+        {
+            "type": "feedback",
+            "attempt": attempt.id,
+            "accepted": False,
+            "origin": "explicit",
+            "verdict": verdict.id,
+            "lesson": lesson.id,
+            "reason": "",
+        }
+    ]
+
+
+async def test_r48_a_verdict_needs_no_comment(journal: Journal, attempted: Attempted) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "reject") == 0
+    (verdict,) = await told(journal, Feedback)
+    assert isinstance(verdict, Feedback)
+    assert (verdict.accepted, verdict.comment) == (False, "")
+
+
+async def test_c11_the_verdict_is_there_although_the_lesson_fails(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    # A model that cannot be built: there is no such file.
+    await attempted(DONE, reflector="scripted:nowhere.yaml")
+    assert await midwatch("feedback", "totals", "reject", "--comment", COMMENT, "--json") == 0
+    (answer,) = objects(capsys)
+    assert answer["lesson"] is None
+    assert answer["reason"].endswith("; the next `run` or `reflect` tries again")
+    (verdict,) = await told(journal, Feedback)
+    assert isinstance(verdict, Feedback)
+    assert verdict.comment == COMMENT
+    assert [each.state for each in await told(journal, Study) if isinstance(each, Study)] == [
+        StudyState.FAILED
+    ]
+
+
+async def test_c11_lessons_that_are_switched_off_leave_the_verdict(
+    journal: Journal, attempted: Attempted, capsys: Capture, tmp_path: Path
+) -> None:
+    await attempted(DONE)
+    file = tmp_path / "off.yaml"
+    file.write_text("learning: {lessons: {enabled: false}}\n")
+    assert await midwatch("feedback", "totals", "reject", "--config", str(file)) == 0
+    assert capsys.readouterr().out.endswith("no lesson: lessons are switched off\n")
+    assert len(await told(journal, Feedback)) == 1
+
+
+async def test_a_dry_run_stores_nothing(
+    journal: Journal, attempted: Attempted, capsys: Capture
+) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "reject", "--dry-run") == 0
+    assert capsys.readouterr().out == "would reject totals#1, and draw a lesson from it\n"
+    assert await told(journal, Feedback) == []
+
+
+async def test_an_attempt_that_is_not_over_cannot_be_judged(
+    attempted: Attempted, capsys: Capture
+) -> None:
+    await attempted(WORKING)
+    assert await midwatch("feedback", "totals", "accept") == 2
+    assert "totals#1 is working: wait until it is over" in capsys.readouterr().err
+
+
+async def test_a_verdict_is_accept_or_reject(attempted: Attempted, capsys: Capture) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "totals", "perhaps") == 2
+    assert "perhaps" in capsys.readouterr().err
+
+
+async def test_r20_all_verdicts_are_listed_oldest_first(
+    attempted: Attempted, capsys: Capture
+) -> None:
+    implied = Feedback(accepted=True, origin=Origin.IMPLIED, author="midwatch", sign=Sign.KEPT)
+    await attempted(DONE, implied, Feedback(accepted=False, author="ada", comment="no"))
+    await attempted(STUCK, name="other")
+    assert await midwatch("feedback", "list", "--json") == 0
+    listed = [(each["task"], each["origin"], each["sign"]) for each in objects(capsys)]
+    assert listed == [
+        ("totals", "automatic", "ended"),
+        ("totals", "implied", "kept"),
+        ("totals", "explicit", "said"),
+        ("other", "automatic", "ended"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [(["other"], 1), (["totals#1"], 2), (["--project", "p"], 3), (["--project", "q"], 0)],
+)
+async def test_r20_the_list_is_of_one_task_or_project(
+    attempted: Attempted, capsys: Capture, options: list[str], count: int
+) -> None:
+    await attempted(DONE, Feedback(accepted=False))
+    await attempted(STUCK, name="other")
+    assert await midwatch("feedback", "list", *options, "--json") == 0
+    assert len(objects(capsys)) == count
+
+
+async def test_r20_people_read_who_said_what(attempted: Attempted, capsys: Capture) -> None:
+    await attempted(DONE, Feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n"))
+    assert await midwatch("feedback", "list", "totals") == 0
+    automatic, said = capsys.readouterr().out.splitlines()
+    assert automatic.endswith("totals#1 accepted (automatic, ended) by midwatch: it passed")
+    assert said.endswith("rejected (explicit, said) by ada: no (diff of 6 characters)")
+
+
+async def test_a_scan_that_finds_nothing_says_so(attempted: Attempted, capsys: Capture) -> None:
+    await attempted(DONE)
+    assert await midwatch("feedback", "scan") == 0
+    assert capsys.readouterr().out == "nothing new became of merged work\n"
+    assert await midwatch("feedback", "scan", "--json") == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,141 @@
+"""What is still to be drawn from attempts: nothing is forgotten, and nothing done twice."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.words import (
+    Chore,
+    Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    Feedback,
+    Lesson,
+    OpenChore,
+    Origin,
+    Study,
+    StudyState,
+)
+
+if TYPE_CHECKING:
+    from conftest import Past
+
+PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
+
+
+async def left(past: "Past", *, tries: int = 3, attempt: int | None = None) -> list[Chore]:
+    chores = await past.learned.chores(tries=tries, limit=100, attempt=attempt)
+    return [each.chore for each in chores]
+
+
+def tried(about: int, chore: Chore, state: StudyState = StudyState.FAILED) -> Study:
+    return Study(about=about, chore=chore, state=state)
+
+
+@pytest.mark.parametrize(
+    ("ending", "chores"),
+    [
+        (Ending.DONE, [Chore.SUMMARY]),
+        (Ending.ERROR, [Chore.SUMMARY]),
+        (Ending.CANCELED, [Chore.SUMMARY]),
+        (Ending.UNACCEPTED, [Chore.LESSON, Chore.SUMMARY]),
+        (Ending.STUCK, [Chore.LESSON, Chore.SUMMARY]),
+        (Ending.OUT_OF_BUDGET, [Chore.LESSON, Chore.SUMMARY]),
+    ],
+)
+async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
+    past: "Past", ending: Ending, chores: list[Chore]
+) -> None:
+    attempt = await past.attempt()
+    assert await left(past) == []
+    await past.end(attempt, ending)
+    assert await left(past) == chores
+
+
+@pytest.mark.parametrize(
+    ("verdict", "chores"),
+    [
+        (Feedback(accepted=False), [Chore.LESSON]),
+        (Feedback(accepted=False, origin=Origin.IMPLIED), [Chore.LESSON]),
+        (Feedback(accepted=False, origin=Origin.AUTOMATIC), []),
+        (Feedback(accepted=True), []),
+    ],
+)
+async def test_a_rejection_teaches(past: "Past", verdict: Feedback, chores: list[Chore]) -> None:
+    await past.say(await past.attempt(), verdict)
+    assert await left(past) == chores
+
+
+async def test_a_chore_says_where_it_comes_from(past: "Past") -> None:
+    attempt = await past.attempt()
+    about = await past.say(attempt, Feedback(accepted=False))
+    await past.say(attempt, tried(about, Chore.LESSON))
+    assert await past.learned.chores(tries=3, limit=1) == [
+        OpenChore(
+            about=about,
+            chore=Chore.LESSON,
+            task=attempt.task,
+            attempt=attempt.id,
+            project="shop",
+            tries=1,
+        )
+    ]
+
+
+@pytest.mark.parametrize("state", [StudyState.DONE, StudyState.REFUSED])
+async def test_what_is_done_is_done_once(past: "Past", state: StudyState) -> None:
+    attempt = await past.attempt()
+    about = await past.say(attempt, Feedback(accepted=False))
+    done = tried(about, Chore.LESSON, state)
+    await past.say(attempt, Lesson(text="first"), done)
+    assert await left(past) == []
+    with pytest.raises(StaleIncarnationError, match="done already"):
+        await past.say(attempt, Lesson(text="second"), done)
+    assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
+
+
+async def test_what_fails_is_tried_so_often_and_no_more(past: "Past") -> None:
+    attempt = await past.attempt()
+    about = await past.end(attempt, Ending.DONE)
+    for tries in (1, 2):
+        await past.say(attempt, tried(about, Chore.SUMMARY))
+        assert await left(past, tries=tries) == []
+        assert await left(past, tries=tries + 1) == [Chore.SUMMARY]
+
+
+async def test_the_newest_chores_come_first(past: "Past") -> None:
+    attempts = [await past.attempt(task=name) for name in "abc"]
+    ends = [await past.end(attempt, Ending.DONE) for attempt in attempts]
+    found = await past.learned.chores(tries=1, limit=2)
+    assert [each.about for each in found] == [ends[2], ends[1]]
+    assert await left(past, attempt=attempts[0].id) == [Chore.SUMMARY]
+
+
+async def test_facts_that_wait_are_reviewed_once_their_attempt_is_over(past: "Past") -> None:
+    attempt = await past.attempt()
+    fact = await past.say(attempt, PENDING)
+    assert await left(past) == []
+    await past.end(attempt, Ending.DONE)
+    assert await left(past) == [Chore.SUMMARY, Chore.REVIEW]
+    await past.say(attempt, FactMark(fact=fact, act=FactAct.RELEASED))
+    assert await left(past) == [Chore.SUMMARY]
+
+
+async def test_facts_that_are_found_after_a_review_are_reviewed_too(past: "Past") -> None:
+    attempt = await past.attempt()
+    first = await past.say(attempt, PENDING)
+    about = await past.end(attempt, Ending.DONE)
+    reviewed = FactMark(fact=first, act=FactAct.REVIEWED)
+    await past.say(attempt, reviewed, tried(about, Chore.REVIEW, StudyState.DONE))
+    assert await left(past) == [Chore.SUMMARY]
+    await past.say(attempt, PENDING, tried(about, Chore.SUMMARY, StudyState.DONE))
+    assert await left(past) == [Chore.REVIEW]
+
+
+async def test_a_study_of_something_else_changes_nothing(past: "Past") -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, tried(1, Chore.LESSON, StudyState.DONE))
+    assert await left(past) == []

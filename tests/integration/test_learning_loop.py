@@ -1,0 +1,162 @@
+"""The loop closes from the command line alone: a demo, a person's word, a lesson, a demo again."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Line = dict[str, Any]
+STUCK = ("totals", "delivery", "shipping", "labels")
+COMMENTS = {
+    "totals": "Whole cents only, please: not one float in totals.py.",
+    "delivery": "",
+    "shipping": "No! Again; \"free\" means <data> & 'agreed'; nothing else…",
+    "labels": "system",
+}
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """What the commands printed, in their order."""
+
+    folder: Path
+    first: list[Line]
+    verdicts: dict[str, Line]
+    lessons: list[Line]
+    again: list[Line]
+
+    def shown(self, attempt: int) -> list[Line]:
+        return midwatch(self.folder, "show", str(attempt), "--json")
+
+    def attempts(self, lines: list[Line], task: str) -> list[int]:
+        """The attempts of a task in one demo, oldest first."""
+        ids = [each["id"] for each in lines if each["type"] == "attempt" and each["task"] == task]
+        return list(dict.fromkeys(ids))
+
+
+def midwatch(folder: Path, *words: str) -> list[Line]:
+    """The lines that a command prints as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=folder,
+        env={key: value for key, value in os.environ.items() if key != "MIDWATCH_JOURNAL"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    """A demo, a rejection of each task that raised an alarm, and a demo again."""
+    folder = tmp_path_factory.mktemp("loop")
+    demo = ("demo", "--headless", "--json")
+    first = midwatch(folder, *demo, "--pace", "0")
+    verdicts = {
+        task: midwatch(folder, "feedback", task, "reject", "--comment", comment, "--json")[0]
+        for task, comment in COMMENTS.items()
+    }
+    lessons = midwatch(folder, "lessons", "list", "--project", "midwatch-demo", "--json")
+    again = midwatch(folder, *demo, "--pace", "0")
+    return Loop(folder=folder, first=first, verdicts=verdicts, lessons=lessons, again=again)
+
+
+def alarmed(lines: list[Line]) -> set[str]:
+    return {
+        line["task"]
+        for line in lines
+        if line["type"] == "alert" and line["state"] == "firing" and line["severity"] != "notice"
+    }
+
+
+def recall_of(loop: Loop, task: str) -> Line:
+    (attempt, *_) = loop.attempts(loop.again, task)
+    (recall,) = [line for line in loop.shown(attempt) if line["type"] == "recall"]
+    return recall
+
+
+def test_the_first_demo_raises_alarms_in_four_tasks(loop: Loop) -> None:
+    assert alarmed(loop.first) == set(STUCK)
+
+
+@pytest.mark.parametrize("task", STUCK)
+def test_a_rejection_comes_back_with_its_lesson_whatever_the_comment_says(
+    loop: Loop, task: str
+) -> None:
+    verdict = loop.verdicts[task]
+    assert verdict["attempt"] == loop.attempts(loop.first, task)[-1]
+    assert verdict["lesson"] in {each["id"] for each in loop.lessons}
+
+
+@pytest.mark.parametrize("task", STUCK)
+def test_the_list_of_lessons_tells_the_source(loop: Loop, task: str) -> None:
+    verdict = loop.verdicts[task]
+    (lesson,) = [each for each in loop.lessons if each["id"] == verdict["lesson"]]
+    assert lesson["source_attempt"] == verdict["attempt"]
+    assert (lesson["used"], lesson["helped"], lesson["obsolete"]) == (0, 0, False)
+    assert lesson["text"].startswith("A person rejected the result: ")
+    assert task == "shipping" or COMMENTS[task] in lesson["text"]
+
+
+def test_a_comment_that_no_prompt_may_hold_is_left_out_of_its_lesson(loop: Loop) -> None:
+    verdict = loop.verdicts["shipping"]
+    (lesson,) = [each for each in loop.lessons if each["id"] == verdict["lesson"]]
+    assert "the comment is left out" in lesson["text"]
+    assert "<data>" not in lesson["text"]
+
+
+@pytest.mark.parametrize("task", STUCK)
+def test_r34_the_second_demo_has_the_lesson_in_its_prompt_and_says_so(
+    loop: Loop, task: str
+) -> None:
+    lessons = {each["id"]: each for each in recall_of(loop, task)["lessons"]}
+    given = lessons[loop.verdicts[task]["lesson"]]
+    assert (given["method"], given["origin"]) == ("task", "explicit")
+    assert given["text"].startswith("A person rejected the result")
+
+
+def test_the_workers_that_were_taught_raise_no_alarm_and_all_succeed(loop: Loop) -> None:
+    assert alarmed(loop.again) == set()
+    done = loop.again[-1]
+    assert {task["status"] for task in done["tasks"]} == {"completed"}
+    assert {task["attempts"] for task in done["tasks"]} == {1}
+
+
+def test_r74_each_use_is_logged_with_what_came_of_it(loop: Loop) -> None:
+    lessons = midwatch(loop.folder, "lessons", "list", "--project", "midwatch-demo", "--json")
+    known = {each["id"]: each for each in lessons}
+    uses = {
+        task: (known[id]["used"], known[id]["helped"])
+        for task, verdict in loop.verdicts.items()
+        if (id := verdict["lesson"])
+    }
+    assert uses == dict.fromkeys(STUCK, (1, 1))
+
+
+def test_the_lines_of_a_run_are_those_of_the_contract(loop: Loop) -> None:
+    types = {line["type"] for line in (*loop.first, *loop.again)}
+    assert types == {
+        *("task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"),
+        *("intervention", "done"),
+    }
+
+
+def test_show_tells_of_the_verdict_the_lesson_and_the_summary_of_an_attempt(loop: Loop) -> None:
+    verdict = loop.verdicts["totals"]
+    shown = loop.shown(verdict["attempt"])
+    told = {
+        line["type"]: line for line in shown if line["type"] in {"feedback", "lesson", "summary"}
+    }
+    assert told["feedback"]["comment"] == COMMENTS["totals"]
+    assert told["lesson"]["id"] == verdict["lesson"]
+    assert told["lesson"]["verdict"] == told["feedback"]["id"] == verdict["verdict"]
+    assert told["summary"]["turns"] > 10

@@ -1,0 +1,316 @@
+"""What an attempt is given of all that was learned, and what the journal is told of it."""
+
+import logging
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Fact,
+    Fault,
+    Group,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Lifecycle,
+    Method,
+    Origin,
+    Plan,
+    PlanStep,
+    Recall,
+    Record,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.learning.recall import PART, Asker, Given, group_of, recall
+
+PLAN = Plan(steps=(PlanStep(title="Mend it", files=("totals.py",)),))
+CENT = Lesson(
+    text="The sum in totals.py was rounded; round the price in rows.py instead.",
+    failure_class="wrong_location",
+    tags=("python",),
+    origin=Origin.EXPLICIT,
+)
+PORT = Fact(text="The tests of the server need port 8765 to be free.")
+RULES = Guidelines(version=1, text="Run the tests before you edit anything at all.")
+ON = LearningSettings()
+OFF = LearningSettings(lessons=LessonSettings(enabled=False), facts=FactSettings(enabled=False))
+
+
+class Shop:
+    """A journal with tasks of one project, each with its attempts."""
+
+    def __init__(self, journal: Journal, at: datetime) -> None:
+        self.journal = journal
+        self._at = at
+        self._ticks = count(step=0.25)
+
+    async def asker(
+        self,
+        name: str = "totals",
+        *,
+        project: str = "shop",
+        tags: tuple[str, ...] = (),
+        **more: object,
+    ) -> Asker:
+        """A new task with a first attempt that is about to begin."""
+        assignment = Assignment(
+            task=TaskSpec(id=name, goal="Totals are exact.", tags=tags, acceptance=("true",)),
+            worker="coder",
+            spec=WorkerSpec(),
+            models={},
+            workspace=None,
+            project=project,
+        ).model_copy(update=more)
+        run = await self.journal.add_run(source="t", settings="{}", at=self._at)
+        task = await self.journal.add_task(
+            run=run.id,
+            name=name,
+            title=name,
+            spec=assignment.model_dump_json(),
+            at=self._at,
+            project=project,
+        )
+        attempt = await self._attempt(task.id, 1)
+        return Asker(task=task, assignment=assignment, attempt=attempt, plan=PLAN)
+
+    async def again(self, asker: Asker) -> Asker:
+        """The next attempt of the same task."""
+        number = asker.attempt.number + 1
+        return replace(asker, attempt=await self._attempt(asker.task.id, number))
+
+    async def _attempt(self, task: int, number: int) -> Attempt:
+        return await self.journal.add_attempt(
+            task=task,
+            number=number,
+            worker="coder",
+            model="m",
+            node="n",
+            workspace="/w",
+            at=self._at,
+        )
+
+    async def put(self, asker: Asker, record: Record) -> int:
+        """Record something of an attempt; its journal id."""
+        at = self._at
+        draft = Draft(record=record, at=at, task=asker.task.id, attempt=asker.attempt.id)
+        (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
+        return entry.id
+
+    async def given(self, asker: Asker, settings: LearningSettings = ON) -> Given:
+        """What an attempt is given, as the journal is told."""
+        found = await recall(self.journal, asker, settings, ticks=lambda: next(self._ticks))
+        for record in found.records:
+            await self.put(asker, record)
+        return found
+
+
+@pytest.fixture
+def shop(journal: Journal, at: datetime) -> Shop:
+    return Shop(journal, at)
+
+
+def recalled(given: Given) -> Recall:
+    (record,) = given.records
+    assert isinstance(record, Recall)
+    return record
+
+
+async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recorded(
+    shop: Shop,
+) -> None:
+    lesson = await shop.put(await shop.asker(), CENT)
+    given = await shop.given(await shop.asker())
+    assert CENT.text in given.text
+    record = recalled(given)
+    assert [(each.lesson, each.method) for each in record.lessons] == [(lesson, Method.TASK)]
+    assert (record.group, record.seconds, record.tokens > 0) == (Group.NONE, 0.25, True)
+
+
+async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop, journal: Journal) -> None:
+    lesson = await shop.put(await shop.asker(), CENT)
+    first, second = await shop.asker(), await shop.asker()
+    await shop.given(first)
+    await shop.given(second)
+    known = await Learned(journal).lesson(lesson)
+    assert (known.used, known.helped, known.hurt) == (2, 0, 0)
+    assert [each.lesson for each in await Learned(journal).uses(second.attempt.id)] == [lesson]
+
+
+async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(
+    shop: Shop, journal: Journal
+) -> None:
+    lesson = await shop.put(await shop.asker(), CENT)
+    asker = await shop.asker()
+    await shop.given(asker)
+    done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    await shop.put(asker, done)
+    assert (await Learned(journal).lesson(lesson)).helped == 1
+
+
+async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts_no_use_twice(
+    shop: Shop, journal: Journal
+) -> None:
+    lesson = await shop.put(await shop.asker(), CENT)
+    asker = await shop.asker()
+    before = await shop.given(asker)
+    await shop.put(asker, CENT)  # what came meanwhile changes nothing
+    assert await shop.given(asker) == Given(text=before.text)
+    assert (await Learned(journal).lesson(lesson)).used == 1
+
+
+async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> None:
+    source = await shop.asker()
+    lesson = await shop.put(source, CENT)
+    asker = await shop.asker()
+    await shop.given(asker)
+    await shop.put(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
+    assert await shop.given(await shop.asker()) == Given()
+    assert await shop.given(asker) == Given()
+
+
+async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_project(
+    shop: Shop,
+) -> None:
+    await shop.put(await shop.asker(tags=("python",)), CENT)
+    other = await shop.given(await shop.asker("rounding", tags=("python",)))
+    assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
+    assert await shop.given(await shop.asker(project="elsewhere", tags=("python",))) == Given()
+
+
+async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tells_of_that(
+    shop: Shop,
+) -> None:
+    first = await shop.asker()
+    await shop.put(first, replace(CENT, sources=(first.attempt.id,)))
+    assert await shop.given(await shop.again(first)) == Given()
+    assert CENT.text in (await shop.given(await shop.asker())).text
+
+
+async def test_a_lesson_that_rests_on_another_run_too_is_given_to_a_second_attempt(
+    shop: Shop,
+) -> None:
+    other, first = await shop.asker(), await shop.asker()
+    await shop.put(first, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
+    assert CENT.text in (await shop.given(await shop.again(first))).text
+
+
+async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_they_fit(
+    shop: Shop,
+) -> None:
+    source = await shop.asker()
+    version = await shop.put(source, RULES)
+    await shop.put(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
+    await shop.put(source, CENT)
+    stranger = await shop.asker("unlike")
+    spec = stranger.assignment.task.model_copy(update={"goal": "Draw a chart.", "title": "Chart"})
+    assignment = stranger.assignment.model_copy(update={"task": spec})
+    given = await shop.given(replace(stranger, assignment=assignment, plan=Plan(steps=())))
+    assert RULES.text in given.text
+    assert (recalled(given).guidelines, recalled(given).lessons) == (version, ())
+
+
+async def test_s58_a_version_that_nobody_approved_is_given_to_no_one(shop: Shop) -> None:
+    await shop.put(await shop.asker(), RULES)
+    assert await shop.given(await shop.asker()) == Given()
+
+
+async def test_a_version_that_is_tried_stands_for_the_one_in_force_and_nothing_else_is_given(
+    shop: Shop,
+) -> None:
+    await shop.put(await shop.asker(), CENT)
+    trial = await shop.asker(project="", guidelines="Read the tests before the code.")
+    given = await shop.given(trial)
+    assert "Read the tests before the code." in given.text
+    assert CENT.text not in given.text
+    assert recalled(given).guidelines is None
+
+
+async def test_the_empty_version_that_is_tried_gives_nothing(shop: Shop) -> None:
+    assert await shop.given(await shop.asker(project="", guidelines="")) == Given()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_r66_the_split_is_stable_and_has_about_the_share_that_was_asked_for(share: float) -> None:
+    groups = [group_of("shop", f"task-{number}", share) for number in range(2000)]
+    assert groups == [group_of("shop", f"task-{number}", share) for number in range(2000)]
+    assert groups.count(Group.CONTROL) / 2000 == pytest.approx(share, abs=0.04)
+
+
+def test_r66_the_split_is_the_same_on_every_machine() -> None:
+    drawn = {name: group_of("shop", name, 0.5) for name in ("totals", "delivery")}
+    assert drawn == {"totals": Group.CONTROL, "delivery": Group.TREATMENT}
+
+
+async def test_r66_the_control_group_gets_facts_and_no_lessons_and_the_journal_says_so(
+    shop: Shop,
+) -> None:
+    source = await shop.asker()
+    await shop.put(source, CENT)
+    fact = await shop.put(source, replace(PORT, files=("totals.py",)))
+    settings = LearningSettings(lessons=LessonSettings(control_share=1))
+    record = recalled(await shop.given(await shop.asker(), settings))
+    assert (record.group, record.lessons, record.facts) == (Group.CONTROL, (), (fact,))
+
+
+async def test_r66_an_attempt_that_finds_nothing_still_says_in_which_group_it_is(
+    shop: Shop,
+) -> None:
+    settings = LearningSettings(lessons=LessonSettings(control_share=1))
+    record = recalled(await shop.given(await shop.asker(), settings))
+    assert record == Recall(group=Group.CONTROL, seconds=0.25)
+
+
+async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop: Shop) -> None:
+    settings = LearningSettings(lessons=LessonSettings(control_share=0.5))
+    whole = recalled(await shop.given(await shop.asker("totals"), settings)).group
+    parts = [
+        recalled(await shop.given(await shop.asker(f"totals-{n}", parent="totals"), settings))
+        for n in range(1, 7)
+    ]
+    assert {part.group for part in parts} == {whole}
+
+
+@pytest.mark.parametrize(
+    "settings", [OFF, LearningSettings(prompt_tokens=0)], ids=["switched off", "no room"]
+)
+async def test_c16_what_is_switched_off_is_not_given(
+    shop: Shop, settings: LearningSettings
+) -> None:
+    source = await shop.asker()
+    await shop.put(source, CENT)
+    await shop.put(source, PORT)
+    assert await shop.given(await shop.asker(), settings) == Given()
+
+
+async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
+    shop: Shop, at: datetime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed = await Journal.open(tmp_path / "other.db")
+    await closed.close()
+    asker = await shop.asker()
+    with caplog.at_level(logging.DEBUG):
+        given = await recall(closed, asker, ON)
+    (fault,) = given.records
+    assert isinstance(fault, Fault)
+    assert (given.text, fault.part) == ("", PART)
+    assert "is closed" in fault.error
+
+
+async def test_a_journal_that_is_too_slow_is_not_waited_for(shop: Shop) -> None:
+    given = await recall(shop.journal, await shop.asker(), ON, seconds=0)
+    assert given == Given(records=(Fault(part=PART, error="TimeoutError"),))

@@ -1,0 +1,198 @@
+"""What became of merged work, without git."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.config.learning import FeedbackSettings
+from midwatch_monitor.words import Sign
+from midwatch_supervisor.learning.chronicle import FileChange, Revision, chronicle
+from midwatch_supervisor.learning.fate import Landing, Work, agents, judge, landing
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SETTINGS = FeedbackSettings()
+WORK = Work(
+    attempt=1,
+    tip="tip",
+    begun="base",
+    own=frozenset({"tip"}),
+    before={"a.py": "old"},
+    after={"a.py": "new"},
+)
+BASE = Revision(id="base", parents=(), author="Ada", email="ada@localhost", at=AT - DAY)
+
+
+def commit(
+    id: str,
+    *parents: str,
+    after: timedelta = HOUR,
+    email: str = "ada@localhost",
+    reverts: str = "",
+    **files: tuple[str, str],
+) -> Revision:
+    """A commit some time after the merge; each file with its content before and after."""
+    changes = [
+        FileChange(path=f"{stem}.py", before=before, after=now)
+        for stem, (before, now) in files.items()
+    ]
+    return Revision(
+        id=id,
+        parents=parents,
+        author="Ada",
+        email=email,
+        at=AT + after,
+        reverts=frozenset({reverts} - {""}),
+        changes=tuple(changes),
+    )
+
+
+TIP = commit("tip", "base", after=-HOUR, email="midwatch@localhost", a=("old", "new"))
+MERGE = commit("merge", "base", "tip", after=timedelta(), a=("old", "new"))
+
+
+def became(
+    *later: Revision,
+    at: timedelta = 2 * HOUR,
+    stored: Sign | None = None,
+    settings: FeedbackSettings = SETTINGS,
+) -> Sign | None:
+    """What became of the work by some time after its merge; each commit follows the one before."""
+    known = chronicle([BASE, TIP, MERGE, *later], later[-1].id if later else "merge")
+    landed = Landing(place=1, at=AT)
+    assert landing(WORK, known) == landed
+    judgement = judge(
+        WORK,
+        landed,
+        known,
+        agents=agents([WORK], {1: landed}, known),
+        stored=stored,
+        settings=settings,
+        now=AT + at,
+    )
+    return judgement.sign if judgement else None
+
+
+EDIT = commit("edit", "merge", a=("new", "mine"))
+REVERT = commit("revert", "merge", reverts="merge", a=("new", "old"))
+AGAIN = commit("again", "revert", reverts="revert", a=("old", "new"))
+
+
+@pytest.mark.parametrize(
+    ("at", "sign"),
+    [
+        (DAY - timedelta(seconds=1), None),
+        (DAY, Sign.KEPT),
+        (30 * DAY, Sign.KEPT),
+        (30 * DAY + timedelta(seconds=1), None),
+    ],
+)
+def test_r41_work_is_kept_after_a_day_and_looked_at_for_thirty(
+    at: timedelta, sign: Sign | None
+) -> None:
+    assert became(at=at) is sign
+
+
+@pytest.mark.parametrize("off", ["kept_after", "watched_for"])
+def test_r45_a_time_of_nothing_accepts_nothing(off: str) -> None:
+    assert became(at=2 * DAY, settings=FeedbackSettings.model_validate({off: 0})) is None
+
+
+def test_r42_an_edit_is_a_rejection_at_once() -> None:
+    assert became(EDIT) is Sign.EDITED
+
+
+def test_r42_an_edit_that_was_undone_is_none_and_the_time_begins_anew() -> None:
+    undone = commit("undone", "edit", after=5 * HOUR, a=("mine", "new"))
+    assert became(EDIT, undone, at=DAY + 4 * HOUR) is None
+    assert became(EDIT, undone, at=DAY + 5 * HOUR) is Sign.KEPT
+
+
+def test_r42_after_kept_an_edit_is_new_work() -> None:
+    assert became(EDIT, stored=Sign.KEPT) is None
+
+
+def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
+    before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
+    merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
+    known = chronicle([BASE, before, TIP, merge], "merge")
+    landed = Landing(place=2, at=AT)
+    assert landing(WORK, known) == landed
+    judgement = judge(
+        WORK,
+        landed,
+        known,
+        agents=agents([WORK], {1: landed}, known),
+        stored=None,
+        settings=SETTINGS,
+        now=AT + DAY,
+    )
+    assert judgement is not None
+    assert judgement.sign is Sign.KEPT
+
+
+@pytest.mark.parametrize("stored", [None, Sign.KEPT, Sign.EDITED])
+def test_r43_a_revert_overturns_whatever_was_stored(stored: Sign | None) -> None:
+    assert became(REVERT, stored=stored) is Sign.REVERTED
+
+
+@pytest.mark.parametrize("later", [(REVERT,), (EDIT,), (REVERT, AGAIN)])
+def test_r43_a_revert_is_final(later: Sequence[Revision]) -> None:
+    assert became(*later, at=2 * DAY, stored=Sign.REVERTED) is None
+
+
+def test_r43_a_revert_that_was_taken_back_before_anybody_looked_is_none() -> None:
+    assert became(REVERT, AGAIN) is None
+
+
+def test_r43_a_revert_of_a_part_is_one() -> None:
+    part = commit("part", "merge", reverts="tip", a=("new", "between"))
+    assert became(part) is Sign.REVERTED
+
+
+def test_c17_an_agents_revert_is_no_verdict() -> None:
+    assert became(commit("r", "merge", email="midwatch@localhost", a=("new", "old"))) is None
+
+
+def test_c17_work_that_agents_took_back_is_not_kept() -> None:
+    back = commit("back", "merge", email="midwatch@localhost", a=("new", "old"))
+    assert became(back, at=2 * DAY) is None
+
+
+def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -> None:
+    """Who changed the file on the branch that it brings in, is what counts."""
+    for email, sign in (("midwatch@localhost", None), ("ada@localhost", Sign.EDITED)):
+        side = commit("side", "merge", email=email, a=("new", "other"))
+        bring = commit("bring", "merge", "side", a=("new", "other"))
+        assert became(side, bring) is sign
+
+
+def test_r11_work_is_found_by_its_content_where_its_commits_are_not_there() -> None:
+    squash = commit("squash", "base", after=timedelta(), a=("old", "new"))
+    known = chronicle([BASE, squash], "squash", [("squash", AT + HOUR)])
+    assert landing(WORK, known) == Landing(place=1, at=AT + HOUR)
+
+
+@pytest.mark.parametrize("text", ["mine", "old"])
+def test_r45_other_content_is_no_merge(text: str) -> None:
+    known = chronicle([BASE, commit("other", "base", a=("x", text))], "other")
+    assert landing(WORK, known) is None
+
+
+def test_r11_without_a_log_of_the_branch_nobody_knows_when_it_took_the_work_as_it_is() -> None:
+    known = chronicle([BASE, TIP], "tip")
+    landed = Landing(place=1, at=AT - HOUR, sure=False)
+    assert landing(WORK, known) == landed
+    assert (
+        judge(
+            WORK,
+            landed,
+            known,
+            agents=frozenset({"tip"}),
+            stored=None,
+            settings=SETTINGS,
+            now=AT + 9 * DAY,
+        )
+        is None
+    )

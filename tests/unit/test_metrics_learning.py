@@ -1,0 +1,268 @@
+"""Figures of what is learned: verdicts over time, lessons and their use, facts, guidelines."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.metrics.learning import Learning
+from midwatch_monitor.metrics.reviews import FactFigures, Worth
+from midwatch_monitor.metrics.spending import Usage
+from midwatch_monitor.metrics.usefulness import Effect, LessonFigures
+from midwatch_monitor.metrics.verdicts import AcceptanceFigures, Bucket, Week
+from midwatch_monitor.metrics.versions import GuidelinesFigures, UnderFigures
+from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.words import (
+    AttemptState,
+    Birth,
+    Ending,
+    Entry,
+    Fact,
+    FactAct,
+    FactMark,
+    FactReview,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Lifecycle,
+    Method,
+    Origin,
+    Recall,
+    Recalled,
+    Record,
+    Reflection,
+    ReviewState,
+    Spending,
+    Trial,
+    TrialScore,
+)
+
+AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
+"""A Monday."""
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+CANCELED = AttemptState(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
+YES, NO = Feedback(accepted=True), Feedback(accepted=False)
+
+
+def entry(record: Record, *, id: int = 1, attempt: int = 1, day: float = 0) -> Entry:
+    at = AT + timedelta(days=day)
+    return Entry(id=id, record=record, at=at, task=attempt, attempt=attempt)
+
+
+def given(*lessons: int, method: Method = Method.TASK, guidelines: int | None = None) -> Recall:
+    recalled = tuple(Recalled(lesson=lesson, method=method) for lesson in lessons)
+    return Recall(lessons=recalled, guidelines=guidelines, seconds=0.25)
+
+
+def test_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED)
+    entries = [entry(DONE), entry(NO), entry(kept), entry(STUCK, attempt=2), entry(CANCELED)]
+    found = {each.origin: each.accepted for each in Learning(entries).figures().acceptance}
+    assert found == {
+        Origin.EXPLICIT: Share(hits=0, of=1),
+        Origin.IMPLIED: Share(hits=1, of=1),
+        Origin.AUTOMATIC: Share(hits=1, of=2),
+    }
+
+
+def test_of_several_verdicts_of_one_origin_the_newest_counts() -> None:
+    (found,) = Learning([entry(NO), entry(YES, day=8)]).figures().acceptance
+    assert found.weeks == (Week(begins=date(2026, 11, 23), accepted=Share(hits=1, of=1)),)
+
+
+def test_r61_acceptance_is_told_by_week() -> None:
+    entries = [
+        entry(YES, attempt=1),
+        entry(NO, attempt=2, day=6),
+        entry(YES, attempt=3, day=7),
+        entry(YES, attempt=4, day=21),
+    ]
+    (found,) = Learning(entries).figures().acceptance
+    assert [(week.begins, week.accepted) for week in found.weeks] == [
+        (date(2026, 11, 16), Share(hits=1, of=2)),
+        (date(2026, 11, 23), Share(hits=1, of=1)),
+        (date(2026, 12, 7), Share(hits=1, of=1)),
+    ]
+
+
+def test_r62_the_learning_curve_has_ten_parts_as_equal_as_can_be() -> None:
+    attempts = range(1, 24)
+    learned = [entry(YES if attempt > 12 else NO, attempt=attempt) for attempt in attempts]
+    (found,) = Learning(reversed(learned)).figures().acceptance
+    assert [each.accepted.of for each in found.curve] == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
+    assert found.curve[3] == Bucket(first=10, last=11, accepted=Share(hits=0, of=2))
+    assert found.curve[4] == Bucket(first=12, last=13, accepted=Share(hits=1, of=2))
+
+
+def test_r62_few_attempts_are_a_part_each() -> None:
+    (found,) = Learning([entry(YES, attempt=4), entry(NO, attempt=9)]).figures().acceptance
+    assert found == AcceptanceFigures(
+        origin=Origin.EXPLICIT,
+        accepted=Share(hits=1, of=2),
+        weeks=(Week(begins=AT.date(), accepted=Share(hits=1, of=2)),),
+        curve=(
+            Bucket(first=4, last=4, accepted=Share(hits=1, of=1)),
+            Bucket(first=9, last=9, accepted=Share(hits=0, of=1)),
+        ),
+    )
+
+
+def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
+    entries = [
+        *(entry(given(7), attempt=attempt) for attempt in range(1, 5)),
+        *(entry(DONE, attempt=attempt) for attempt in (1, 2)),
+        entry(STUCK, attempt=3),
+        *(entry(NO, attempt=attempt) for attempt in (1, 2)),
+        *(entry(given(8), attempt=attempt) for attempt in (5, 6)),
+        *(entry(DONE, attempt=attempt) for attempt in (5, 6)),
+    ]
+    assert Learning(entries).figures().lessons.effects == (
+        Effect(lesson=7, origin=Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
+    )
+
+
+def test_r64_failure_classes_are_counted_over_lessons_of_single_failures() -> None:
+    lessons = [
+        *(Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
+        Lesson(text="b", born=Birth.REFLECTION),
+    ]
+    found = Learning(entry(each, id=id) for id, each in enumerate(lessons)).figures().lessons
+    assert found.classes == (("loop", 2), ("style", 1))
+    assert (found.lessons, found.insights) == (4, 1)
+
+
+def test_r67_lessons_their_use_and_the_time_to_find_them_are_counted() -> None:
+    entries = [
+        entry(Lesson(text="a", failure_class="loop"), id=1),
+        entry(Lesson(text="b", failure_class="loop"), id=2),
+        entry(given(1, 1, 2), attempt=3),
+        entry(given(1, method=Method.TEXT), attempt=4),
+        entry(Recall(seconds=2.0), attempt=5),
+    ]
+    assert Learning(entries).figures().lessons == LessonFigures(
+        lessons=2,
+        classes=(("loop", 2),),
+        recalls=3,
+        given=2,
+        uses=3,
+        methods=((Method.TASK, 2), (Method.TEXT, 1)),
+        seconds=0.25,
+        longest=2.0,
+    )
+
+
+def test_r58_the_last_rating_of_each_lesson_counts() -> None:
+    marks = [LessonMark(lesson=1, act=LessonAct.RATED, rating=rating) for rating in (2, 5)]
+    other = LessonMark(lesson=2, act=LessonAct.RATED, rating=5)
+    found = Learning(map(entry, [*marks, other])).figures().lessons
+    assert found.ratings.counts == ((5, 2),)
+
+
+def test_r16_retired_and_archived_lessons_are_told_apart_from_restored_ones() -> None:
+    marks = [
+        LessonMark(lesson=1, act=LessonAct.RETIRED),
+        LessonMark(lesson=2, act=LessonAct.ARCHIVED),
+        LessonMark(lesson=1, act=LessonAct.RESTORED),
+    ]
+    lessons = [entry(Lesson(text="x"), id=id) for id in (1, 2, 3)]
+    assert Learning([*lessons, *map(entry, marks)]).figures().lessons.obsolete == 1
+
+
+REVIEW = FactReview(state=ReviewState.OK, facts=(1, 2))
+MODIFIED, MISSED = replace(REVIEW, modified=1), replace(REVIEW, missed=1)
+REMOVED = replace(REVIEW, removed=1)
+FULL = replace(REVIEW, modified=1, removed=1, missed=2, conflicts=1, unanswered=1)
+
+
+def review(day: int, found: FactReview = REVIEW) -> Entry:
+    return entry(found, id=day + 1, day=day)
+
+
+def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
+    entries = [
+        *(entry(Fact(text="f"), id=id) for id in (1, 2)),
+        entry(FactMark(fact=1, act=FactAct.REMOVED)),
+        entry(FactMark(fact=2, act=FactAct.REVIEWED)),
+        review(1, FULL),
+        entry(FactReview(state=ReviewState.FALLBACK, facts=(3,)), day=2),
+        entry(FactReview(state=ReviewState.SKIPPED, facts=(4,)), day=3),
+        entry(Spending(role="reflector", model="m", requests=1, tokens=40), day=1),
+        entry(Spending(role="reflector", model="m", requests=1, tokens=9_000), day=4),
+    ]
+    assert Learning(entries).figures().facts == FactFigures(
+        facts=2,
+        ended=1,
+        reviews=1,
+        fallbacks=1,
+        skipped=1,
+        looked_at=2,
+        modified=1,
+        removed=1,
+        missed=2,
+        conflicts=1,
+        unanswered=1,
+        cost=Usage(requests=1, tokens=40),
+    )
+
+
+@pytest.mark.parametrize(
+    ("reviews", "worth"),
+    [
+        ([], Worth.NONE),
+        ([review(1), review(2)], Worth.EARLY),
+        ([review(day) for day in range(10)], Worth.LITTLE),
+        (
+            [review(0, MODIFIED), *(review(day) for day in range(1, 10))],
+            Worth.SOME,
+        ),
+        (
+            [review(0, MISSED), *(review(day) for day in range(1, 11))],
+            Worth.LITTLE,
+        ),
+        (
+            [*(review(day) for day in range(1, 11)), review(11, REMOVED)],
+            Worth.SOME,
+        ),
+        ([entry(FactReview(state=ReviewState.FALLBACK), day=day) for day in range(20)], Worth.NONE),
+    ],
+)
+def test_v24_ten_reviews_in_a_row_without_a_change_say_that_reviewing_changes_little(
+    reviews: list[Entry], worth: Worth
+) -> None:
+    assert Learning(reversed(reviews)).figures().facts.worth is worth
+
+
+def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None:
+    scores = (TrialScore(task="a", before=0.5, after=1), TrialScore(task="b", before=1, after=1))
+    entries = [
+        entry(Guidelines(version=3, text="# G"), id=30),
+        entry(Reflection(watermark=9, insights=2, proposed=True)),
+        entry(Reflection(watermark=9, skipped="no qualifying attempts")),
+        entry(Trial(guidelines=30, scores=scores, adopted=True)),
+        entry(GuidelinesMark(guidelines=30, act=GuidelinesAct.APPROVED)),
+        entry(given(guidelines=30)),
+        entry(DONE),
+    ]
+    accepted = Share(hits=1, of=1)
+    under = UnderFigures(guidelines=30, version=3, origin=Origin.AUTOMATIC, accepted=accepted)
+    assert Learning(entries).figures().guidelines == GuidelinesFigures(
+        reflections=2,
+        skipped=1,
+        insights=2,
+        versions=1,
+        approved=1,
+        trials=1,
+        adopted=1,
+        gain=0.25,
+        under=(under,),
+    )
+
+
+def test_where_nothing_was_learned_there_is_nothing_to_tell() -> None:
+    assert not Learning([entry(CANCELED)]).figures()
+    assert Learning([entry(DONE)]).figures()

@@ -1,0 +1,175 @@
+"""What lessons are worth: intervals of differences, and treatment against control."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.metrics.comparison import Answer, Cohort, EffortFigures, Side
+from midwatch_monitor.metrics.interval import difference, mean_difference
+from midwatch_monitor.metrics.learning import Learning, LearningFigures
+from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.words import (
+    AttemptState,
+    Budget,
+    Change,
+    Ending,
+    Entry,
+    Feedback,
+    Group,
+    Lifecycle,
+    Meter,
+    Method,
+    Origin,
+    Recall,
+    Recalled,
+    Record,
+    Task,
+    TaskState,
+)
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+LESSONS = (Recalled(lesson=5, method=Method.TASK),)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((0, 10), (0, 10), -0.2775, 0.2775),
+    ],
+)
+def test_the_difference_of_two_rates_has_newcombes_interval(
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
+) -> None:
+    found = difference(Share(hits=first[0], of=first[1]), Share(hits=second[0], of=second[1]))
+    assert found is not None
+    assert (round(found.low, 4), round(found.high, 4)) == (low, high)
+
+
+def test_of_an_empty_group_there_is_no_difference() -> None:
+    assert difference(Share(hits=0, of=0), Share(hits=1, of=2)) is None
+    assert mean_difference([1], [1, 2]) is None
+
+
+def test_the_difference_of_two_means_is_wide_where_there_are_few() -> None:
+    few = mean_difference([1, 1, 2], [3, 2, 3])
+    many = mean_difference([1, 1, 2] * 10, [3, 2, 3] * 10)
+    assert few is not None
+    assert many is not None
+    # By hand: -4/3, two variances of 1/9, and Student's 2.776 for 4 degrees of freedom.
+    assert (round(few.low, 2), round(few.high, 2)) == (-2.64, -0.03)
+    assert round(many.high - many.low, 2) == 0.5
+
+
+def task(
+    id: int, group: Group, *ends: AttemptState, tokens: int = 100, lessons: bool = True
+) -> Iterator[Entry]:
+    """The entries of a task whose attempts ended so; its attempts' ids are 10 times its own."""
+    for number, end in enumerate(ends):
+        attempt = 10 * id + number
+        given = LESSONS if lessons and group is not Group.CONTROL else ()
+        meter = Meter(used=tokens * (number + 1))
+        records = (Recall(lessons=given, group=group), Change(budget=Budget(tokens=meter)), end)
+        yield from (of(record, id, attempt) for record in records)
+    last = Lifecycle.COMPLETED if ends[-1] is DONE else Lifecycle.FAILED
+    yield of(TaskState(lifecycle=last), id, None)
+
+
+def of(record: Record, task: int, attempt: int | None) -> Entry:
+    return Entry(id=1, record=record, at=AT, task=task, attempt=attempt)
+
+
+def study(with_them: int, without: int, *, each: int, same_task: bool = False) -> LearningFigures:
+    """Two groups of so many tasks each, so many of whose first attempts were accepted."""
+    learning = Learning()
+    for id in range(1, 2 * each + 1):
+        treated = id <= each
+        good = id <= with_them if treated else id - each <= without
+        group = Group.TREATMENT if treated else Group.CONTROL
+        name = "one" if same_task else f"t{id}"
+        learning.meet(Task(id=id, run=id, name=name, title="", spec="", project="p"))
+        for entry in task(id, group, *([DONE] if good else [STUCK, DONE])):
+            learning.observe(entry)
+    return learning.figures()
+
+
+def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
+    (found,) = study(18, 6, each=20).comparisons
+    assert found.origin is Origin.AUTOMATIC
+    assert found.treatment == Side(accepted=Share(hits=18, of=20), tasks=20)
+    assert found.control == Side(accepted=Share(hits=6, of=20), tasks=20)
+    assert found.answer is Answer.HIGHER
+
+
+@pytest.mark.parametrize(
+    ("with_them", "without", "each", "answer"),
+    [
+        (9, 0, 9, Answer.FEW),
+        (6, 5, 10, Answer.OPEN),
+        (10, 1, 10, Answer.HIGHER),
+        (1, 10, 10, Answer.LOWER),
+    ],
+)
+def test_r66_it_says_so_where_there_is_not_enough_to_tell(
+    with_them: int, without: int, each: int, answer: Answer
+) -> None:
+    (found,) = study(with_them, without, each=each).comparisons
+    assert found.answer is answer
+
+
+def test_r66_one_task_in_many_runs_is_one_draw() -> None:
+    (found,) = study(20, 0, each=20, same_task=True).comparisons
+    assert (found.treatment.tasks, found.answer) == (1, Answer.FEW)
+
+
+def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
+    learning = Learning()
+    for id in range(1, 5):
+        part = Task(id=id, run=1, name=f"whole.{id}", title="", spec="", project="p")
+        learning.meet(part, whole="whole")
+        for entry in task(id, Group.TREATMENT, DONE):
+            learning.observe(entry)
+    (found,) = learning.figures().comparisons
+    assert found.treatment == Side(accepted=Share(hits=4, of=4), tasks=1)
+
+
+def test_r66_each_origin_is_compared_by_itself() -> None:
+    said = of(Feedback(accepted=False), 1, 10)
+    entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
+    explicit, automatic = Learning(entries).figures().comparisons
+    none = Side(accepted=Share(hits=0, of=0), tasks=0)
+    assert (explicit.control, explicit.difference, explicit.answer) == (none, None, Answer.FEW)
+    assert automatic.treatment.accepted == Share(hits=1, of=1)
+
+
+def test_where_no_lots_were_drawn_nothing_is_compared() -> None:
+    found = Learning(task(1, Group.NONE, DONE)).figures()
+    assert (found.comparisons, found.savings) == ((), ())
+
+
+def test_attempts_and_tokens_of_a_task_are_told_by_what_it_was_given() -> None:
+    entries = [
+        *task(1, Group.NONE, DONE),
+        *task(2, Group.NONE, STUCK, STUCK, DONE),
+        *task(3, Group.NONE, STUCK, DONE, lessons=False),
+    ]
+    assert Learning(entries).figures().efforts == (
+        EffortFigures(cohort=Cohort.GIVEN, tasks=2, attempts=2, tokens=200),
+        EffortFigures(cohort=Cohort.BARE, tasks=1, attempts=2, tokens=200),
+    )
+
+
+def test_retries_saved_are_told_where_lots_were_drawn() -> None:
+    attempts, tokens = study(18, 6, each=20).savings
+    assert (attempts.what, round(attempts.difference, 2)) == ("attempts", -0.6)
+    assert attempts.answer is Answer.LOWER
+    assert (tokens.what, round(tokens.difference), tokens.answer) == ("tokens", -60, Answer.LOWER)
+
+
+def test_a_task_that_is_not_over_took_nothing_yet() -> None:
+    entries = [each for each in task(1, Group.NONE, DONE) if each.attempt is not None]
+    assert Learning(entries).figures().efforts == ()

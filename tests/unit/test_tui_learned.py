@@ -1,0 +1,194 @@
+"""What a person may do about what was learned, what is asked, and what is shown of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.style import Style
+
+from midwatch_monitor.words import (
+    AttemptState,
+    Chore,
+    Ending,
+    Entry,
+    Fact,
+    FactState,
+    Fault,
+    Feedback,
+    Guidelines,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+    Lesson,
+    Lifecycle,
+    Record,
+    Study,
+    StudyState,
+)
+from midwatch_supervisor.tui.learned import facts, guidelines, lessons
+from midwatch_supervisor.tui.learned.lore import Lore, Marked
+from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
+from midwatch_supervisor.tui.learned.statistics import EMPTY, Statistics
+from midwatch_supervisor.tui.learned.tally import HISTORY, Tally
+from midwatch_supervisor.tui.palette import Palette
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+PLAIN = Style()
+COLOURS = Palette(
+    text=PLAIN,
+    dim=PLAIN,
+    strong=PLAIN,
+    heading=PLAIN,
+    accent=PLAIN,
+    good=PLAIN,
+    warn=PLAIN,
+    bad=PLAIN,
+    cursor=PLAIN,
+)
+LESSON = KnownLesson(
+    id=1, at=AT, project="shop", task="fix", attempt=1, lesson=Lesson(text="Too early.")
+)
+OBSOLETE = replace(LESSON, obsolete=True)
+FACT = KnownFact(
+    id=2,
+    at=AT,
+    project="shop",
+    task="fix",
+    attempt=1,
+    fact=Fact(text="Cold."),
+    state=FactState.UNREVIEWED,
+)
+REPLACED = replace(FACT, id=3, live=False, instead=2, fact=Fact(text="Warm."))
+
+
+def version(id: int, text: str, state: GuidelinesState, *, decided: int = 0) -> KnownGuidelines:
+    return KnownGuidelines(
+        id=10 + id,
+        at=AT,
+        project="shop",
+        guidelines=Guidelines(version=id, text=text),
+        state=state,
+        decided_at=AT + timedelta(minutes=decided) if decided else None,
+    )
+
+
+LIVE = version(2, "# How\n- Wait.\n", GuidelinesState.LIVE, decided=3)
+PROPOSED = version(3, "# How\n- Wait long.\n", GuidelinesState.PROPOSED)
+FORMER = version(1, "- Go.", GuidelinesState.FORMER, decided=1)
+LORE = Lore(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPOSED, LIVE, FORMER))
+
+
+@pytest.mark.parametrize(
+    ("mark", "known", "why"),
+    [
+        (Mark.RATE, LESSON, ""),
+        (Mark.RATE, FACT, "only lessons are rated"),
+        (Mark.RETIRE, LESSON, ""),
+        (Mark.RETIRE, OBSOLETE, "nobody gets it any more already"),
+        (Mark.RESTORE, OBSOLETE, ""),
+        (Mark.RESTORE, FACT, "it stands as it is"),
+        (Mark.RESTORE, REPLACED, ""),
+        (Mark.APPROVE, FACT, "that is for guidelines"),
+        (Mark.APPROVE, PROPOSED, ""),
+        (Mark.APPROVE, LIVE, "it is not proposed; it is live"),
+        (Mark.REJECT, FORMER, "it is not proposed; it is former"),
+        (Mark.ROLL_BACK, LIVE, ""),
+        (Mark.ROLL_BACK, PROPOSED, "it is not in force; it is proposed"),
+        (Mark.RETIRE, LIVE, "guidelines are approved, rejected or rolled back"),
+    ],
+)
+def test_a_mark_that_makes_no_sense_is_refused(mark: Mark, known: Marked, why: str) -> None:
+    assert refusal(mark, known) == why
+
+
+def test_a_proposed_version_is_approved_only_after_its_diff_was_shown() -> None:
+    asked = question(Mark.APPROVE, PROPOSED, LORE)
+    assert asked is not None
+    assert asked.confirm
+    assert asked.quote.splitlines()[-2:] == ["-- Wait.", "+- Wait long."]
+
+
+def test_rolling_back_names_what_is_in_force_again() -> None:
+    again = version(4, "- Stay.", GuidelinesState.FORMER, decided=2)
+    asked = question(Mark.ROLL_BACK, LIVE, replace(LORE, guidelines=(*LORE.guidelines, again)))
+    assert asked is not None
+    assert asked.title == (
+        "Roll version 2 of the guidelines back: version 4 of the guidelines is in force again. Why?"
+    )
+
+
+def test_rolling_the_only_version_back_leaves_none() -> None:
+    asked = question(Mark.ROLL_BACK, LIVE, Lore(guidelines=(LIVE,)))
+    assert asked is not None
+    assert "no guidelines are in force again" in asked.title
+
+
+@pytest.mark.parametrize(
+    ("words", "rating"),
+    [("4", (4, "")), (" 5 \nsaved us", (5, "saved us")), ("6", (0, "")), ("good", (0, ""))],
+)
+def test_a_rating_is_a_number_from_one_to_five(words: str, rating: tuple[int, str]) -> None:
+    assert rating_in(words) == rating
+
+
+def test_what_a_version_in_force_changed_is_told_against_its_base() -> None:
+    based = replace(LIVE, guidelines=replace(LIVE.guidelines, base=FORMER.id))
+    diff = guidelines.changes(based, LORE)
+    assert diff.splitlines()[:2] == ["--- v1 (former)", "+++ v2 (live)"]
+
+
+def test_the_first_version_is_all_new() -> None:
+    assert guidelines.changes(FORMER, Lore(guidelines=(FORMER,))).splitlines()[-1] == "+- Go."
+
+
+def test_v11_both_sides_of_a_conflict_are_told() -> None:
+    assert "instead of it stands:\n2: Cold." in facts.detail(REPLACED, LORE)
+    assert "it stands instead of:\n3: Warm." in facts.detail(FACT, LORE)
+
+
+def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
+    lore = Lore(facts=(REPLACED,), others={2: FACT})
+    assert "instead of it stands:\n2: Cold." in facts.detail(REPLACED, lore)
+
+
+def test_a_lesson_that_nobody_was_given_says_so() -> None:
+    assert "use:\nnot given to anybody yet" in lessons.detail(LESSON)
+    assert "state:\nretired or archived" in lessons.detail(OBSOLETE)
+
+
+def entry(id: int, record: Record, attempt: int | None = 1) -> Entry:
+    return Entry(id=id, record=record, at=AT + timedelta(seconds=id), task=1, attempt=attempt)
+
+
+def said(tally: Tally) -> str:
+    return Statistics(tally, tally.figures(), COLOURS, UTC).text().plain
+
+
+def test_statistics_of_nothing_say_how_a_verdict_comes() -> None:
+    assert said(Tally()) == EMPTY
+
+
+def test_what_failed_is_told_with_the_reason() -> None:
+    tally = Tally()
+    failed = Study(about=1, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer")
+    tally.fold(entry(1, failed), "fix#1")
+    tally.fold(entry(2, Fault(part="learning: facts", error="no time")), "fix#1")
+    assert "  lesson 1, facts 1: no time\n" in said(tally)
+
+
+def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
+    tally = Tally()
+    done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    tally.fold(entry(1, done), "fix#1")
+    tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
+    shares = {each.origin.value: each.accepted.rate for each in tally.figures().acceptance}
+    assert shares == {"explicit": 0.0, "automatic": 1.0}
+
+
+def test_r20_old_verdicts_leave_the_history_and_still_count() -> None:
+    tally = Tally()
+    for id in range(1, HISTORY + 2):
+        tally.fold(entry(id, Feedback(accepted=True), attempt=id), f"fix#{id}")
+    assert tally.history[0].name == "fix#2"
+    assert tally.figures().acceptance[0].accepted.of == HISTORY + 1

@@ -1,0 +1,236 @@
+"""What is known about the project of one attempt: looked up, and told apart from what is new."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.words import (
+    Attempt,
+    Certainty,
+    Commit,
+    Draft,
+    Fact,
+    FactAct,
+    FactMaker,
+    FactMark,
+    FactState,
+    Fault,
+    KnownFact,
+    Task,
+    Wanted,
+)
+from midwatch_tools.duplicates import covers, joined, same
+from midwatch_tools.quotation import EVIDENCE, framed, plain
+from midwatch_tools.secrets import secret_in
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LONGEST = 600
+"""Characters of the text of a fact."""
+LONGEST_VALUE = 2000
+"""Characters of its structured value as JSON."""
+FEWEST_WORDS = 4
+"""Words that a fact without a structured value has at least: fewer say nothing."""
+SHOWN = 20
+"""Facts that one search answers at most."""
+
+_SECONDS = 5.0
+"""How long a worker waits for a look at the facts."""
+_LINE = 400
+_VALUE = 200
+_ALIKE = 50
+"""Known facts with words in common that a new one is compared with."""
+
+KNOWN = "known already"
+JOINED = "said more fully"
+"""Why a fact was replaced by one that says the same, or more."""
+
+Write = Callable[[Fact], Awaitable[int]]
+"""Puts a fact into the journal; its id."""
+Objection = Callable[[str], str]
+"""Says why a text must not stand in a prompt; empty if it may."""
+
+
+class Facts:
+    """Reads what is known about a project, for one attempt, and says what a fact adds to it.
+
+    A task without a project has none, and learns nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        task: Task,
+        attempt: Attempt,
+        reviewed: bool = False,
+        objection: Objection = secret_in,
+    ) -> None:
+        """Bind it to an attempt.
+
+        Args:
+            journal: Where all facts are.
+            task: The task of the attempt, with its project.
+            attempt: Whose worker records facts.
+            reviewed: Whether there is somebody to look at new facts once the attempt is over, if
+                the review is on; else they are shared at once.
+            objection: Why a text must not stand in a prompt; by default, only secrets must not.
+        """
+        self._journal = journal
+        self._learned = Learned(journal)
+        self._task = task
+        self._attempt = attempt
+        self.objection = objection
+        self.reviewed = reviewed
+
+    @property
+    def project(self) -> str:
+        """What the facts are about."""
+        return self._task.project
+
+    async def count(self) -> int:
+        """How many facts the attempt's worker has recorded."""
+        found, after = 0, 0
+        while page := await self._journal.entries(
+            after, attempt=self._attempt.id, kinds=(Fact, FactMark)
+        ):
+            found += sum(
+                isinstance(each.record, Fact) and each.record.maker is FactMaker.WORKER
+                for each in page
+            )
+            after = page[-1].id
+        return found
+
+    async def twin(self, fact: Fact, *, alike: float) -> KnownFact | None:
+        """A fact that stands and says the same, the oldest one; `None` if it is news.
+
+        What others found and nobody has looked at yet counts as unknown: it may yet be removed.
+        """
+        own = await self._learned.facts(project=self.project, attempt=self._attempt.id)
+        wanted = Wanted(project=self.project, text=fact.text)
+        shared = await self._learned.facts_like(wanted, limit=_ALIKE)
+        return oldest_same(fact, [*own, *(each for each in shared if each.shared)], alike=alike)
+
+    async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> bool:
+        """Put a new fact together with a known one that says the same; whether it added anything.
+
+        The new one stands in the journal in any case, so that its attempt counts as a source. The
+        mark needs the id of what is written before it: a crash between the two leaves two facts
+        that say the same, which harms nobody.
+        """
+        if not covers(known.fact, fact):
+            new = await write(joined(known.fact, fact))
+            await self._replace(known.id, new, of=known.attempt, reason=JOINED, at=at)
+            return True
+        if self._attempt.id not in {known.attempt, *known.sources, *known.fact.sources}:
+            new = await write(fact)
+            await self._replace(new, known.id, of=self._attempt.id, reason=KNOWN, at=at)
+        return False
+
+    async def _replace(
+        self, known: int, instead: int, *, of: int, reason: str, at: datetime
+    ) -> None:
+        mark = FactMark(fact=known, act=FactAct.REPLACED, instead=instead, reason=reason)
+        task = (await self._journal.attempt(of)).task
+        draft = Draft(record=mark, at=at, task=task, attempt=of)
+        try:
+            await self._journal.commit(Commit(drafts=(draft,)))
+        except JournalError as error:  # somebody was quicker: both stand, and say the same
+            log.warning("fact %d stays beside fact %d: %s", known, instead, type(error).__name__)
+
+    async def search(self, query: str, files: Sequence[str]) -> list[KnownFact]:
+        """The facts of the project that workers share, those that fit best first."""
+        wanted = Wanted(project=self.project, text=query, files=tuple(files))
+        if query.strip() or files:
+            found = await self._learned.facts_like(wanted, limit=SHOWN)
+        else:
+            found = await self._learned.facts(project=self.project, limit=_ALIKE)
+        return [each for each in found if each.shared][:SHOWN]
+
+
+async def looked_up(work: Awaitable[T], recorder: Recorder) -> T | None:
+    """What a look at the facts finds; `None` where that fails or takes long, which is recorded.
+
+    The work does not depend on it.
+    """
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await work
+    except (JournalError, TimeoutError) as error:
+        why = str(error) or f"no answer within {_SECONDS:g} s"
+        await recorder.record(Fault(part="learning: facts", error=why))
+        return None
+
+
+def oldest_same(fact: Fact, known: Iterable[KnownFact], *, alike: float) -> KnownFact | None:
+    """The oldest of the facts that stand and say the same; `None` if there is none."""
+    found = [each for each in known if each.live and same(each.fact, fact, alike=alike)]
+    return min(found, key=lambda each: each.id, default=None)
+
+
+def lacks(fact: Fact, objection: Objection = secret_in) -> str:
+    """Why a fact is not taken, in words for who wrote it; empty if it is."""
+    words = len(fact.text.split())
+    if not words or (words < FEWEST_WORDS and not fact.value):
+        return (
+            "This is too vague to help anybody: say in a whole sentence what is true, and of which "
+            "file, command or setting"
+        )
+    if len(fact.text) > LONGEST:
+        return (
+            f"`text` has {len(fact.text)} characters, and {LONGEST} is the most: one fact a call, "
+            "without its story"
+        )
+    if len(fact.value) > LONGEST_VALUE:
+        return f"`value` is longer than {LONGEST_VALUE} characters: name the file that holds it"
+    said = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
+    if found := secret_in(said):
+        return f"It seems to hold {found}. Say where the secret is kept, never the secret itself"
+    if found := objection(said):
+        return f"It cannot be shared: {found}. Say what is true of the workspace, and order nothing"
+    return ""
+
+
+def as_json(value: JsonValue) -> str:
+    """A structured value as it is kept: JSON that is given as text stays as it is."""
+    if value in ("", None):
+        return ""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return json.dumps(value, ensure_ascii=False)
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def listed(known: Sequence[KnownFact]) -> str:
+    """Facts as a block of data for a worker; empty if there are none."""
+    return framed("facts", "\n".join(map(line, known)), note=EVIDENCE) if known else ""
+
+
+def line(known: KnownFact) -> str:
+    """A fact on one line, with what one should know before one relies on it."""
+    fact = known.fact
+    doubts = [
+        *(["inferred"] if fact.certainty is Certainty.INFERRED else []),
+        *(["unreviewed"] if known.state is FactState.UNREVIEWED else []),
+    ]
+    parts = [
+        *([f"({', '.join(doubts)})"] if doubts else []),
+        plain(fact.text, LONGEST),
+        *([f"= {plain(fact.value, _VALUE)}"] if fact.value else []),
+        *([f"[{plain(', '.join(fact.files), _LINE)}]"] if fact.files else []),
+    ]
+    return f"- {' '.join(parts)}"

@@ -1,0 +1,114 @@
+"""The tool `record_fact`: what a worker found out, for those who work here later."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, StringConstraints
+from pydantic_ai import FunctionToolset
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.words import (
+    Certainty,
+    Fact,
+    FactMaker,
+    FactState,
+    KnownFact,
+    Step,
+    StepKind,
+)
+from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.duplicates import covers
+from midwatch_tools.facts import Facts, as_json, lacks, looked_up
+
+Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+Paths = Annotated[list[Path], Field(max_length=20)]
+Tag = Annotated[
+    str, StringConstraints(strip_whitespace=True, to_lower=True, min_length=1, max_length=40)
+]
+Tags = Annotated[list[Tag], Field(max_length=8)]
+Value = str | dict[str, JsonValue] | list[JsonValue] | int | float | bool
+
+
+class RecordFact:
+    """The tool, bound to one run."""
+
+    def __init__(
+        self, facts: Callable[[], Facts | None], present: Callable[[], Acts | None]
+    ) -> None:
+        self._facts = facts
+        self._present = present
+
+    def add_to(self, toolset: FunctionToolset[Any]) -> None:
+        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
+        toolset.add_function(self.record_fact, sequential=True)
+
+    async def record_fact(
+        self,
+        ctx: RunContext[Any],
+        text: str,
+        certainty: Certainty,
+        files: Paths | None = None,
+        tags: Tags | None = None,
+        value: Value = "",
+    ) -> str:
+        """Write down what you found out about this workspace, for those who work here later.
+
+        Args:
+            ctx: The run.
+            text: One fact in a whole sentence that is understood without your task: what is true,
+                and of which file, command, version or setting.
+            certainty: `confirmed` if you saw it in a file or in the output of a command, else
+                `inferred`.
+            files: The files that it is about, relative to the workspace.
+            tags: A few words that it may be found by.
+            value: The same as data, if others may need it exactly: a version, a port, a table.
+        """
+        acts, facts = self._present(), self._facts()
+        if acts is None or facts is None or not facts.project:
+            return UNWATCHED
+        limits = acts.session.settings.learning.facts
+        pending = limits.review and facts.reviewed
+        fact = Fact(
+            text=" ".join(text.split()),
+            certainty=certainty,
+            files=tuple(dict.fromkeys(file.removeprefix("./") for file in files or ())),
+            tags=tuple(dict.fromkeys(tags or ())),
+            value=as_json(value),
+            state=FactState.PENDING if pending else FactState.UNREVIEWED,
+            maker=FactMaker.WORKER,
+        )
+        if fault := lacks(fact, facts.objection):
+            raise ModelRetry(f"{fault}.")
+        recorder = acts.session.recorder
+        said = await looked_up(facts.count(), recorder)
+        if said is not None and said >= limits.max_per_attempt:
+            raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
+        known = await looked_up(facts.twin(fact, alike=limits.alike), recorder)
+        return await _taken(ctx, acts, facts, fact, known)
+
+
+async def _taken(
+    ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
+) -> str:
+    """Store a fact, or what it adds to one that is known; the answer."""
+    call, recorder = ctx.tool_call_id or "", acts.session.recorder
+    step = _said(fact)
+    if known is None or (fact.state is FactState.PENDING and not covers(known.fact, fact)):
+        # What its review may yet remove must not end what is known.
+        acts.stash(call, step, fact)
+        return "Recorded." if fact.state is not FactState.PENDING else "Recorded, for review."
+    acts.stash(call, step)
+
+    async def write(fact: Fact) -> int:
+        (entry,) = await recorder.record(fact)
+        return entry.id
+
+    added = await facts.absorb(fact, known, write=write, at=recorder.clock())
+    more = "; what you add to it is recorded with it" if added else ""
+    return f"Known already: fact {known.id}{more}."
+
+
+def _said(fact: Fact) -> Step:
+    output = f"{fact.certainty}: {fact.text}"
+    return Step(number=0, kind=StepKind.TOOL, tool="record_fact", ok=True, output=output)

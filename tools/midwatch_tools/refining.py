@@ -1,0 +1,77 @@
+"""Whether a worker that says it is done is asked to look at its own result once more first.
+
+How often that was done is read from the history, so that a resumed attempt is not asked anew. A
+worker that mends nothing is not asked again, and none whose budget is nearly gone: what it has must
+still be enough to look, to mend and to end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.tools import RunContext
+from pydantic_graph import End
+
+from midwatch_monitor.config.protocol import CompletionSettings
+from midwatch_monitor.outlook import used
+from midwatch_monitor.words import Budget
+from midwatch_tools.reflect import NAMES
+
+NOTHING = "NOTHING TO MEND"
+"""What a worker says that is content with its result."""
+_MARK = "[midwatch] Before this counts as done"
+_MOST_USED = 0.85
+"""Share of the tightest limit from which nobody is asked to do more."""
+_LEAST_REQUESTS = 3
+"""To look, to mend, and to say so."""
+
+
+def look_again(
+    ctx: RunContext[Any], result: object, settings: CompletionSettings, budget: Budget | None
+) -> None:
+    """Where the run would end, let it go on with the question; `result` is its next node."""
+    if not settings.refine or not isinstance(result, End):
+        return
+    question = refining(ctx.messages, settings, budget)
+    if question:
+        ctx.enqueue(question, priority="when_idle")
+
+
+def refining(
+    messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None
+) -> str:
+    """What a worker is asked that says it is done; empty where nothing is asked. Pure."""
+    asked = [index for index, message in enumerate(messages) if _asks(message)]
+    if len(asked) >= settings.refine or (budget is not None and _nearly_gone(budget)):
+        return ""
+    if asked and not _mended(messages[asked[-1] + 1 :]):
+        return ""
+    return (
+        f"{_MARK} (look {len(asked) + 1} of {settings.refine}): read what you have changed as "
+        "somebody else's work. Go through the goal and every acceptance check one by one: what is "
+        "missing, wrong, untested, or more than was asked for? Mend it, and verify that. If "
+        f"nothing is to be mended, change nothing, and say {NOTHING}."
+    )
+
+
+def _asks(message: ModelMessage) -> bool:
+    return isinstance(message, ModelRequest) and any(
+        isinstance(part, UserPromptPart)
+        and isinstance(part.content, str)
+        and part.content.startswith(_MARK)
+        for part in message.parts
+    )
+
+
+def _nearly_gone(budget: Budget) -> bool:
+    limit = budget.requests.limit
+    few = limit is not None and limit - budget.requests.used < _LEAST_REQUESTS
+    return few or used(budget) >= _MOST_USED
+
+
+def _mended(since: Sequence[ModelMessage]) -> bool:
+    """Whether a worker worked after it was asked, and did not say that nothing is to be mended."""
+    said = [message for message in since if isinstance(message, ModelResponse)]
+    if any(NOTHING in (message.text or "").upper() for message in said):
+        return False
+    return any(call.tool_name not in NAMES for message in said for call in message.tool_calls)
