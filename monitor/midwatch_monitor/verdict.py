@@ -5,6 +5,16 @@ from midwatch_monitor.words import AttemptState, Ending, Feedback, Origin, Recor
 _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
 """Endings that say something of the work. An error of the provider, a cancelled attempt and one
 that was split do not."""
+_STRONGER = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
+"""Each one counts more than those before it."""
+
+
+def weight(origin: Origin) -> int:
+    """How much a verdict counts by its origin: a sign more than the checks, a person's word most.
+
+    From 0; of two verdicts on one attempt the one that weighs less is passed over.
+    """
+    return _STRONGER.index(origin)
 
 
 def verdict_of(record: Record) -> Feedback | None:

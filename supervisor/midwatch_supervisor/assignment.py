@@ -31,6 +31,8 @@ class Assignment(Section):
     """What its lessons, guidelines and facts belong to; empty if nothing is learned from it."""
     guidelines: str | None = None
     """The guidelines for it where a version is tried; `None` for those in force."""
+    trial_of: str = ""
+    """The project whose guidelines are tried in it: it is forgotten with that project."""
     named: tuple[Role, ...] = ()
     """The roles that the task file itself gave a model, and not `none`."""
     others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import (
@@ -14,6 +15,7 @@ from midwatch_monitor.words import (
     Actor,
     AlertKey,
     Attempt,
+    Chore,
     Commit,
     Delivery,
     DeliveryState,
@@ -21,7 +23,12 @@ from midwatch_monitor.words import (
     Entry,
     Feedback,
     Intervention,
+    LessonAct,
+    LessonMark,
+    Origin,
     Record,
+    Study,
+    StudyState,
     Terms,
 )
 from midwatch_supervisor.petition import Petition, granted, refused
@@ -31,6 +38,10 @@ from midwatch_tools.watch import now
 _NO_TERMS = Terms()
 GO_ON = "Go on."
 """What a worker hears when it is let go on without a word."""
+
+
+_ACCEPTED = "the result was accepted afterwards"
+_ANY = 1_000
 
 
 def operator_name(name: str | None = None) -> str:
@@ -131,10 +142,35 @@ class Desk:
         return entry.id
 
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
-        """Store a person's verdict on the result of an attempt; answers its journal id."""
+        """Store a person's verdict on the result of an attempt; answers its journal id.
+
+        Whoever accepts what was rejected takes back what that taught.
+        """
         verdict = Feedback(accepted=accepted, comment=comment, author=self.author)
         (entry,) = await self._write(attempt, verdict)
+        if accepted:
+            await self._take_back(attempt)
         return entry.id
+
+    async def _take_back(self, attempt: Attempt) -> None:
+        """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
+        learned = Learned(self._journal)
+        lessons = await learned.lessons(attempt=attempt.id, obsolete=False)
+        taught = [each.id for each in lessons if each.lesson.origin is Origin.EXPLICIT]
+        said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
+        ours = {each.id for each in said if _spoken(each.record)}
+        open_ones = await learned.chores(tries=_ANY, limit=_ANY, attempt=attempt.id)
+        records: list[Record] = [
+            LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
+            for id in taught
+        ]
+        records += [
+            Study(about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED)
+            for each in open_ones
+            if each.chore is Chore.LESSON and each.about in ours
+        ]
+        if records:
+            await self._write(attempt, *records)
 
     def _stamp(
         self, intervention: int, state: DeliveryState, step: int, comment: str = ""
@@ -161,3 +197,7 @@ class Desk:
             if self._bus is not None:
                 self._bus.publish(hint_of(entry))
         return entries
+
+
+def _spoken(record: Record) -> bool:
+    return isinstance(record, Feedback) and record.origin is Origin.EXPLICIT

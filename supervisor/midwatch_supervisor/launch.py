@@ -82,6 +82,7 @@ async def _stored(journal: Journal, run: Run, assignment: Assignment, at: dateti
         spec=assignment.model_dump_json(),
         at=at,
         project=assignment.project,
+        trial_of=assignment.trial_of,
     )
 
 
@@ -160,12 +161,14 @@ async def conduct(
     )
     follower = _Follower(deck, follow)
     learner = Learner(deck.journal, settings=deck.settings, clock=deck.clock, bus=deck.bus)
+    # A trial of guidelines is a part of what another learner does.
+    learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
     helpers = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(_supervision(deck, roster).run()),
         asyncio.create_task(follower.run()),
-        asyncio.create_task(learner.run()),
+        *([asyncio.create_task(learner.run())] if learns else []),
     ]
     try:
         await runner.run()
@@ -173,7 +176,7 @@ async def conduct(
         await monitor.try_to_look(everything=True)
         projects = [job.task.project for job in runner.jobs.values()]
         end_seconds = deck.settings.learning.end_seconds
-        await learner.finish(projects, home=deck.home, seconds=end_seconds)
+        await learner.finish(projects, home=deck.home, seconds=end_seconds if learns else 0)
     finally:
         for helper in helpers:
             helper.cancel()

@@ -8,7 +8,17 @@ from pydantic import BaseModel, ValidationError
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.neighbours import project_of
-from midwatch_monitor.words import Analysis, Plan, PlanStepState, Record, Step, Task, TaskState
+from midwatch_monitor.words import (
+    Analysis,
+    Feedback,
+    Origin,
+    Plan,
+    PlanStepState,
+    Record,
+    Step,
+    Task,
+    TaskState,
+)
 from midwatch_tools.quotation import plain
 
 MAX_CHARS = 1_500
@@ -51,6 +61,8 @@ class Precedent:
     reason: str = ""
     lesson: str = ""
     """What the last analysis of a failure came to."""
+    verdict: str = ""
+    """What a person made of the result afterwards."""
 
 
 async def precedents(
@@ -114,7 +126,25 @@ async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
         planned=len(plan_steps),
         reason=end.reason,
         lesson=_lesson(found) if isinstance(found, Analysis) else "",
+        verdict=await _verdict(journal, task),
     )
+
+
+async def _verdict(journal: Journal, task: Task) -> str:
+    """What a person said of the result last; else what the person did with it."""
+    said: dict[Origin, Feedback] = {}
+    after = 0
+    while page := await journal.entries(after, task=task.id, kinds=(Feedback,)):
+        after = page[-1].id
+        said |= {
+            each.record.origin: each.record for each in page if isinstance(each.record, Feedback)
+        }
+    verdict = said.get(Origin.EXPLICIT) or said.get(Origin.IMPLIED)
+    if verdict is None:
+        return ""
+    if verdict.origin is Origin.EXPLICIT:
+        return f"then {'accepted' if verdict.accepted else 'rejected'} by a person"
+    return f"then {verdict.sign} by a person"
 
 
 def _lesson(found: Analysis) -> str:
@@ -165,6 +195,8 @@ def described(precedent: Precedent) -> str:
     )
     if precedent.planned > 1:
         told += f"; {precedent.done} of {precedent.planned} plan steps done"
+    if precedent.verdict:
+        told += f", {precedent.verdict}"
     if precedent.reason:
         told += f"; {plain(precedent.reason, _REASON_CHARS)}"
     if precedent.lesson:

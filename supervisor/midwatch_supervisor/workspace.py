@@ -4,8 +4,10 @@ import asyncio
 import fcntl
 import os
 import shutil
+import signal
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,6 +18,8 @@ EMAIL = "midwatch@localhost"
 """Who wrote Midwatch's own commits, and by that no person."""
 _IDENTITY = ("-c", "user.name=Midwatch", "-c", f"user.email={EMAIL}")
 _QUIET = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
+_LAST_SECONDS = 5.0
+"""How long a killed process is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,26 +129,72 @@ async def keep(ground: Ground, message: str) -> None:
 
 async def git(folder: Path, *command: str) -> str:
     """Run git in a folder and answer its output; raises WorkspaceError with what it said."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    process = await _started(command, cwd=folder)
+    stdout, stderr = await process.communicate()
+    _require_success(command, process, stdout, stderr)
+    return stdout.decode(errors="replace")
+
+
+async def ask_git(folder: Path, *command: str, seconds: float) -> str:
+    """Ask git about a folder by its full path, and answer its output, which may be long.
+
+    Only for what changes nothing: git and all that it started are ended after so many seconds, or
+    when the caller is cancelled. It asks nobody for a password. Raises WorkspaceError with what it
+    said, or TimeoutError.
+    """
+    # With a `cwd` that does not answer, a dead mount, this process would wait, and not git alone.
+    asked = ("-C", str(folder), *command)
+    process = await _started(asked, cwd=Path("/"), silent=True)
     try:
-        process = await asyncio.create_subprocess_exec(
+        async with _ended_with_us(process), asyncio.timeout(seconds):
+            stdout, stderr = await process.communicate()
+    except TimeoutError as error:
+        raise TimeoutError(f"git {command[0]}: no answer within {seconds:g} s") from error
+    _require_success(command, process, stdout, stderr)
+    return await asyncio.to_thread(stdout.decode, errors="replace")
+
+
+async def _started(command: Sequence[str], *, cwd: Path, silent: bool = False) -> Process:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    if silent:
+        environ |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": ""}
+    try:
+        return await asyncio.create_subprocess_exec(
             "git",
             *_IDENTITY,
             *_QUIET,
             *command,
-            cwd=folder,
+            cwd=cwd,
             env=environ,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=silent,  # no terminal to ask at, and one group to end
         )
     except FileNotFoundError as error:
         raise WorkspaceError("git is not installed") from error
-    stdout, stderr = await process.communicate()
+
+
+def _require_success(
+    command: Sequence[str], process: Process, stdout: bytes, stderr: bytes
+) -> None:
     if process.returncode != 0:
         said = (stderr or stdout).decode(errors="replace").strip()
         raise WorkspaceError(f"git {command[0]}: {said}")
-    return stdout.decode(errors="replace")
+
+
+@asynccontextmanager
+async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
+    """Kill a process that leads a group, and its group, where this is left before its end."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ProcessLookupError, PermissionError):  # the last of them ended just now
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):  # what waits for a device cannot be killed
+            async with asyncio.timeout(_LAST_SECONDS):
+                await process.wait()
+        raise
 
 
 async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:

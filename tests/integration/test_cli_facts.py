@@ -165,9 +165,29 @@ async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -
     assert len(lines(capsys)) == 1
 
 
+@pytest.mark.parametrize("dry", [False, True])
+async def test_what_is_done_to_a_fact_is_one_object(
+    say: Say, journal: Journal, capsys: Capture, dry: bool
+) -> None:
+    (number,) = await say(REDIS)
+    options = ["--dry-run"] if dry else []
+    assert await midwatch("facts", "retire", str(number), "--json", *options) == 0
+    marks = [entry.id for entry in await journal.entries(kinds=(FactMark,))]
+    (line,) = lines(capsys)
+    assert line == {
+        "type": "fact_mark",
+        "id": None if dry else marks[0],
+        "fact": number,
+        "act": "retired",
+        "dry_run": dry,
+    }
+    assert len(marks) == (0 if dry else 1)
+
+
 async def test_what_changes_nothing_or_is_not_there_is_refused(say: Say, capsys: Capture) -> None:
     (number,) = await say(REDIS)
     assert await midwatch("facts", "restore", str(number)) == 2
     assert f"fact {number} stands already" in capsys.readouterr().err
-    assert await midwatch("facts", "show", "999") == 1
-    assert "no fact 999" in capsys.readouterr().err
+    for act in ("show", "retire"):
+        assert await midwatch("facts", act, "999") == 2
+        assert "no fact 999; `midwatch facts list --all`" in capsys.readouterr().err

@@ -225,6 +225,17 @@ async def test_r20_the_list_is_of_one_task_or_project(
     assert len(objects(capsys)) == count
 
 
+async def test_r20_a_list_of_more_than_one_page_is_whole(
+    attempted: Attempted, capsys: Capture
+) -> None:
+    verdicts = [Feedback(accepted=n % 2 == 0, comment=str(n)) for n in range(600)]
+    for name in ("totals", "other"):
+        await attempted(*verdicts, name=name)
+    assert await midwatch("feedback", "list", "--json") == 0
+    listed = [(each["task"], each["comment"]) for each in objects(capsys)]
+    assert listed == [(name, str(n)) for name in ("totals", "other") for n in range(600)]
+
+
 async def test_r20_people_read_who_said_what(attempted: Attempted, capsys: Capture) -> None:
     await attempted(DONE, Feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n"))
     assert await midwatch("feedback", "list", "totals") == 0

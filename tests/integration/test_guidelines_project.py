@@ -26,6 +26,8 @@ from midwatch_monitor.words import (
     GuidelinesState,
     Intervention,
     Lesson,
+    LessonAct,
+    LessonMark,
     Reflection,
     Spending,
     Summary,
@@ -365,8 +367,34 @@ async def test_s59_a_skip_and_an_update_are_logged_with_counts_and_no_text(
 async def test_c3_evidence_is_kept_and_the_document_has_versions(past: "Past", look: Look) -> None:
     await ended(past)
     await look(Reflector())
-    await ended(past)
-    await look(Reflector(second=f"{DOCUMENT}\n- Ask for the rounding rule."))
+    found = answer(await ended(past), content="Tests of totals.py ran after five rounding edits.")
+    await look(Reflector(found, second=f"{DOCUMENT}\n- Ask for the rounding rule."))
     versions = [each.guidelines.version for each in await past.learned.guidelines("shop")]
     assert versions == [2, 1]
     assert len(await past.learned.lessons(project="shop")) == 2
+
+
+@pytest.mark.parametrize(
+    "before", [Reflector(second=ConnectionError("gone")), Reflector({"insights": "none"})]
+)
+async def test_how_the_attempts_before_fared_costs_the_next_ones_no_try(
+    past: "Past", look: Look, before: Reflector
+) -> None:
+    await ended(past)
+    await look(before, tries=2)
+    await look(before, tries=2)
+    mark = await past.learned.watermark("shop")
+    await ended(past)
+    await look(Reflector({"insights": "none"}), tries=2)
+    assert await past.learned.watermark("shop") == mark > 0
+
+
+async def test_what_is_known_or_retired_does_not_come_back(past: "Past", look: Look) -> None:
+    of = await past.journal.attempt(await ended(past))
+    await look(Reflector())
+    (known,) = await past.learned.lessons()
+    for act in (LessonAct.RETIRED, LessonAct.RESTORED):
+        await past.say(of, LessonMark(lesson=known.id, act=act))
+        await ended(past)
+        assert await look(Reflector())
+    assert [each.id for each in await past.learned.lessons(project="shop")] == [known.id]

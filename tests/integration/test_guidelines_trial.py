@@ -25,6 +25,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Origin,
     Recall,
+    Study,
     Trial,
     TrialScore,
 )
@@ -299,3 +300,24 @@ async def test_what_a_person_approved_is_left_to_persons(past: "Past") -> None:
     assert await taken_back(past) is None
     known = await past.learned.guidelines_version(version)
     assert known.state is GuidelinesState.LIVE
+
+
+async def test_forgetting_a_project_leaves_nothing_of_the_trials_of_its_guidelines(
+    stage: "Stage",
+) -> None:
+    await stage.run(tasks("hard"))
+    await propose(stage, GOOD)
+    await tried(stage)
+    done = await Learned(stage.journal).forget("shop", author="me", at=now())
+    assert await stage.journal.runs() == []
+    assert await stage.journal.entries() == []
+    assert (done.tasks, done.attempts) == (3, 3)
+
+
+async def test_a_trial_uses_up_no_try_of_what_is_still_to_be_learned(stage: "Stage") -> None:
+    await stage.run(tasks("hard"))
+    await stage.say(Feedback(accepted=False, comment="It is wrong."))
+    await propose(stage, GOOD)
+    before = await stage.told(Study)
+    await tried(stage)
+    assert await stage.told(Study) == before

@@ -30,6 +30,7 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MERGED = AT + HOUR
 DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+Who = tuple[str, str]
 MIDWATCH = ("Midwatch", "midwatch@localhost")
 ADA = ("Ada", "ada@localhost")
 SETTINGS = FeedbackSettings()
@@ -45,9 +46,7 @@ class Repository:
         self.write("a.py", "one\ntwo\nthree\n")
         self.write("b.py", "b\n")
 
-    def git(
-        self, *argv: str, at: datetime = AT, who: tuple[str, str] = ADA, into: Path | None = None
-    ) -> str:
+    def git(self, *argv: str, at: datetime = AT, who: Who = ADA, into: Path | None = None) -> str:
         environ = {key: value for key, value in os.environ.items() if key[:4] != "GIT_"}
         for role in ("AUTHOR", "COMMITTER"):
             environ[f"GIT_{role}_DATE"] = at.isoformat()
@@ -63,13 +62,7 @@ class Repository:
         return done.stdout.strip()
 
     def write(
-        self,
-        file: str,
-        text: str,
-        *,
-        at: datetime = AT,
-        who: tuple[str, str] = ADA,
-        into: Path | None = None,
+        self, file: str, text: str, *, at: datetime = AT, who: Who = ADA, into: Path | None = None
     ) -> str:
         """Commit a file; the id of the commit."""
         ((into or self.folder) / file).write_text(text)
@@ -242,7 +235,9 @@ async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(
     repository.merge()
     commit = repository.write("a.py", "one\nTWO!\nthree\n", at=MERGED + HOUR)
     (verdict,) = await look(2 * HOUR)
-    assert verdict.comment == f"changed on main after it was merged, in {commit[:12]}: a.py"
+    assert verdict.comment == (
+        f"Write a.py (changed on main after it was merged, in {commit[:12]}: a.py)"
+    )
     assert (verdict.accepted, verdict.origin, verdict.sign, verdict.author) == (
         *(False, Origin.IMPLIED),
         *(Sign.EDITED, "Ada"),
@@ -369,21 +364,22 @@ async def test_c17_a_person_who_edits_before_another_attempt_begins_is_still_a_p
     assert await signs(look, 2 * HOUR) == [Sign.EDITED]
 
 
+@pytest.mark.parametrize("options", [(), ("--no-ff",)])
+async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_person(
+    repository: Repository, attempted: Attempted, look: Scan, options: tuple[str, ...]
+) -> None:
+    folder = await attempted()
+    repository.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
+    repository.merge("fix-1", *options)
+    (edited,) = await look(2 * HOUR)
+    assert (edited.sign, edited.author, "+mine" in edited.diff) == (Sign.EDITED, "Ada", True)
+
+
 # -- what goes wrong -----------------------------------------------------------------------
 
 
-async def test_a_repository_that_is_gone_is_passed_over_with_a_warning(
-    repository: Repository, attempted: Attempted, look: Scan, caplog: pytest.LogCaptureFixture
-) -> None:
-    await attempted()
-    repository.merge()
-    repository.folder.rename(repository.folder.with_name("elsewhere"))
-    assert await look(2 * DAY) == []
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
-
-
-@pytest.mark.parametrize("damage", ["HEAD", "shallow"])
-async def test_a_broken_or_shallow_repository_is_passed_over_with_a_warning(
+@pytest.mark.parametrize("damage", ["gone", "HEAD", "shallow"])
+async def test_a_repository_that_is_gone_broken_or_shallow_is_passed_over_with_a_warning(
     repository: Repository,
     attempted: Attempted,
     look: Scan,
@@ -392,7 +388,10 @@ async def test_a_broken_or_shallow_repository_is_passed_over_with_a_warning(
 ) -> None:
     await attempted()
     repository.merge()
-    text = "nothing" if damage == "HEAD" else repository.git("rev-parse", "HEAD")
-    (repository.folder / ".git" / damage).write_text(f"{text}\n")
+    if damage == "gone":
+        repository.folder.rename(repository.folder.with_name("elsewhere"))
+    else:
+        text = "nothing" if damage == "HEAD" else repository.git("rev-parse", "HEAD")
+        (repository.folder / ".git" / damage).write_text(f"{text}\n")
     assert await look(2 * DAY) == []
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

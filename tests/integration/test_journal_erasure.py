@@ -209,3 +209,33 @@ async def test_a_reader_cannot_forget(past: "Past") -> None:
     async with await past.journal.open_to_read(past.journal.name) as reader:
         with pytest.raises(JournalReadOnlyError):
             await Learned(reader).forget("shop", author="", at=past.at)
+
+
+async def test_a_trial_of_guidelines_is_forgotten_with_its_project(past: "Past") -> None:
+    for project in ("shop", "bank"):
+        run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
+        await past.attempt(project)
+        await past.journal.add_task(
+            run=run.id, name="fix", title="", spec=SECRET, trial_of=project, at=past.at
+        )
+    assert (await past.learned.footprint("shop")).tasks == 2
+    assert (await forget(past, "shop")).tasks == 2
+    left = [each for run in await past.journal.runs() for each in await past.journal.tasks(run.id)]
+    assert [(each.spec, each.project) for each in left] == [(SECRET, ""), ("{}", "bank")]
+
+
+async def test_a_trial_that_is_under_way_keeps_its_project(past: "Past") -> None:
+    await past.attempt("shop")
+    run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
+    task = await past.journal.add_task(
+        run=run.id, name="fix", title="", spec="{}", trial_of="shop", at=past.at
+    )
+    attempt = await past.journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=past.at
+    )
+    await past.journal.claim(attempt.id, holder="me", at=past.at)
+    with pytest.raises(UsageError, match="under way"):
+        await past.learned.forget("shop", author="", at=past.at)
+    await past.end(attempt, Ending.DONE)
+    await past.learned.forget("shop", author="", at=past.at)
+    assert await past.journal.runs() == []

@@ -1,10 +1,19 @@
 """Lessons are found by task, tags, files and words, and never those that are obsolete."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from midwatch_monitor.journal.search import MOST_WORDS, rarest, telling, words_of
+from midwatch_monitor.journal import search
+from midwatch_monitor.journal.search import (
+    MOST_WORDS,
+    Shelf,
+    Wording,
+    rarest,
+    telling,
+    words_of,
+)
 from midwatch_monitor.words import Lesson, LessonAct, LessonMark, Wanted
 
 if TYPE_CHECKING:
@@ -25,14 +34,15 @@ async def told(past: "Past", *lessons: Lesson, task: str = "other", project: str
     [
         Wanted(project="shop", task="fix"),
         Wanted(project="shop", tags=("money", "x")),
+        Wanted(project="shop", tags=("MONEY",)),
         Wanted(project="shop", files=("shop/total.py",)),
         Wanted(project="shop", text="Why is the rounding wrong?"),
     ],
 )
 async def test_r17_each_way_finds_its_own(past: "Past", wanted: Wanted) -> None:
-    lesson = Lesson(text="Rounding goes last.", tags=("money",), files=("shop/total.py",))
+    lesson = Lesson(text="Rounding goes last.", tags=("Money",), files=("shop/total.py",))
     await told(past, lesson, task="fix")
-    await told(past, Lesson(text="Elsewhere.", tags=("file",), files=("shop/x.py",)))
+    await told(past, Lesson(text="Elsewhere.", tags=("file",), files=("shop/Total.py",)))
     assert await found(past, wanted) == ["Rounding goes last."]
 
 
@@ -92,10 +102,12 @@ async def test_every_way_has_its_place_where_there_are_too_many(past: "Past") ->
     assert await found(past, wanted, limit=4) == ["task 29", "tagged", "rounding", "task 28"]
 
 
-async def test_more_tags_in_common_come_first(past: "Past") -> None:
-    for tags in (("a", "b"), ("a",), ("b",), ("c",)):
-        await told(past, Lesson(text="".join(tags), tags=tags))
-    assert await found(past, Wanted(project="shop", tags=("a", "b"))) == ["ab", "b", "a"]
+async def test_r29_more_tags_in_common_come_first_however_they_are_written(past: "Past") -> None:
+    for tags in (("api", "Billing"), ("API",), ("billing",), ("ui",), ()):
+        await told(past, Lesson(text=" ".join(tags), tags=tags))
+    wanted = Wanted(project="shop", tags=("API", "billing"))
+    assert await found(past, wanted) == ["api Billing", "billing", "API"]
+    assert await found(past, replace(wanted, tags=())) == []
 
 
 @pytest.mark.parametrize(
@@ -119,8 +131,23 @@ async def test_no_text_is_too_odd_to_be_searched_for(past: "Past", text: str) ->
     assert await found(past, wanted) == [f"Rounding {text}"]
 
 
+@pytest.mark.parametrize("others", [0, 3, 50])
+async def test_a_large_project_finds_its_own_among_those_of_others(
+    past: "Past", others: int
+) -> None:
+    own = {key: Wording(text=f"Text {key}, rounding.") for key in range(1, 2101)}
+    best = {key: Wording(text="Rounding.") for key in range(3001, 3001 + others)}
+    await past.journal.write(search.put, Shelf.LESSONS, 1, own)
+    if best:
+        await past.journal.write(search.put, Shelf.LESSONS, 2, best)
+    found = await past.journal.read(search.found, Shelf.LESSONS, 1, "rounding", 10)
+    assert len(found) == 10
+    assert {key for key, _ in found} <= set(own)
+
+
 def test_words_that_say_something_are_looked_for_the_longest_first() -> None:
-    assert telling("The total of a cart_total is off by 10, and TOTAL is in x") == ["total", "cart"]
+    said = "The total of a cart_total is off by 10, and TOTAL is in x"
+    assert telling(said) == ["carttotal", "total", "cart"]
 
 
 def test_a_search_is_made_of_the_rarest_words() -> None:
@@ -131,7 +158,7 @@ def test_a_search_is_made_of_the_rarest_words() -> None:
 @pytest.mark.parametrize(
     ("known", "chosen"),
     [
-        ({"rare": 5, "common": 9_000, "everywhere": 50_000}, ["rare", "common"]),
+        ({"rare": 5, "common": 19_000, "everywhere": 50_000}, ["rare", "common"]),
         ({"everywhere": 50_000}, ["everywhere"]),
         ({}, []),
     ],
@@ -143,6 +170,27 @@ def test_words_that_stand_everywhere_are_not_weighed(
 
 
 def test_words_are_cut_at_everything_that_is_no_letter_or_digit() -> None:
-    assert words_of("Fix cart_total() in shop/Total.py:12") == [
-        *("fix", "cart", "total", "in", "shop", "total", "py", "12")
+    assert words_of("Fix the cart-total() in shop/Total.py:12") == [
+        *("fix", "the", "cart", "total", "in", "shop", "total", "py", "12")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cart_total", ["cart", "total", "carttotal"]),
+        ("cartTotal", ["cart", "total", "carttotal"]),
+        ("CART_TOTAL", ["cart", "total", "carttotal"]),
+        ("__cart_Total__", ["cart", "total", "carttotal"]),
+        ("HTTPServer", ["http", "server", "httpserver"]),
+        ("sha256Sum", ["sha256", "sum", "sha256sum"]),
+        ("größeÄndern", ["grösse", "ändern", "grösseändern"]),
+        ("URLs", ["urls"]),
+        ("B2B", ["b2b"]),
+        ("Total", ["total"]),
+        ("_", []),
+        ("x" * 99, ["x" * 64]),
+    ],
+)
+def test_a_name_is_its_words_and_all_of_them_in_one(name: str, words: list[str]) -> None:
+    assert words_of(name) == words

@@ -1,5 +1,7 @@
 """What is still to be drawn from attempts: nothing is forgotten, and nothing done twice."""
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.words import (
     Chore,
+    Commit,
+    Draft,
     Ending,
     Fact,
     FactAct,
@@ -16,6 +20,7 @@ from midwatch_monitor.words import (
     Lesson,
     OpenChore,
     Origin,
+    Sign,
     Study,
     StudyState,
 )
@@ -23,6 +28,7 @@ from midwatch_monitor.words import (
 if TYPE_CHECKING:
     from conftest import Past
 
+EDITED = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff="-a\n+b")
 PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
 
 
@@ -67,6 +73,37 @@ async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
 async def test_a_rejection_teaches(past: "Past", verdict: Feedback, chores: list[Chore]) -> None:
     await past.say(await past.attempt(), verdict)
     assert await left(past) == chores
+
+
+@pytest.mark.parametrize("project", ["shop", ""])
+async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
+    past: "Past", project: str
+) -> None:
+    """Of two processes that see it at the same time, the second is told."""
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED, sign=Sign.KEPT, author="ada")
+    attempt, other = await past.attempt(project), await past.attempt(project)
+    said = [kept, EDITED, replace(EDITED, origin=Origin.EXPLICIT), Feedback(accepted=False)]
+    for feedback in said:
+        await past.say(attempt, feedback)
+    await past.say(other, EDITED)
+    for again in (replace(kept, author="eve"), EDITED):
+        with pytest.raises(
+            StaleIncarnationError, match=f"that attempt {attempt.id} is {again.sign}"
+        ):
+            await past.say(attempt, again)
+    await past.say(attempt, said[-1])
+    stored = await past.journal.entries(attempt=attempt.id, kinds=[Feedback])
+    assert [entry.record for entry in stored] == [*said, said[-1]]
+
+
+async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: "Past") -> None:
+    attempt = await past.attempt()
+    draft = Draft(record=EDITED, at=past.at, task=attempt.task, attempt=attempt.id)
+    async with await past.journal.open(past.journal.name) as other:
+        both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+    assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
+    assert await left(past) == [Chore.LESSON]
 
 
 async def test_a_chore_says_where_it_comes_from(past: "Past") -> None:
@@ -139,3 +176,25 @@ async def test_a_study_of_something_else_changes_nothing(past: "Past") -> None:
     attempt = await past.attempt()
     await past.say(attempt, tried(1, Chore.LESSON, StudyState.DONE))
     assert await left(past) == []
+
+
+async def test_a_review_is_never_given_up(past: "Past") -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, PENDING)
+    about = await past.end(attempt, Ending.DONE)
+    for chore in (Chore.SUMMARY, Chore.REVIEW):
+        await past.say(attempt, tried(about, chore))
+    assert await left(past, tries=1) == [Chore.REVIEW]
+
+
+async def test_chores_are_read_by_pages_and_by_kind(past: "Past") -> None:
+    for name in "abc":
+        await past.end(await past.attempt(task=name), Ending.UNACCEPTED)
+    every = await past.learned.chores(tries=1, limit=100)
+    paged: list[OpenChore] = []
+    while page := await past.learned.chores(tries=1, limit=1, after=paged[-1] if paged else None):
+        paged += page
+    assert paged == every
+    assert len(every) == 6
+    summaries = await past.learned.chores(tries=1, limit=100, kinds={Chore.SUMMARY})
+    assert summaries == [each for each in every if each.chore is Chore.SUMMARY]

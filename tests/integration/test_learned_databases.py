@@ -1,6 +1,6 @@
 """What is learned is the same in a file, in memory and in PostgreSQL.
 
-The last needs `MIDWATCH_TEST_POSTGRES`, the URL of an empty database.
+The last is tested where `MIDWATCH_TEST_POSTGRES` has the URL of an empty database.
 """
 
 import os
@@ -14,6 +14,7 @@ import pytest
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.search import MOST_WORDS
 from midwatch_monitor.words import (
     Chore,
     Ending,
@@ -45,16 +46,17 @@ ODD = 'a\'b\\c "d" & | ! ( ) : * <-> %s :x 日本語 ☃'
 ROUNDING = Lesson(text="Rounding goes last.", insights=("Sum first.",), tags=("money",))
 
 
-@pytest.fixture(params=["file", "memory", "postgresql"])
+POSTGRESQL = os.environ.get("MIDWATCH_TEST_POSTGRES")
+DATABASES = ["file", "memory", "postgresql"] if POSTGRESQL else ["file", "memory"]
+
+
+@pytest.fixture(params=DATABASES)
 async def journal(
     request: pytest.FixtureRequest, tmp_path: Path, at: datetime
 ) -> AsyncGenerator[Journal]:
     """A journal in each database; what was there of an earlier test is forgotten."""
     where = {"file": str(tmp_path / "journal.db"), "memory": ":memory:"}.get(request.param)
-    where = where or os.environ.get("MIDWATCH_TEST_POSTGRES")
-    if where is None:
-        pytest.skip("MIDWATCH_TEST_POSTGRES names no database")
-    async with await Journal.open(where) as opened:
+    async with await Journal.open(where or POSTGRESQL or "") as opened:
         learned = Learned(opened)
         for project in await learned.projects():
             await learned.forget(project, author="", at=at + timedelta(days=1))
@@ -88,6 +90,61 @@ async def test_what_stands_in_the_text_weighs_more(past: "Past") -> None:
     text = await past.say(attempt, Lesson(text="Rounding two three."))
     found = await past.learned.candidates(Wanted(project="shop", text="rounding"))
     assert [each.known.id for each in found] == [text, insight, tag]
+
+
+RARE = "kubernetes deployment manifest namespace ingress controller certificate rotation operator"
+
+
+async def alike(past: "Past", text: str) -> list[str]:
+    found = await past.learned.candidates(Wanted(project="shop", text=text))
+    return [each.known.lesson.text for each in found]
+
+
+async def test_the_rare_words_of_another_project_push_out_none_of_ones_own(past: "Past") -> None:
+    own = [Lesson(text=f"Invoices were rounded by line {number}.") for number in range(5)]
+    await past.say(await past.attempt("bank"), Lesson(text=f"{RARE} webhook"))
+    await past.say(await past.attempt(), *own)
+    assert len(await alike(past, f"invoices rounded {RARE} webhook")) == 5
+
+
+async def test_words_that_nobody_used_push_out_none_that_somebody_did(past: "Past") -> None:
+    await past.say(await past.attempt(), Lesson(text="Totals are cents."))
+    assert await alike(past, f"{RARE} authentication: fix the totals") == ["Totals are cents."]
+
+
+async def test_the_words_of_many_lessons_give_way_to_those_of_few(past: "Past") -> None:
+    common = [f"everywhere{number}" for number in range(MOST_WORDS)]
+    many = [Lesson(text=" ".join(common)) for _ in range(3)]
+    await past.say(await past.attempt(), *many, Lesson(text="Rare."))
+    assert "Rare." in await alike(past, " ".join((*common, "rare")))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Die Prüfung der Währung", "Prüfung Währung"),
+        ("Die Pru\u0308fung", "PRÜFUNG"),
+        ("Straße", "STRASSE"),
+        ("Sprawdzić żółć", "Żółć"),
+        ("İstanbul", "İSTANBUL"),
+        ("ROUNDING", "rounding"),
+        ("rounding", "RounDing"),
+        ("port 8080", "8080"),
+        ("utf8 and sha256", "SHA256"),
+        ("日本語", "日本語"),
+        ("x" * 3000, "x" * 3000),
+        *(
+            (text, wanted)
+            for text in ("total_cents", "totalCents", "TOTAL_CENTS")
+            for wanted in ("total_cents", "totalCents", "total", "Cents", "totalcents")
+        ),
+    ],
+)
+async def test_words_are_found_however_they_are_written(
+    past: "Past", text: str, wanted: str
+) -> None:
+    await past.say(await past.attempt(), Lesson(text=text), Lesson(text="Prufung Elsewhere"))
+    assert await alike(past, wanted) == [text]
 
 
 async def test_facts_are_found_reviewed_and_replaced(past: "Past") -> None:
@@ -124,8 +181,8 @@ async def test_chores_are_done_and_summaries_looked_back_at(past: "Past") -> Non
     about = await past.end(attempt)
     chores = await past.learned.chores(tries=1, limit=10, attempt=attempt.id)
     assert [each.chore for each in chores] == [Chore.LESSON, Chore.SUMMARY, Chore.REVIEW]
-    for chore in (Chore.LESSON, Chore.REVIEW):
-        await past.say(attempt, Study(about=about, chore=chore, state=StudyState.FAILED))
+    for chore, state in ((Chore.LESSON, StudyState.FAILED), (Chore.REVIEW, StudyState.DONE)):
+        await past.say(attempt, Study(about=about, chore=chore, state=state))
     done = Study(about=about, chore=Chore.SUMMARY, state=StudyState.DONE)
     id = await past.say(attempt, done, Summary(text="…"))
     assert await past.learned.chores(tries=1, limit=10) == []

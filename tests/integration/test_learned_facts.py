@@ -94,6 +94,31 @@ async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: "Past") -
     assert len(await past.learned.facts(attempt=one.id, live=False)) == 3
 
 
+@pytest.mark.parametrize(
+    ("acts", "ended"),
+    [
+        ([], None),
+        ([FactAct.RETIRED], FactAct.RETIRED),
+        ([FactAct.REMOVED], FactAct.REMOVED),
+        ([FactAct.REPLACED], FactAct.REPLACED),
+        ([FactAct.REMOVED, FactAct.REVIEWED], FactAct.REMOVED),
+        ([FactAct.REMOVED, FactAct.RETIRED], FactAct.REMOVED),
+        ([FactAct.REMOVED, FactAct.REPLACED], FactAct.REPLACED),
+        ([FactAct.RETIRED, FactAct.RESTORED], None),
+        ([FactAct.RETIRED, FactAct.RESTORED, FactAct.REMOVED], FactAct.REMOVED),
+    ],
+)
+async def test_a_fact_says_what_ended_it(
+    past: "Past", acts: list[FactAct], ended: FactAct | None
+) -> None:
+    attempt = await past.attempt()
+    old, new = [await past.say(attempt, FACT) for _ in range(2)]
+    for act in acts:
+        await past.say(attempt, marked(old, act, new if act is FactAct.REPLACED else None))
+    known = await past.learned.fact(old)
+    assert (known.ended, known.live) == (ended, ended is None)
+
+
 async def test_a_fact_that_is_restored_stands_by_itself(past: "Past") -> None:
     attempt = await past.attempt()
     old, new = [await past.say(attempt, FACT) for _ in range(2)]
@@ -137,3 +162,19 @@ async def test_facts_of_another_project_are_not_found(past: "Past") -> None:
     await past.attempt("shop")
     assert await like(past, text=FACT.text, tags=FACT.tags, files=FACT.files) == []
     assert await past.learned.facts(project="shop") == []
+
+
+async def test_the_more_files_in_common_come_first(past: "Past") -> None:
+    attempt = await past.attempt()
+    facts = [Fact(text=text, files=tuple(text.split())) for text in ("a b", "a", "c", "b")]
+    both, one, _, other = [await past.say(attempt, each) for each in facts]
+    assert await like(past, files=("a", "b")) == [both, other, one]
+
+
+async def test_of_a_plan_of_any_length_the_first_files_count(past: "Past") -> None:
+    attempt = await past.attempt()
+    first, _ = [
+        await past.say(attempt, Fact(text=text, files=(text,))) for text in ("a.py", "z.py")
+    ]
+    files = ("a.py", *(f"{number}.py" for number in range(2000)), "z.py")
+    assert await like(past, files=files) == [first]

@@ -1,18 +1,23 @@
 """Versions of the guidelines: at most one is in force, and two who decide at once are told."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.words import (
+    Commit,
+    Draft,
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
     GuidelinesState,
     KnownGuidelines,
+    Lesson,
     Reflection,
     Summary,
+    Wanted,
 )
 
 if TYPE_CHECKING:
@@ -101,6 +106,27 @@ async def test_of_two_who_decide_the_second_is_told(
     assert len(await past.journal.entries(kinds=[GuidelinesMark])) == len(course) - 1
 
 
+async def test_of_two_processes_that_approve_at_once_one_is_told(past: "Past") -> None:
+    attempt = await past.attempt()
+    id = await past.say(attempt, Guidelines(version=1, text="…"))
+    mark = GuidelinesMark(guidelines=id, act=APPROVED)
+    draft = Draft(record=mark, at=past.at, task=attempt.task, attempt=attempt.id)
+    async with await past.journal.open(past.journal.name) as other:
+        both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+    assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
+    assert len(await past.journal.entries(kinds=[GuidelinesMark])) == 1
+
+
+async def test_s58_the_version_in_force_is_there_without_a_search(past: "Past") -> None:
+    await decide(past, (1, APPROVED))
+    await past.say(await past.attempt(task="other"), Lesson(text="Rounding goes last."))
+    nothing, something = Wanted(project="shop"), Wanted(project="shop", text="rounding")
+    assert await past.learned.live_guidelines("shop") is not None
+    assert await past.learned.candidates(nothing) == []
+    assert len(await past.learned.candidates(something)) == 1
+
+
 async def test_a_number_of_a_version_is_given_once_in_a_project(past: "Past") -> None:
     attempt = await past.attempt()
     await past.say(attempt, Guidelines(version=1, text="…"))
@@ -145,10 +171,11 @@ async def test_s13_after_a_look_back_only_new_summaries_are_left(past: "Past") -
     assert await past.learned.watermark("bank") == await past.learned.watermark("nobody") == 0
 
 
-async def test_s13_of_two_who_look_back_at_once_one_is_refused(past: "Past") -> None:
+@pytest.mark.parametrize("error", ["", "the document could not be written"])
+async def test_s13_of_two_who_look_back_at_once_one_is_refused(past: "Past", error: str) -> None:
     attempt = await past.attempt()
     id = await past.say(attempt, Summary(text="…"))
-    look = Reflection(watermark=id, attempts=(attempt.id,))
+    look = Reflection(watermark=id, attempts=(attempt.id,), error=error)
     await past.say(attempt, look)
     for late in (look, Reflection(watermark=id - 1)):
         with pytest.raises(StaleIncarnationError, match="another process has looked back"):

@@ -9,8 +9,10 @@ from sqlalchemy import Connection, text
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import (
+    Birth,
     Ending,
     Feedback,
+    Guidelines,
     KnownLesson,
     Lesson,
     LessonAct,
@@ -231,6 +233,17 @@ async def test_r71_what_is_obsolete_is_kept_and_left_out_where_one_asks(past: "P
     assert not (await past.learned.lesson(old)).obsolete
 
 
+async def test_c2_lessons_and_insights_of_a_look_back_stand_in_one_place(past: "Past") -> None:
+    one, two = await past.attempt(task="a"), await past.attempt(task="b")
+    lesson = await past.say(one, LESSON)
+    sources = (one.id, two.id)
+    insight = await past.say(two, Lesson(text="…", born=Birth.REFLECTION, sources=sources))
+    proposal = Guidelines(version=1, text="…", sources=sources)
+    version = await past.say(two, proposal)
+    assert [each.id for each in await past.learned.lessons(attempt=one.id)] == [insight, lesson]
+    assert (await past.learned.guidelines_version(version)).guidelines.sources == sources
+
+
 async def test_c3_the_log_keeps_the_lesson_and_every_mark_on_it(past: "Past") -> None:
     attempt = await past.attempt()
     lesson = await past.say(attempt, LESSON)
@@ -266,6 +279,23 @@ async def test_lessons_are_read_page_by_page(past: "Past") -> None:
     first = await past.learned.lessons(project="shop", limit=3)
     rest = await past.learned.lessons(project="shop", before=first[-1].id)
     assert [each.id for each in (*first, *rest)] == ids[::-1]
+
+
+@pytest.mark.parametrize("odd", ["wrong place", 'a "quoted" \\ Größe', "Loop", ""])
+async def test_lessons_are_narrowed_by_task_and_failure_class(past: "Past", odd: str) -> None:
+    attempt = await past.attempt()
+    loop = await past.say(attempt, Lesson(text="a", failure_class="loop"))
+    said = Lesson(text=f'"failure_class":"{odd}" "failure_class":"loop"', failure_class=odd)
+    other = await past.say(await past.attempt(task="other"), said)
+    half = await past.say(attempt, Lesson(text="\ud800", failure_class=odd))
+
+    async def found(task: str | None, failure_class: str) -> list[int]:
+        known = await past.learned.lessons(task=task, failure_class=failure_class)
+        return [each.id for each in known]
+
+    assert await found(None, "loop") == [loop]
+    assert await found(None, odd) == [half, other]
+    assert await found("other", odd) == [other]
 
 
 async def test_of_a_task_without_a_project_nothing_is_learned(past: "Past") -> None:

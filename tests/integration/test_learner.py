@@ -36,7 +36,8 @@ from midwatch_monitor.words import (
     Summary,
 )
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.learning.learner import Learner, Progress, Studied
+from midwatch_supervisor.learning.learner import Learner, Progress
+from midwatch_supervisor.learning.studied import Studied
 
 if TYPE_CHECKING:
     from conftest import Past
@@ -370,3 +371,18 @@ async def test_requirement_21_no_text_of_a_lesson_or_a_transcript_is_logged(
     assert "the lesson of attempt 1: done" in caplog.text
     for text in (SECRETIVE, "Negative amounts", "refund", "make check", "rather not"):
         assert text not in caplog.text
+
+
+async def test_an_outage_does_not_cost_every_chore_a_try(school: School) -> None:
+    attempts = [await school.rejected("broken", model=True) for _ in range(4)]
+    assert await school.learner().study_all() == Progress(failed=3)
+    assert await school.studies(attempts[0]) == []
+    assert await school.learner().study_all() == Progress(failed=3)
+
+
+async def test_an_outage_stops_nothing_that_needs_no_model(school: School) -> None:
+    plain = await school.rejected()
+    for _ in range(4):
+        await school.rejected("broken", model=True)
+    await school.learner().study_all()
+    assert len(await school.told(plain, Lesson)) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Connection
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.learning import LearningSettings
@@ -96,3 +97,28 @@ def test_c16_guidelines_review_and_control_group_are_off() -> None:
     learning = Settings().learning
     off = (learning.guidelines.enabled, learning.guidelines.auto, learning.facts.review)
     assert (off, learning.lessons.control_share) == ((False, False, False), 0)
+
+
+def refuse(connection: Connection) -> None:
+    """Let the journal take no word of what was studied."""
+    connection.exec_driver_sql(
+        "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.kind = 'study'"
+        " BEGIN SELECT RAISE(ABORT, 'no study'); END"
+    )
+
+
+def allow(connection: Connection) -> None:
+    connection.exec_driver_sql("DROP TRIGGER refuse")
+
+
+async def test_a_journal_that_fails_for_a_while_does_not_end_the_learner(
+    past: "Past", bus: LocalBus, until: Callable[[Record], Awaitable[Entry]]
+) -> None:
+    await past.end(await past.attempt(), Ending.DONE)
+    await past.journal.write(refuse)
+    learner = Learner(past.journal, settings=SOON, clock=lambda: past.at, bus=bus)
+    async with beside(learner):
+        await past.journal.write(allow)
+        end = await past.end(await past.attempt(), Ending.DONE)
+        bus.publish(Hint(entry=end, kind="attempt_state"))
+        await until(Study(about=end, chore=Chore.SUMMARY, state=StudyState.DONE))

@@ -115,6 +115,23 @@ async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before
     assert RULES not in instructions
 
 
+async def test_r1_of_the_one_who_acts_nothing_changes_but_the_prompt(
+    stage: "Stage", past: "Past"
+) -> None:
+    """What it is asked stays word for word as it was, and so does the model that is asked."""
+    before, after = tasks().replace("shop", "elsewhere"), tasks()
+    assert await stage.run(before) == 0
+    await learned(past)
+    assert await stage.run(after) == 0
+    instructions, prompt = await sent(stage, 3)
+    asked, _, told = prompt.partition("\n\n## Behavioral guidelines\n\n")
+    assert (instructions, asked) == await sent(stage, 1)
+    assert "Write out.txt." in asked
+    assert all(each in told for each in (RULES, TAUGHT, KNOWN))
+    models = [(await stage.journal.attempt(attempt)).model for attempt in (1, 3)]
+    assert models[0] == models[1]
+
+
 async def test_s58_what_was_given_is_in_the_journal_before_the_worker_is_asked(
     stage: "Stage", past: "Past"
 ) -> None:

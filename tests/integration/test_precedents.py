@@ -12,11 +12,14 @@ from midwatch_monitor.words import (
     Cause,
     Commit,
     Draft,
+    Feedback,
     Lifecycle,
+    Origin,
     Plan,
     PlanStep,
     PlanStepState,
     Record,
+    Sign,
     Step,
     StepKind,
     Task,
@@ -136,3 +139,27 @@ def test_likeness_is_the_share_of_the_words_in_common(
     one: str, other: str, expected: float
 ) -> None:
     assert likeness(words(one), words(other)) == expected
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ((), ""),
+        ((Feedback(accepted=True, origin=Origin.AUTOMATIC, sign=Sign.REVIEWED),), ""),
+        ((Feedback(accepted=False),), ", then rejected by a person"),
+        (
+            (Feedback(accepted=False), Feedback(accepted=True)),
+            ", then accepted by a person",
+        ),
+        (
+            (Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED),),
+            ", then edited by a person",
+        ),
+    ],
+)
+async def test_a_precedent_tells_what_a_person_made_of_the_result(
+    journal: Journal, add: Add, verdicts: tuple[Feedback, ...], told: str
+) -> None:
+    await add("Round the totals", *verdicts, DONE)
+    line = await precedents(journal, await add("Round the totals up"))
+    assert f"completed after 1 attempt, 0 steps{told}; every" in line

@@ -184,7 +184,9 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
         task = TaskSpec.model_validate(
             {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}]}
         )
-        file = TaskFile(models={Role.WORKER: spec}, tasks=(task,))
+        # The requests that are counted are the worker's.
+        nobody = ModelSpec(name="none")
+        file = TaskFile(models={Role.WORKER: spec, Role.REFLECTOR: nobody}, tasks=(task,))
         settings = Settings(
             run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
         )

@@ -1,22 +1,25 @@
 """Reading what git says of a branch's history."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_supervisor.learning.chronicle import (
+    Branch,
     FileChange,
     Revision,
+    branch,
     changes,
     chronicle,
     revisions,
 )
 
 A, B, NONE = "a" * 40, "b" * 40, "0" * 40
-FIRST = f"\x1e{A}\x1f\x1fAda\x1fada@localhost\x1f1763755200\x1fFirst\n\x1f\0"
+FIRST = f"\x1e{A}\0\0Ada\0ada@localhost\x001763755200\0First\n\0\0"
 SECOND = (
-    f"\x1e{B}\x1f{A}\x1fBob\x1fbob@localhost\x1f1763758800\x1f"
-    f"Revert it\n\nThis reverts commit {A}.\n\x1f\0\n"
+    f"\x1e{B}\0{A}\0Bob\0bob@localhost\x001763758800\0"
+    f"Revert it\n\nThis reverts commit {A}.\n\0\0\n"
     f":100644 100644 {A} {B} M\0a b.py\0:100644 000000 {A} {NONE} D\0c.py\0"
     f":100644 100644 {A} {A} R100\0old.py\0new.py\0\0"
 )
@@ -31,6 +34,7 @@ def test_a_log_is_read() -> None:
             email="bob@localhost",
             at=datetime(2025, 11, 21, 21, tzinfo=UTC),
             reverts=frozenset({A}),
+            said="Revert it",
             changes=(
                 FileChange(path="a b.py", before=A, after=B),
                 FileChange(path="c.py", before=A, after=""),
@@ -43,14 +47,27 @@ def test_a_log_is_read() -> None:
             author="Ada",
             email="ada@localhost",
             at=datetime(2025, 11, 21, 20, tzinfo=UTC),
+            said="First",
         ),
     ]
 
 
-@pytest.mark.parametrize("log", ["\x1enothing", f"\x1e{A}\x1f\x1fAda\x1fa@b\x1fsoon\x1fx\x1f\0"])
+def test_what_git_itself_writes_of_a_revert_is_nobodys_word() -> None:
+    message = f'Revert "First"\n\nThis reverts commit {A}.\n\nIt broke the export.\n'
+    (revision,) = revisions(FIRST.replace("First\n", message))
+    assert revision.said == "It broke the export."
+
+
+@pytest.mark.parametrize("log", ["nothing", f"\x1e{A}\0\0Ada", f"\x1e{A}\0\0Ada\0a@b\0soon\0x\0\0"])
 def test_what_is_no_log_is_refused(log: str) -> None:
-    with pytest.raises(ValueError, match=r"unpack|invalid literal"):
+    with pytest.raises(ValueError, match=r"unpack|invalid literal|begin with a commit"):
         list(revisions(log))
+
+
+def test_a_message_may_hold_any_separator() -> None:
+    odd = FIRST.replace("First", f"\x1e\x1f\x1e{B}\x1f First")
+    read = [replace(each, said="") for each in revisions(SECOND + odd)]
+    assert read == [replace(each, said="") for each in revisions(SECOND + FIRST)]
 
 
 def test_a_new_file_has_no_content_before() -> None:
@@ -66,3 +83,23 @@ def test_a_merge_brings_in_what_its_other_parents_have() -> None:
     assert [each.id for each in found.line] == [A, "m"]
     assert found.places == {A: 0, B: 1, "m": 1}
     assert found.side == {1: (known[B],)}
+
+
+def test_what_is_committed_on_a_branch_after_the_end_of_its_attempt_is_a_persons() -> None:
+    log = (
+        "fix2\0merge\0ada@localhost\x001763755203\n"
+        "merge\0fix1 main\0ada@localhost\x001763755203\n"
+        "fix1\0kept\0ada@localhost\x001763755202\n"
+        "kept\0made\0midwatch@localhost\x001763755202\n"
+        "made\0base\0ada@localhost\x001763755200\n"
+    )
+    ended = datetime(2025, 11, 21, 20, 0, 1, tzinfo=UTC)
+    assert branch(log, "fix2", ended) == Branch(
+        tip="kept", own=frozenset({"made", "kept", "merge"}), fixes=frozenset({"fix1", "fix2"})
+    )
+
+
+def test_a_branch_with_nothing_but_a_persons_commits_ends_where_it_began() -> None:
+    log = "fix\0base\0ada@localhost\x001763755202\n"
+    found = branch(log, "fix", datetime(2025, 11, 21, 20, 0, 1, tzinfo=UTC))
+    assert found == Branch(tip="base", own=frozenset(), fixes=frozenset({"fix"}))

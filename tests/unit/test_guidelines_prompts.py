@@ -1,12 +1,13 @@
 """What the reflector is asked, and what the look back offers to others."""
 
+import ast
 import inspect
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from midwatch_agents.memory import document, guidelines, looking_back
+from midwatch_agents.memory import guidelines
 from midwatch_agents.memory.guidelines import (
     DEFAULT_GUIDELINES,
     Insight,
@@ -67,12 +68,6 @@ def test_s10_the_document_is_made_of_what_the_reflection_came_to() -> None:
         assert f"- {said}" in told
 
 
-def test_s16_looking_back_neither_stores_nor_asks_for_the_time() -> None:
-    for module in (guidelines, looking_back, document):
-        source = inspect.getsource(module)
-        assert not any(word in source for word in ("import Journal", "datetime", "open(", "Path"))
-
-
 def test_s17_summaries_the_text_in_force_a_model_and_a_configuration_are_given() -> None:
     names = list(inspect.signature(reflect_on_runs).parameters)
     assert names[:4] == ["summaries", "current", "model", "config"]
@@ -124,11 +119,6 @@ def test_s39_news_are_never_appended() -> None:
     assert "Never append a list of news" in SECOND
 
 
-def test_s42_only_summaries_are_looked_back_at() -> None:
-    annotation = inspect.signature(reflect_on_runs).parameters["summaries"].annotation
-    assert annotation == Sequence[KnownSummary]
-
-
 def test_s43_the_document_in_force_is_a_part_of_the_question() -> None:
     assert '<data name="guidelines in force">\nOld rules.\n</data>' in second("Old rules.")
 
@@ -153,5 +143,16 @@ def test_c14_there_is_one_limit_and_one_length_that_is_complained_about() -> Non
 def test_s57_what_others_need_is_exported() -> None:
     wanted = {"reflect_on_runs", "reflection_prompt", "distillation_prompt"}
     wanted |= {"DEFAULT_GUIDELINES", "ReflectionResult", "Insight"}
-    assert wanted <= set(guidelines.__all__)
-    assert all(hasattr(guidelines, name) for name in guidelines.__all__)
+    taken = {name for file in Path("supervisor").rglob("*.py") for name in _taken(file)}
+    assert wanted | taken <= set(guidelines.__all__)
+    assert {"reflect_on_runs", "ReflectionResult", "Insight"} <= taken
+
+
+def _taken(file: Path) -> list[str]:
+    """What a module imports from the one that looks back."""
+    return [
+        alias.name
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == guidelines.__name__
+        for alias in node.names
+    ]

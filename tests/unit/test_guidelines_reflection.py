@@ -1,7 +1,10 @@
 """From summaries to insights and a document, with a reflector that answers as it is told."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +90,44 @@ class Reflector:
 
 
 GOOD = reflected(ROUNDING)
+TOUCHES = ("open", "os.", "shutil.", "socket.", "sqlite3.", "subprocess.")
+"""Audit events of whoever reads or writes anything."""
+
+
+@cache
+def listeners() -> list[list[str]]:
+    """Who hears what is touched. An audit hook cannot be taken back: there is one for all tests."""
+    hearing: list[list[str]] = []
+
+    def hear(event: str, args: tuple[object, ...]) -> None:
+        for heard in hearing if event.startswith(TOUCHES) else ():
+            heard.append(f"{event} {args}")
+
+    sys.addaudithook(hear)
+    return hearing
+
+
+@pytest.fixture
+def touched() -> Iterator[list[str]]:
+    """What is opened, stored or started while a test runs."""
+    heard: list[str] = []
+    listeners().append(heard)
+    yield heard
+    listeners().remove(heard)
+
+
+async def test_s16_looking_back_touches_nothing_and_says_the_same_at_any_time(
+    touched: list[str],
+) -> None:
+    first = await Reflector(GOOD, DOCUMENT).look(current=NEWER)
+    touched.clear()  # what is imported late has been
+    assert await Reflector(GOOD, DOCUMENT).look(current=NEWER) == first
+    assert touched == []
+
+
+def test_s16_whoever_reads_a_file_would_be_heard(touched: list[str]) -> None:
+    Path(__file__).read_bytes()
+    assert any(Path(__file__).name in each for each in touched if each.startswith("open "))
 
 
 async def test_s21_no_summaries_are_skipped_with_the_reason() -> None:

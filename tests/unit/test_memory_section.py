@@ -107,10 +107,22 @@ def test_r36_a_lesson_says_whose_rejection_it_explains(more: dict[str, Any], sou
     )
 
 
-def test_r1_the_one_who_acts_reads_what_was_learned_and_no_model_is_trained() -> None:
-    """R1, R7: an actor is a model and its prompt, and only the prompt changes."""
-    portion = learned(None, [LESSON], [], tokens=1500)
-    assert "It rounded down." in portion.text
+INSIGHT = lesson(8, "The first failing test was run at once.", born=Birth.REFLECTION, sources=(1,))
+
+
+@pytest.mark.parametrize(
+    ("told", "advice"),
+    [
+        ([LESSON], "These mistakes were made before, in work like yours. Avoid them: see what"),
+        ([INSIGHT, INSIGHT], "This is what a look back at work like yours showed. See what"),
+        ([INSIGHT, LESSON], "Mistakes that were made before, in work like yours, and what a look"),
+    ],
+)
+def test_r36_what_a_look_back_showed_is_not_called_a_mistake(
+    told: list[Taught], advice: str
+) -> None:
+    text = learned(None, told, [], tokens=1500).text
+    assert text.startswith(f"## Lessons from earlier work\n\n{advice}")
 
 
 def test_r7_what_is_learned_is_text_in_a_prompt() -> None:

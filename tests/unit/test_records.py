@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
+from traceback import format_exception
 from typing import get_args
 
 import pytest
@@ -231,6 +232,18 @@ def test_a_kind_of_a_newer_version_is_named() -> None:
 def test_a_broken_body_is_named(body: str) -> None:
     with pytest.raises(JournalCorruptError, match="broken 'fault'"):
         read("fault", body)
+
+
+def test_the_error_of_a_broken_body_says_what_is_wrong_and_not_what_stands_there() -> None:
+    body = '{"text": 7, "certainty": "my secret", "files": ["my secret", 8]}'
+    with pytest.raises(JournalCorruptError) as caught:
+        read("fact", body)
+    assert str(caught.value) == (
+        "the journal holds a broken 'fact': text: Input should be a valid string; "
+        "certainty: Input should be 'confirmed' or 'inferred'; "
+        "files.1: Input should be a valid string"
+    )
+    assert "my secret" not in "".join(format_exception(caught.value))
 
 
 def test_a_damaged_history_is_told_as_such() -> None:

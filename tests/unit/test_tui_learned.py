@@ -1,17 +1,20 @@
 """What a person may do about what was learned, what is asked, and what is shown of it."""
 
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.style import Style
 
+from midwatch_monitor.metrics.learning import Learning
 from midwatch_monitor.words import (
     AttemptState,
     Chore,
     Ending,
     Entry,
     Fact,
+    FactAct,
     FactState,
     Fault,
     Feedback,
@@ -59,7 +62,9 @@ FACT = KnownFact(
     fact=Fact(text="Cold."),
     state=FactState.UNREVIEWED,
 )
-REPLACED = replace(FACT, id=3, live=False, instead=2, fact=Fact(text="Warm."))
+REPLACED = replace(
+    FACT, id=3, live=False, ended=FactAct.REPLACED, instead=2, fact=Fact(text="Warm.")
+)
 
 
 def version(id: int, text: str, state: GuidelinesState, *, decided: int = 0) -> KnownGuidelines:
@@ -147,6 +152,20 @@ def test_v11_both_sides_of_a_conflict_are_told() -> None:
     assert "it stands instead of:\n3: Warm." in facts.detail(FACT, LORE)
 
 
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (FACT, "unreviewed"),
+        (replace(FACT, state=FactState.REVIEWED), "reviewed"),
+        (REPLACED, "replaced → 2"),
+        (replace(FACT, live=False, ended=FactAct.REMOVED), "removed"),
+        (replace(FACT, live=False, ended=FactAct.RETIRED), "retired"),
+    ],
+)
+def test_a_fact_says_where_it_stands(known: KnownFact, told: str) -> None:
+    assert facts.standing(known) == told
+
+
 def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
     lore = Lore(facts=(REPLACED,), others={2: FACT})
     assert "instead of it stands:\n2: Cold." in facts.detail(REPLACED, lore)
@@ -184,6 +203,34 @@ def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
     tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
     shares = {each.origin.value: each.accepted.rate for each in tally.figures().acceptance}
     assert shares == {"explicit": 0.0, "automatic": 1.0}
+
+
+def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
+    records = (
+        Lesson(text="Too early.", failure_class="loop", insights=("Wait.",)),
+        Feedback(accepted=False, comment="the wrong file", diff="-a"),
+        Fact(text="Cold.", value='{"port": 1}'),
+        Guidelines(version=1, text="# How"),
+    )
+    entries = [entry(id, record) for id, record in enumerate(records, start=1)]
+    tally = Tally()
+    for each in entries:
+        tally.fold(each, "fix#1")
+    assert tally.figures() == Learning(entries).figures()
+    assert [each.verdict for each in tally.history] == [replace(records[1], diff="")]
+
+
+def test_what_waits_for_its_count_keeps_no_long_text() -> None:
+    """The statistics may not be looked at for days."""
+    tally, text = Tally(), "x" * 10_000
+    tracemalloc.start()
+    for id in range(1, HISTORY + 1):
+        for record in (Lesson(text=f"{id}{text}"), Feedback(accepted=True, diff=f"{id}{text}")):
+            tally.fold(entry(id, record), "fix#1")
+        tally.fold(entry(id, Fact(text=f"{id}{text}")), "fix#1")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < HISTORY * len(text)
 
 
 def test_r20_old_verdicts_leave_the_history_and_still_count() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.verdict import teaches, verdict_of
+from midwatch_monitor.verdict import teaches, verdict_of, weight
 from midwatch_monitor.words import (
     AttemptState,
     Ending,
@@ -50,6 +50,10 @@ def test_a_verdict_is_itself_and_anything_else_is_none() -> None:
     feedback = Feedback(accepted=False)
     assert verdict_of(feedback) is feedback
     assert verdict_of(Fault(part="x", error="y")) is None
+
+
+def test_r18_a_persons_word_weighs_more_than_a_sign_and_that_more_than_the_checks() -> None:
+    assert sorted(Origin, key=weight) == [Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT]
 
 
 @pytest.mark.parametrize(

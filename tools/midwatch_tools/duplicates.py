@@ -1,40 +1,93 @@
 """When two facts say the same, and what is left of them then. Pure."""
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from midwatch_monitor.words import Certainty, Fact
 
-_WORD = re.compile(r"[^\W_]+(?:[._'-][^\W_]+)*")
-_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+_TOKEN = re.compile(
+    r"(?P<word>\w+(?:[.'-]\w+)*)"
+    r"|(?P<sign>(?<![\w)\]])-(?=[\w-])|!(?=[\w=(])"  # a minus, a flag, a negation
+    r"|[^\w\s.,;:'\"`()\[\]{}!\u2013\u2014\u2018\u2019\u201c\u201d\u2026-])"
+)
+"""A word, or a sign that is no punctuation of prose."""
+_CODE = re.compile(r"`[^`\n]+`")
+_SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n)[\s*_#>`'\"(-]*$")
+"""What stands before the first word of a sentence."""
 _SMALL_WORDS = """
-a an and are as at be been by can for from has have in is it its of on or so that the their there
-these they this to was were which will with you your
+a an and are as at be been for in is it its of on so that the their there these they this which
+will with you your
 """
 _SMALL = frozenset(_SMALL_WORDS.split())
 """Words that may differ."""
-_TURNING = """
-no not none never nor neither cannot can't without except unless until only isn't aren't doesn't
-don't didn't won't wasn't mustn't shouldn't
+_WEIGHTY_WORDS = """
+no not none never nor neither nothing cannot can't without except unless until only isn't aren't
+doesn't don't didn't won't wasn't weren't hasn't haven't hadn't mustn't shouldn't couldn't wouldn't
+needn't hardly rarely seldom barely scarcely sometimes occasionally often usually mostly always
+almost nearly partly optional optionally maybe perhaps can could may might must shall should would
+or either both all any each every some most few least more less fewer enough if when whenever while
+once by to from into out off against outside inside within between during since through across
+behind beyond above below before after under over instead rather than then up down back
+was were had formerly previously once deprecated obsolete missing lack lacking absent wrong false
+broken old new first last
 """
-_TURNS = frozenset(_TURNING.split())
-"""Words that turn what is said around: two facts that differ in one are not the same."""
-_ORDERING = """
-above after before below from instead into over rather than then under
+_WEIGHTY = frozenset(_WEIGHTY_WORDS.split())
+"""Words that turn, narrow or direct what is said: a fact with one more of them is another fact."""
+_CONTRARY = ("un", "non", "dis", "mis", "anti")
+"""How words begin that turn another round; "unit" and "distinct" count too, which harms nobody."""
+_KIND_WORDS = """
+class function method module file folder variable constant type table column field flag option
+setting branch target command package key
 """
-_DIRECTIONS = frozenset(_ORDERING.split())
-"""Words with which the order of the others matters."""
+_KINDS = frozenset(_KIND_WORDS.split())
+"""Words beside which a word is a name, so that its capitals count."""
+_SECURE = frozenset({"https", "ftps", "ldaps", "smtps", "imaps", "sftps"})
+"""Words whose last letter is no plural."""
 _STEM = 4
-"""Letters from which two words count as forms of one."""
+"""Letters from which a word can be a plural."""
+_ENDINGS = (
+    frozenset({"", "s", "es", "ed", "ing"}),
+    frozenset({"e", "ing"}),
+    frozenset({"y", "ies", "ied"}),
+    frozenset({"", "d"}),  # of a word in "e"
+    frozenset({"s", "d"}),
+)
+"""How forms of one word end, behind what they have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    """A word or a sign where it stands."""
+
+    text: str
+    exact: bool
+    """A name, a number or a sign, of which every character counts."""
+
+    @property
+    def plain(self) -> str:
+        return self.text.lower().strip("_")
+
+    @property
+    def weighty(self) -> bool:
+        """Whether a text says something else for having it."""
+        return (
+            self.exact
+            or self.plain in _WEIGHTY
+            or len(self.plain) < 2
+            or self.plain.startswith(_CONTRARY)
+        )
 
 
 def same(one: Fact, other: Fact, *, alike: float) -> bool:
     """Whether two facts say the same of the same thing.
 
-    That takes `alike` of their words in common, all numbers in their order, and every word that
-    turns a sentence around. Where each has words of its own, these must be forms of one another:
-    "MySQL" for "PostgreSQL", or "enabled" for "disabled", is news, however long the rest is.
-    Structured values must be equal, and the files not all different, where both have some.
+    That takes `alike` of their words in common, and that one says all of the other in its order,
+    word for word or in other forms of the words. What it says beside that may be no number, name
+    or sign, and no word that turns, narrows or directs the rest: "MySQL" for "PostgreSQL", "from"
+    for "to", or a "rarely" is news, however long the rest is. In doubt two facts are kept apart,
+    by which nothing is lost. Structured values must be equal, and the files not all different,
+    where both have some.
     """
     if one.value and other.value and one.value != other.value:
         return False
@@ -45,15 +98,12 @@ def same(one: Fact, other: Fact, *, alike: float) -> bool:
 
 def says_the_same(one: str, other: str, *, alike: float) -> bool:
     """The same of two texts alone."""
-    mine, theirs = _words(one), _words(other)
-    if _numbers(one) != _numbers(other) or mine & _TURNS != theirs & _TURNS:
+    mine, theirs = _telling(one), _telling(other)
+    short, long = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
+    beside = _beside(short, long)
+    if beside is None or any(each.weighty for each in beside):
         return False
-    if _DIRECTIONS & mine & theirs and _order(one, theirs) != _order(other, mine):
-        return False
-    only_mine, only_theirs = mine - theirs - _SMALL, theirs - mine - _SMALL
-    if only_mine and only_theirs and not _reworded(only_mine, only_theirs):
-        return False
-    return bool(mine & theirs) and likeness(one, other) >= alike
+    return bool(_words(one) & _words(other)) and likeness(one, other) >= alike
 
 
 def likeness(one: str, other: str) -> float:
@@ -68,6 +118,7 @@ def covers(known: Fact, new: Fact) -> bool:
         _surer(known, new) is known
         and (known.value == new.value or not new.value)
         and {*new.files} <= {*known.files}
+        and len(_telling(new.text)) <= len(_telling(known.text))
     )
 
 
@@ -76,7 +127,7 @@ def joined(known: Fact, new: Fact) -> Fact:
 
     What is confirmed stays so, and a structured value is carried over as it is.
     """
-    longer = len(_words(new.text)) > len(_words(known.text))
+    longer = len(_telling(new.text)) > len(_telling(known.text))
     return replace(
         new,
         text=new.text if longer else known.text,
@@ -97,35 +148,88 @@ _RISES = (Certainty.INFERRED, Certainty.CONFIRMED)
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_in_order(text))
+    return frozenset(_singular(each.text.lower()) for each in _tokens(text) if _is_word(each))
 
 
-def _in_order(text: str) -> list[str]:
-    return [_singular(match[0].lower()) for match in _WORD.finditer(text)]
+def _is_word(token: _Token) -> bool:
+    return token.text[0].isalnum() or token.text[0] == "_"
 
 
 def _singular(word: str) -> str:
     """The word without the `s` of a plural or a verb, so that both forms are one."""
-    keeps = len(word) < _STEM or word in _SMALL | _DIRECTIONS or not word.endswith("s")
+    keeps = len(word) < _STEM or word in _SMALL | _WEIGHTY | _SECURE or not word.endswith("s")
     return word if keeps or word.endswith("ss") else word[:-1]
 
 
-def _order(text: str, others: frozenset[str]) -> list[str]:
-    """The words that the other text has too, as they follow one another."""
-    return [word for word in _in_order(text) if word in others - _SMALL]
+def _telling(text: str) -> tuple[_Token, ...]:
+    """The words and signs of a text that may not differ, as they follow one another."""
+    return tuple(each for each in _tokens(text) if each.exact or each.text not in _SMALL)
 
 
-def _numbers(text: str) -> list[str]:
-    return _NUMBER.findall(text)
+def _tokens(text: str) -> list[_Token]:
+    text = text.replace("\u2019", "'")
+    code = [range(*found.span()) for found in _CODE.finditer(text)]
+    found = list(_TOKEN.finditer(text))
+    tokens: list[_Token] = []
+    for at, each in enumerate(found):
+        beside = (*found[max(0, at - 1) : at], *found[at + 1 : at + 2])
+        named = any(_kind(near[0]) for near in beside) and each[0].lower() not in _SMALL
+        quoted = any(each.start() in span for span in code)
+        first = _SENTENCE.search(text, max(0, each.start() - 20), each.start()) is not None
+        tokens.append(_token(each[0], first=first, name=quoted or named))
+    return tokens
 
 
-def _reworded(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether the words that only one side has are forms of words of the other side."""
-    return all(any(_forms(a, b) for b in theirs) for a in mine) and all(
-        any(_forms(a, b) for a in mine) for b in theirs
-    )
+def _kind(word: str) -> bool:
+    return not {word.lower(), word.lower().removesuffix("s")}.isdisjoint(_KINDS)
 
 
-def _forms(one: str, other: str) -> bool:
-    start = min(len(one), len(other), _STEM)
-    return start > 1 and one[:start] == other[:start]
+def _token(text: str, *, first: bool, name: bool) -> _Token:
+    """One word or sign, in small letters where its capitals say nothing.
+
+    They do in a name, in the middle of a word and in a single letter: "plan A".
+    """
+    if name or not text.replace("'", "").replace("-", "").isalpha():
+        return _Token(text=text, exact=True)
+    if len(text) == 1 and text.isupper() and not first:
+        return _Token(text=text, exact=True)
+    small = text.lower()
+    if text[1:] == small[1:] or small in _WEIGHTY | _SMALL:
+        return _Token(text=small, exact=False)
+    return _Token(text=text, exact=False)
+
+
+def _beside(short: Sequence[_Token], long: Sequence[_Token]) -> list[_Token] | None:
+    """What the longer of two texts says beside the shorter; `None` if it does not say all of it."""
+    beside: list[_Token] = []
+    at = 0
+    for each in long:
+        if at < len(short) and _forms(short[at], each):
+            at += 1
+        else:
+            beside.append(each)
+    return beside if at == len(short) else None
+
+
+def _forms(one: _Token, other: _Token) -> bool:
+    """Whether two are the same, or forms of one word."""
+    if one.text == other.text or one.exact or other.exact:
+        return one.text == other.text
+    if {one.text, other.text} & (_WEIGHTY | _SECURE):
+        return False
+    start = 0
+    for mine, theirs in zip(one.text, other.text, strict=False):
+        if mine != theirs:
+            break
+        start += 1
+    return _inflected(one.text[:start], one.text[start:], other.text[start:])
+
+
+def _inflected(stem: str, *ends: str) -> bool:
+    """Whether a word with one end and with the other are two forms of it."""
+    doubled = stem[-1:]  # "run" and "running"
+    if {*ends} & {"", "s"}:
+        ends = tuple(each.removeprefix(doubled) if len(each) > 2 else each for each in ends)
+    if "d" in ends and not stem.endswith("e"):
+        return False
+    return len(stem) > ("" in ends) + 1 and any({*ends} <= endings for endings in _ENDINGS)

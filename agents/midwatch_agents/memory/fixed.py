@@ -38,7 +38,8 @@ def fixed_lesson(
     told = case.verdict
     if told is None or told.accepted or not _specific(case, told):
         return None
-    changed = rewrites(told.diff)
+    # What was taken back as a whole says nothing of which line was wrong.
+    changed = rewrites(told.diff) if told.sign is Sign.EDITED else ()
     text = " ".join([_verdict(case, told, changed), *_seen(case), *_found(case)])
     steps = {step for alarm in case.findings for step in alarm.steps}
     steps |= {each.about for each in case.analyses}

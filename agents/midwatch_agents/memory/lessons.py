@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from midwatch_agents.memory.likeness import ALIKE, jaccard, likeness, overlap, subject
 from midwatch_monitor.config.learning import LessonSettings
-from midwatch_monitor.words import Candidate, KnownLesson, Method, Origin, Recalled, Wanted
+from midwatch_monitor.verdict import weight
+from midwatch_monitor.words import Candidate, KnownLesson, Method, Recalled, Wanted
 
 MOST = 5
 """Lessons in one prompt, whatever is configured: more dilute."""
 _ORDER = (Method.TASK, Method.TAGS, Method.KIND, Method.FILES, Method.TEXT)
-_ORIGINS = (Origin.EXPLICIT, Origin.IMPLIED, Origin.AUTOMATIC)
 _JUDGED = 3
 """Uses with a verdict from which it counts that a lesson does not help."""
 _HELPFUL = 1 / 3
@@ -49,7 +49,7 @@ class _Fit:
         return (
             _ORDER.index(self.method),
             -self.score,
-            _ORIGINS.index(lesson.lesson.origin),
+            -weight(lesson.lesson.origin),
             -(lesson.rating or _UNRATED),
             -lesson.at.timestamp(),
             -lesson.id,

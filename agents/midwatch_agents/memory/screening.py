@@ -35,6 +35,23 @@ _PEOPLE = (
     r"(?:the |your |any |all )*"
     r"(?:supervisors?|operators?|monitors?|reviewers?|midwatch|watchers?)\b"
 )
+_ENDS = r"(?=\s*(?:[!?;,:)]|\.(?!\w)|$))"
+"""A clause is over."""
+_STRONG = (
+    r"(?:your (?:\w+ )?|(?:the |all |any )?(?:base|system|safety|previous|prior|earlier|above|"
+    r"preceding|midwatch'?s?|supervisor'?s?|operator'?s?) )"
+    r"(?:instructions?|rules?|prompts?|guidelines?|guardrails|directives?|orders)\b"
+    r"(?! (?:page|file|document|table|screen|section)s?\b)"
+)
+"""Rules that can only be those of the reader, where `_RULES` may be those of a linter."""
+_THESE = (
+    r"\b(?:(?:these|the following) (?:guidelines|lessons|rules|instructions|notes|facts)|"
+    r"this (?:document|text|lesson|guideline|rule|note|message|fact)|this|these)"
+)
+_NO_PEOPLE = (
+    r"(?!['\w]* (?:overload\w*|precedence|class|module|table|process\w*|tree|service|thread|queue|"
+    r"stubs?|fixtures?|tests?|logs?|config\w*)\b)"
+)
 _CHECKS = (
     r"(?:the |all |any |your |these |those |every |its )*"
     r"(?:acceptance |failing |unit |slow |existing |integration )*"
@@ -53,9 +70,61 @@ _OVERRIDES = (
         "it tells to ignore rules",
     ),
     (
-        rf"\b(?:these|this|the following) (?:guidelines|lessons?|rules?|instructions?|document)\s+"
-        rf"(?:override|overrule|replace|supersede|outrank|take precedence over|"
-        rf"take priority over)\s+(?:\w+\s+){{0,4}}?{_RULES}",
+        r"\b(?:ignore|disregard|forget)\s+(?:about\s+)?(?:everything|anything|all|whatever|what)\s+"
+        r"(?:(?:of|that|else|is|was|stands|written|said)\s+){0,3}(?:the\s+)?"
+        rf"(?:(?:above|before|previous|prior|earlier)(?: (?:this|here|now))?{_ENDS}|"
+        r"you (?:were|are|have been|had been) (?:told|taught|given|instructed|asked)\b)",
+        "it tells to ignore rules",
+    ),
+    (
+        r"\b(?:even (?:if|when|though)|whatever|no matter what|regardless of(?: what)?|despite)\s+"
+        rf"{_STRONG}(?! (?:are|is) (?:empty|missing|long|short)\b)",
+        "it tells to ignore rules",
+    ),
+    (
+        rf"\b(?:even (?:if|when|though)|whatever|no matter what)\s+{_PEOPLE}{_NO_PEOPLE}\s+"
+        r"(?:\w+\s+)?(?:otherwise|differently|objects?|forbids?|disagrees?|complains?|says?|warns?)\b",
+        "it tells to ignore rules",
+    ),
+    (
+        rf"\b{_STRONG}\s+(?:do not|does not|don't|doesn't|no longer|never|need not|cease to|"
+        r"stopped)\s+(?:appl(?:y|ies)|count|matter|bind|be followed)(?:ing)?"
+        rf"(?:{_ENDS}| (?:here|now|to you|any ?more|from now|for you|"
+        r"(?:in|for) this (?:project|task|run|case|repository|repo|one))\b)",
+        "it tells to ignore rules",
+    ),
+    (
+        r"\b(?:ignore|disregard|dismiss|mute)\s+(?:(?:the|any|all|every|these|those|further)\s+)*"
+        r"(?:messages?|words?|orders?|advice|notes?|hints?|warnings?|alerts?|requests?|commands?|"
+        rf"feedback|nudges?|comments?|questions?)\s+(?:from|of|by)\s+{_PEOPLE}{_NO_PEOPLE}",
+        "it tells to ignore rules",
+    ),
+    (
+        rf"\b(?:when|if|whenever|after|once)\s+{_PEOPLE}{_NO_PEOPLE}[^.!?]{{0,40}}?"
+        r"\b(?:stop|pause|wait|halt)\b[^.!?,]{0,20}(?:,|,? then)\s+"
+        r"(?:just |simply |please |instead |always |you (?:should|may|can|must) )*"
+        r"(?:keep (?:going|on|working)|continue|go on|carry on|proceed|do not stop|don't stop)\b",
+        "it tells to ignore rules",
+    ),
+    (
+        r"\b(?:keep (?:going|on|working)|continue|go on|carry on|proceed)\s+(?:\w+\s+){0,3}?"
+        rf"(?:when|if|though|although|after)\s+{_PEOPLE}{_NO_PEOPLE}[^.!?]{{0,40}}?"
+        r"\b(?:stop|pause|wait|halt)\b",
+        "it tells to ignore rules",
+    ),
+    (
+        rf"{_THESE}\s+(?:overrides?|overrules?|replaces?|supersedes?|outranks?|comes? before|"
+        r"takes? (?:precedence|priority) over)\s+"
+        rf"(?:(?:\w+\s+){{0,4}}?{_RULES}|(?:anything|everything|all|whatever)"
+        rf"(?:{_ENDS}|\s+(?:else|others?)\b(?!\s+(?:in|of|on|from)\b)|\s+(?:above|before|you)\b))",
+        "it sets itself above the rules",
+    ),
+    (
+        r"\b(?:treat|regard|consider|take|use|read|see|follow)\s+"
+        rf"(?:{_THESE}|it|what follows)\s+as\s+(?:your|the|a)\s+"
+        r"(?:(?:new|real|actual|true|only)\s+)*"
+        r"(?:system (?:prompt|message)|base rules|developer message|orders|instructions?|rules)\b"
+        r"(?! (?:of|page|file)\b)",
         "it sets itself above the rules",
     ),
     (
@@ -71,6 +140,12 @@ _OVERRIDES = (
         rf"mention(?:ing)?|show(?:ing)?|reveal(?:ing)?|disclos(?:e|ing))\b[^.!?\n]{{0,60}}?"
         rf"{_PEOPLE}",
         "it tells to hide something from those who watch",
+    ),
+    (
+        r"\b(?:do not|don't|never|avoid|stop)\s+(?:call|us|invok|run)(?:e|ing)?\s+"
+        r"(?:the\s+)?[`'\"]?(?:reflect|report_error|check_plan|complete_step|set_plan)(?:\(\))?[`'\"]?"
+        rf"(?:{_ENDS}|\s+(?:tool|again|here|at all|any ?more)\b)",
+        "it tells to leave the watch's tools alone",
     ),
     (
         r"\byou are (?:now|no longer)\s+(?:an? |the |in |bound |called )",
@@ -91,10 +166,20 @@ _OVERRIDES = (
         "it gives the reader new instructions",
     ),
 )
-_ORDER = re.compile(
+_STARTS = (
     r"(?:^|[.!?:;,]\s+|[-*]\s+|\b(?:always|just|simply|please|instead,?|then|and|"
     r"you (?:should|may|can|must))\s+)"
-    rf"(?:skip|disable|delete|remove|bypass|turn off|comment out|silence)\s+{_CHECKS}",
+)
+_ORDER = re.compile(
+    rf"{_STARTS}(?:"
+    rf"(?:skip|disable|delete|remove|bypass|turn off|comment out|silence)\s+{_CHECKS}"
+    rf"|(?:weaken|fake|rig|falsify)\s+{_CHECKS}(?!')"
+    rf"|(?:edit|change|alter|modify|rewrite|adjust|loosen|relax|tweak|patch|hack)\s+{_CHECKS}\s+"
+    r"(?:so|so that|such that|until|to make|in order that)\s+(?:\w+\s+){0,2}?(?:always\s+)?"
+    rf"(?:pass|succeed|are green|turn green)(?:{_ENDS}|\s+(?:anyway|always|regardless|no matter)\b)"
+    r"|(?:mark|declare|report|call|submit|finish|close|end|claim|complete)\b[^.!?\n]{0,60}?"
+    rf"\bwithout\s+(?:running|waiting for|passing|doing)\s+{_CHECKS}"
+    r")",
     re.IGNORECASE | re.MULTILINE,
 )
 """An order to go round the checks. "Do not skip tests" and "the worker skipped the tests" are none,

@@ -39,6 +39,15 @@ _AVOID = (
     "These mistakes were made before, in work like yours. Avoid them: see what is true of your "
     "task before you begin, and do what is said to be done instead."
 )
+_SHOWN = (
+    "This is what a look back at work like yours showed. See what is true of your task before you "
+    "begin: keep to what went well, and avoid what did not."
+)
+_BOTH = (
+    "Mistakes that were made before, in work like yours, and what a look back at such work showed. "
+    "See what is true of your task before you begin: avoid the mistakes, do what is said to be "
+    "done instead, and keep to what went well."
+)
 _HELD_TRUE = "What workers before you noted. Check what your work depends on."
 _FROM = {
     Origin.EXPLICIT: "rejected by a person",
@@ -138,7 +147,15 @@ def _approval(known: KnownGuidelines) -> str:
 def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]]) -> str:
     told = [_lesson(number, known) for number, (_, known) in enumerate(taught, start=1)]
     block = framed("lessons", "\n".join(told), note=EVIDENCE)
-    return f"## Lessons from earlier work\n\n{_AVOID}\n\n{block}"
+    return f"## Lessons from earlier work\n\n{_advice(taught)}\n\n{block}"
+
+
+def _advice(taught: Sequence[tuple[Recalled, KnownLesson]]) -> str:
+    """What to do with lessons: a rejection tells a mistake, a look back what went well too."""
+    looks = {known.lesson.born is Birth.REFLECTION for _, known in taught}
+    if len(looks) > 1:
+        return _BOTH
+    return _SHOWN if looks == {True} else _AVOID
 
 
 def _lesson(number: int, known: KnownLesson) -> str:

@@ -60,7 +60,10 @@ class GuidelinesSettings(Section):
     """The bounded document of working principles."""
 
     enabled: bool = False
-    """Whether attempts are looked back at, and new versions proposed."""
+    """Whether the end of a run looks back at attempts and proposes new versions.
+
+    A version that was approved is in force whatever this says.
+    """
     min_runs: Annotated[int, Field(ge=1, le=1000)] = 1
     """Fewest attempts for a look back."""
     min_turns: Annotated[int, Field(ge=1, le=1000)] = 3

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, zip_longest
 
-from sqlalchemy import Connection, select, union_all
+from sqlalchemy import ColumnElement, Connection, Table, select, union_all
 
 from midwatch_monitor.journal import lessons, projects, search, tables
 from midwatch_monitor.journal.search import Shelf
@@ -12,7 +12,7 @@ from midwatch_monitor.words import Candidate, Wanted
 
 EACH = 20
 """Newest lessons of the same task, and of each tag and file."""
-TAGS = 12
+TAGS = 24
 """Tags and files that are looked for."""
 
 
@@ -26,16 +26,16 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     if project is None:
         return []
     alike = dict(search.found(connection, Shelf.LESSONS, project, wanted.text, limit))
+    live = tables.lesson.c.obsolete.is_(False)
+    tags = lessons.tagged(wanted.tags, wanted.files)
     ways = (
         _of_task(connection, project, wanted.task),
-        _of_tags(connection, project, wanted),
+        of_tags(connection, tables.lesson, project, tags, live, each=EACH),
         list(alike),
     )
     keys = _in_turn(ways)[:limit]
     lesson = tables.lesson
-    found = lessons.known(
-        connection, lesson.c.entry.in_(keys), lesson.c.obsolete.is_(False), limit=limit
-    )
+    found = lessons.known(connection, lesson.c.entry.in_(keys), live, limit=limit)
     place = {key: number for number, key in enumerate(keys)}
     return [
         Candidate(known=each, bm25=alike.get(each.id, 0.0))
@@ -54,23 +54,33 @@ def _of_task(connection: Connection, project: int, task: str) -> list[int]:
     return list(connection.execute(query).scalars()) if task else []
 
 
-def _of_tags(connection: Connection, project: int, wanted: Wanted) -> list[int]:
-    """Those with the most tags and files in common first."""
-    tags = lessons.tagged(wanted.tags, wanted.files)[:TAGS]
-    if not tags:
-        return []
-    tag, lesson = tables.lesson_tag, tables.lesson
+def of_tags(
+    connection: Connection,
+    kept: Table,
+    project: int,
+    tags: Sequence[str],
+    *wanted: ColumnElement[bool],
+    each: int,
+) -> list[int]:
+    """Lessons or facts with any of the first few tags and files, the newest `each` of every one.
+
+    Those with the most in common come first, of these the newest.
+    """
+    tag = tables.metadata.tables[f"{kept.name}_tag"]
+    key = tag.c[kept.name]
     newest = (
-        select(tag.c.lesson)
-        .join(lesson, lesson.c.entry == tag.c.lesson)
-        .where(tag.c.project == project, tag.c.tag == each, lesson.c.obsolete.is_(False))
-        .order_by(tag.c.lesson.desc())
-        .limit(EACH)
+        select(key.label("key"))
+        .join(kept, kept.c.entry == key)
+        .where(tag.c.project == project, tag.c.tag == name, *wanted)
+        .order_by(key.desc())
+        .limit(each)
         .subquery()
-        for each in tags
+        for name in tags[:TAGS]
     )
-    query = union_all(*(select(each.c.lesson) for each in newest))
-    common = Counter(connection.execute(query).scalars())
+    parts = [select(part.c.key) for part in newest]
+    if not parts:
+        return []
+    common = Counter(connection.execute(union_all(*parts)).scalars())
     return sorted(common, key=lambda key: (common[key], key), reverse=True)
 
 

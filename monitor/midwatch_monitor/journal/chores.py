@@ -1,5 +1,6 @@
 """What is still to be drawn from the journal, and the summaries that were."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_, select, update
@@ -85,10 +86,20 @@ def study(connection: Connection, study: Study) -> None:
 
 
 def still_open(
-    connection: Connection, *, tries: int, limit: int, attempt: int | None
+    connection: Connection,
+    *,
+    tries: int,
+    limit: int,
+    attempt: int | None,
+    kinds: Collection[Chore],
+    after: OpenChore | None,
 ) -> list[OpenChore]:
-    """The newest chores that are not done and were tried in vain fewer than `tries` times."""
+    """The newest chores that are not done, of some kinds, from the next one after another.
+
+    What was tried in vain `tries` times is left out, but no review: until that is done, facts wait.
+    """
     table, entry, project = tables.chore, tables.entry, tables.project
+    review = Chore.REVIEW.value
     order = case({each.value: place for place, each in enumerate(_ORDER)}, value=table.c.chore)
     query = (
         select(table, entry.c.task, project.c.name)
@@ -96,14 +107,18 @@ def still_open(
         .join(project, project.c.id == table.c.project)
         .where(
             table.c.open,
-            table.c.tries < tries,
-            or_(table.c.chore != Chore.REVIEW.value, _waiting(table.c.attempt)),
+            table.c.chore.in_([each.value for each in kinds]),
+            or_(table.c.chore == review, table.c.tries < tries),
+            or_(table.c.chore != review, _waiting(table.c.attempt)),
         )
         .order_by(table.c.about.desc(), order)
         .limit(limit)
     )
     if attempt is not None:
         query = query.where(table.c.attempt == attempt)
+    if after is not None:
+        later = (table.c.about == after.about) & (order > _ORDER.index(after.chore))
+        query = query.where((table.c.about < after.about) | later)
     return [_open(row) for row in connection.execute(query)]
 
 

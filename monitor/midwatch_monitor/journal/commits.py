@@ -56,11 +56,20 @@ def add_task(
     title: str,
     spec: str,
     project: str,
+    trial_of: str,
     at: datetime,
 ) -> Task:
     """Store a new task, submitted."""
-    key = projects.made(connection, project)
-    id_ = _insert(connection, tables.task, run=run, name=name, title=title, spec=spec, project=key)
+    id_ = _insert(
+        connection,
+        tables.task,
+        run=run,
+        name=name,
+        title=title,
+        spec=spec,
+        project=projects.made(connection, project),
+        trial_of=projects.made(connection, trial_of),
+    )
     _append(connection, Draft(record=TaskState(lifecycle=Lifecycle.SUBMITTED), at=at, task=id_))
     return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
 

@@ -68,12 +68,14 @@ class Store:
         engine = self.writing
         if engine is None or self.reading is None or engine.dialect.name != "sqlite":
             return
-        with explaining(self.name):
-            connection = engine.raw_connection()
-            try:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                connection.close()
+        # Not through SQLAlchemy: it would begin a transaction, in which SQLite refuses this.
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise JournalError(f"{self.name}: {error}") from error
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Close every connection."""

@@ -3,12 +3,23 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+)
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import projects, search, tables
+from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.journal.search import Shelf
-from midwatch_monitor.words import Chore, Erasure
+from midwatch_monitor.words import AttemptState, Erasure
 
 UNDER_WAY = timedelta(minutes=15)
 """An attempt that is not over, was claimed, and was claimed or wrote anything within this time is
@@ -60,8 +71,13 @@ def _key(connection: Connection, project: str) -> int:
     return key
 
 
+def _owned(key: int) -> ColumnElement[bool]:
+    """Whether a task is the project's own, or was one in which its guidelines were tried."""
+    return (tables.task.c.project == key) | (tables.task.c.trial_of == key)
+
+
 def _tasks(key: int) -> Select[int]:
-    return select(tables.task.c.id).where(tables.task.c.project == key)
+    return select(tables.task.c.id).where(_owned(key))
 
 
 def _attempts(key: int) -> Select[int]:
@@ -83,8 +99,7 @@ def _count(query: Select[int]) -> Select[int]:
 
 
 def _refuse_under_way(connection: Connection, project: str, key: int, at: datetime) -> None:
-    attempt, lease, entry, chore = tables.attempt, tables.lease, tables.entry, tables.chore
-    over = exists().where(chore.c.attempt == attempt.c.id, chore.c.chore == Chore.SUMMARY.value)
+    attempt, lease, entry = tables.attempt, tables.lease, tables.entry
     last = (
         select(entry.c.at)
         .where(entry.c.attempt == attempt.c.id)
@@ -96,15 +111,22 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
     query = (
         select(attempt.c.id)
         .join(lease, lease.c.attempt == attempt.c.id)
-        .where(attempt.c.task.in_(_tasks(key)), ~over, (lease.c.at >= since) | (last >= since))
-        .limit(1)
+        .where(attempt.c.task.in_(_tasks(key)), (lease.c.at >= since) | (last >= since))
     )
-    found = connection.execute(query).scalar()
-    if found is not None:
-        raise UsageError(
-            f"attempt {found} of {project} is under way: stop it first, "
-            f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
-        )
+    for found in connection.execute(query).scalars().all():
+        if not _over(connection, found):
+            raise UsageError(
+                f"attempt {found} of {project} is under way: stop it first, "
+                f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
+            )
+
+
+def _over(connection: Connection, attempt: int) -> bool:
+    entry, kind = tables.entry, kind_of(AttemptState)
+    query = select(entry.c.body).where(entry.c.attempt == attempt, entry.c.kind == kind)
+    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
+    latest = None if body is None else read(kind, body)
+    return isinstance(latest, AttemptState) and latest.lifecycle.over
 
 
 def _forget_learned(connection: Connection, key: int) -> None:
@@ -125,13 +147,13 @@ def _forget_learned(connection: Connection, key: int) -> None:
 
 def _forget_work(connection: Connection, key: int) -> None:
     task, run = tables.task, tables.run
-    runs = connection.execute(select(task.c.run).where(task.c.project == key).distinct())
+    runs = connection.execute(select(task.c.run).where(_owned(key)).distinct())
     emptied = runs.scalars().all()
     for table in (tables.escalation, tables.message, tables.result, tables.lease):
         connection.execute(delete(table).where(table.c.attempt.in_(_attempts(key))))
     for table in (tables.entry, tables.attempt):
         connection.execute(delete(table).where(table.c.task.in_(_tasks(key))))
-    connection.execute(delete(task).where(task.c.project == key))
+    connection.execute(delete(task).where(_owned(key)))
     left = exists().where(task.c.run == run.c.id)
     connection.execute(delete(run).where(run.c.id.in_(emptied), ~left))
     connection.execute(delete(tables.project).where(tables.project.c.id == key))

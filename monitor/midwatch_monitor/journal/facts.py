@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
 from midwatch_monitor.journal import projects, search, tables
+from midwatch_monitor.journal.candidates import of_tags
 from midwatch_monitor.journal.lessons import tagged
 from midwatch_monitor.journal.projects import Owner, sources_of
 from midwatch_monitor.journal.records import kind_of, read
@@ -31,6 +32,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
         "attempt": sources[0],
         "state": fact.state.value,
         "live": True,
+        "ended": None,
         "reason": "",
     }
     connection.execute(insert(tables.fact), values)
@@ -68,6 +70,7 @@ def mark(connection: Connection, mark: FactMark) -> None:
     values = {
         "state": state.value,
         "live": live,
+        "ended": None if live else _ended(row, mark.act),
         "instead": mark.instead if mark.act is FactAct.REPLACED else instead,
         "reason": mark.reason,
     }
@@ -96,6 +99,12 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
             return (FactState.UNREVIEWED if waits else state), True
         case FactAct.REPLACED | FactAct.REMOVED | FactAct.RETIRED:
             return state, False
+
+
+def _ended(before: Row[Any], act: FactAct) -> str:
+    """What ended a fact that does not stand: the first act that did, or another in its place."""
+    first = before.live or act is FactAct.REPLACED
+    return act.value if first else before.ended
 
 
 def _merge(connection: Connection, fact: int, instead: int) -> None:
@@ -167,6 +176,7 @@ def _known(row: Row[Any], sources: tuple[int, ...]) -> KnownFact:
         fact=_fact(row.body),
         state=FactState(row.state),
         live=row.live,
+        ended=FactAct(row.ended) if row.ended else None,
         instead=row.instead,
         sources=sources,
         reason=row.reason,
@@ -178,32 +188,19 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
     project = projects.key_of(connection, wanted.project)
     if project is None:
         return []
+    fact = tables.fact
+    shared = (fact.c.live.is_(True), fact.c.state != FactState.PENDING.value)
     ways = (
-        *(_of_tag(connection, project, tag, limit) for tag in tagged((), wanted.files)),
-        *(_of_tag(connection, project, tag, limit) for tag in tagged(wanted.tags, ())),
+        *(
+            of_tags(connection, fact, project, tags, *shared, each=limit)
+            for tags in (tagged((), wanted.files), tagged(wanted.tags, ()))
+        ),
         _of_words(connection, project, wanted.text, limit),
     )
     keys = list(dict.fromkeys(key for way in ways for key in way))[:limit]
-    found = known(connection, tables.fact.c.entry.in_(keys), limit=limit)
+    found = known(connection, fact.c.entry.in_(keys), limit=limit)
     place = {key: number for number, key in enumerate(keys)}
     return sorted(found, key=lambda each: place[each.id])
-
-
-def _of_tag(connection: Connection, project: int, tag: str, limit: int) -> list[int]:
-    table, fact = tables.fact_tag, tables.fact
-    query = (
-        select(table.c.fact)
-        .join(fact, fact.c.entry == table.c.fact)
-        .where(
-            table.c.project == project,
-            table.c.tag == tag,
-            fact.c.live.is_(True),
-            fact.c.state != FactState.PENDING.value,
-        )
-        .order_by(table.c.fact.desc())
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
 
 
 def _of_words(connection: Connection, project: int, text: str, limit: int) -> list[int]:

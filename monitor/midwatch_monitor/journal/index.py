@@ -3,10 +3,12 @@
 Nothing is learned from a task without a project: what belongs to one stands in the log alone.
 """
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from midwatch_monitor.journal import chores, facts, lessons, versions
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import chores, facts, lessons, tables, versions
 from midwatch_monitor.journal.projects import Owner, owner_of
+from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.verdict import teaches, verdict_of
 from midwatch_monitor.words import (
     AttemptState,
@@ -20,6 +22,7 @@ from midwatch_monitor.words import (
     GuidelinesMark,
     Lesson,
     LessonMark,
+    Origin,
     Recall,
     Reflection,
     Study,
@@ -46,11 +49,33 @@ def take_in(connection: Connection, entry: Entry) -> None:
         case Study() as study:
             chores.study(connection, study)
         case record if isinstance(record, _NEW):
+            _refuse_twice(connection, entry)
             owner = owner_of(connection, entry.task)
             if owner is not None:
                 _add(connection, entry, owner)
         case _:
             pass
+
+
+def _refuse_twice(connection: Connection, entry: Entry) -> None:
+    """A sign of what became of an attempt counts once, however many processes see it."""
+    implied, table = entry.record, tables.entry
+    if not isinstance(implied, Feedback) or implied.origin is not Origin.IMPLIED:
+        return
+    before = select(table.c.body).where(
+        table.c.attempt == entry.attempt,
+        table.c.kind == kind_of(Feedback),
+        table.c.id < entry.id,
+    )
+    for body in connection.execute(before).scalars():
+        match read(kind_of(Feedback), body):
+            case Feedback(origin=Origin.IMPLIED, sign=implied.sign):
+                raise StaleIncarnationError(
+                    f"another process has already stored that attempt {entry.attempt} is "
+                    f"{implied.sign.value}"
+                )
+            case _:
+                pass
 
 
 def _add(connection: Connection, entry: Entry, owner: Owner) -> None:

@@ -1,7 +1,7 @@
 """The journal: the append-only record of everything, and the only truth."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -112,14 +112,30 @@ class Journal:
         return await self.write(commits.add_run, source=source, settings=settings, at=at)
 
     async def add_task(
-        self, *, run: int, name: str, title: str, spec: str, at: datetime, project: str = ""
+        self,
+        *,
+        run: int,
+        name: str,
+        title: str,
+        spec: str,
+        at: datetime,
+        project: str = "",
+        trial_of: str = "",
     ) -> Task:
         """Store a new task together with its first state, submitted.
 
-        Nothing is learned from a task without a project.
+        Nothing is learned from a task without a project. One in which guidelines are only
+        tried has none, and is forgotten with the project that it is a trial of.
         """
         return await self.write(
-            commits.add_task, run=run, name=name, title=title, spec=spec, project=project, at=at
+            commits.add_task,
+            run=run,
+            name=name,
+            title=title,
+            spec=spec,
+            project=project,
+            trial_of=trial_of,
+            at=at,
         )
 
     async def add_attempt(
@@ -198,9 +214,17 @@ class Journal:
         found = await self.read(queries.tasks, tables.task.c.id == task)
         return self._only(found, f"task {task}")
 
+    async def tasks_with(self, ids: Collection[int]) -> list[Task]:
+        """The tasks with these ids, as far as there are any; a page's worth, not thousands."""
+        return await self.read(queries.tasks, tables.task.c.id.in_(ids))
+
     async def attempts(self, task: int) -> list[Attempt]:
         """The attempts of a task, oldest first."""
         return await self.read(queries.attempts, tables.attempt.c.task == task)
+
+    async def attempts_with(self, ids: Collection[int]) -> list[Attempt]:
+        """The attempts with these ids, as far as there are any; a page's worth, not thousands."""
+        return await self.read(queries.attempts, tables.attempt.c.id.in_(ids))
 
     async def attempt(self, attempt: int) -> Attempt:
         """The attempt with that id. Raises JournalError if there is none."""

@@ -1,6 +1,6 @@
 """What was learned, as it stands now; the journal's log says how it came to be."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from midwatch_monitor.journal import (
 from midwatch_monitor.journal.journal import Journal
 from midwatch_monitor.words import (
     Candidate,
+    Chore,
     Erasure,
     GuidelinesState,
     KnownFact,
@@ -52,6 +53,8 @@ class Learned:
         self,
         *,
         project: str | None = None,
+        task: str | None = None,
+        failure_class: str | None = None,
         attempt: int | None = None,
         ids: Sequence[int] | None = None,
         obsolete: bool = True,
@@ -60,13 +63,17 @@ class Learned:
     ) -> list[KnownLesson]:
         """Lessons, newest first, those of lower ids than `before`; obsolete ones too or not.
 
-        `attempt` is any that they come from.
+        `attempt` is any that they come from, `task` the name of their task.
         """
         lesson, source = tables.lesson, tables.lesson_source
         wanted = _chosen(lesson.c.entry, project, ids, before)
         if attempt is not None:
             of = select(source.c.lesson).where(source.c.attempt == attempt)
             wanted.append(lesson.c.entry.in_(of))
+        if task is not None:
+            wanted.append(lesson.c.task == task)
+        if failure_class is not None:
+            wanted.append(lessons.of_class(failure_class))
         if not obsolete:
             wanted.append(lesson.c.obsolete.is_(False))
         return await self._journal.read(lessons.known, *wanted, limit=limit)
@@ -137,11 +144,25 @@ class Learned:
         return await self._journal.read(versions.watermark, project)
 
     async def chores(
-        self, *, tries: int, limit: int, attempt: int | None = None
+        self,
+        *,
+        tries: int,
+        limit: int,
+        attempt: int | None = None,
+        kinds: Collection[Chore] = tuple(Chore),
+        after: OpenChore | None = None,
     ) -> list[OpenChore]:
-        """What is still to be drawn from attempts, newest first; not what failed `tries` times."""
+        """What is still to be drawn from attempts, newest first; the page `after` the last of one.
+
+        What failed `tries` times is left out, but no review: until that is done, facts wait.
+        """
         return await self._journal.read(
-            chores.still_open, tries=tries, limit=limit, attempt=attempt
+            chores.still_open,
+            tries=tries,
+            limit=limit,
+            attempt=attempt,
+            kinds=kinds,
+            after=after,
         )
 
     async def uses(self, attempt: int) -> list[Recalled]:

@@ -1,17 +1,19 @@
 """Lessons in the index: as they stand, and what their use came to."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import search, tables
 from midwatch_monitor.journal.projects import Owner, sources_of
 from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.journal.search import Shelf, Wording
+from midwatch_monitor.verdict import weight
 from midwatch_monitor.words import (
     Entry,
     Feedback,
@@ -25,8 +27,6 @@ from midwatch_monitor.words import (
     Recalled,
 )
 
-_WEIGHT = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
-"""Whose word counts more, the strongest last."""
 _OBSOLETE = {LessonAct.RETIRED: True, LessonAct.ARCHIVED: True, LessonAct.RESTORED: False}
 
 
@@ -55,8 +55,9 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
 
 
 def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
-    """Tags and files as the index has them."""
-    return tuple(dict.fromkeys((*tags, *(f"file:{path}" for path in files))))
+    """Tags and files as the index has them: `API` and `api` are one tag, but two files."""
+    folded = (tag.casefold() for tag in tags)
+    return tuple(dict.fromkeys((*folded, *(f"file:{path}" for path in files))))
 
 
 def wording_of(lesson: Lesson) -> Wording:
@@ -136,11 +137,10 @@ def use(connection: Connection, entry: Entry, recall: Recall, owner: Owner) -> N
 def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
     """Fill in what became of the attempt that lessons were given to.
 
-    A person's word counts more than a sign, and that more than how the attempt ended; among equals
-    the newest counts.
+    What weighs more counts, whenever it was said; among equals the newest does.
     """
     table = tables.lesson_use
-    weaker = _WEIGHT[: _WEIGHT.index(verdict.origin) + 1]
+    weaker = [each for each in Origin if weight(each) <= weight(verdict.origin)]
     change = update(table).where(
         table.c.attempt == attempt,
         table.c.origin.is_(None) | table.c.origin.in_([each.value for each in weaker]),
@@ -170,6 +170,17 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     rows = connection.execute(query).all()
     counts = _counts(connection, [row.entry for row in rows])
     return [_known(row, counts.get(row.entry, _Uses())) for row in rows]
+
+
+def of_class(name: str) -> ColumnElement[bool]:
+    """Whether a lesson is of a failure class, which only its body says.
+
+    No other string of the body can look so: in a string of JSON each quote is escaped. Not `LIKE`,
+    for which `Loop` is `loop` in one database and not in another.
+    """
+    body, value = tables.entry.c.body, json.dumps(name, ensure_ascii=False)
+    forms = (f'"failure_class":{value}', f'"failure_class": {value}')  # of both ways to write it
+    return or_(*(func.replace(body, form, "") != body for form in forms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

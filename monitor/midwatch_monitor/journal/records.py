@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.words import (
@@ -133,7 +133,15 @@ def read(kind: str, body: str) -> Record:
     try:
         return _adapter(kind).validate_json(body)
     except ValidationError as error:
-        raise JournalCorruptError(f"the journal holds a broken {kind!r}: {error}") from error
+        # Without what stands there, which may be anything a worker or a model wrote: an error goes
+        # to logs. The cause would be printed with it.
+        faults = "; ".join(map(_fault, error.errors(include_input=False, include_url=False)))
+        raise JournalCorruptError(f"the journal holds a broken {kind!r}: {faults}") from None
+
+
+def _fault(details: ErrorDetails) -> str:
+    place = ".".join(map(str, details["loc"]))
+    return f"{place}: {details['msg']}" if place else details["msg"]
 
 
 @cache

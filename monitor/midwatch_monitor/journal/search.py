@@ -1,27 +1,38 @@
 """Texts by their words: FTS5 in SQLite, full text search in PostgreSQL.
 
-Both are given words, not text, so that both know the same ones, whatever their own way to cut.
-What is no longer given to anybody is taken out, so that it costs nothing and is never found.
+Both are given words, not text, so that both know the same ones, whatever their own way to cut. Each
+has the number of its project in front (`7_invoice`), so that what other projects hold is not found
+and does not say which words are rare; `bm25` knows of it no more than how many texts there are and
+how long they are. What is no longer given to anybody is taken out, so that it costs nothing and is
+never found.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count, pairwise
+from math import log1p
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, text
 
 MOST_WORDS = 10
 """Words that one search is made of."""
 _LOOKED_UP = 40
 """Words of a text among which these are chosen."""
-_MOST_TEXTS = 10_000
+_MOST_TEXTS = 20_000
 """Texts that the words of one search may be found in, one by one: what is in every other text
 tells little, and SQLite weighs about a million texts a second. The rarest word counts always."""
 _SHORTEST = 3
-_WORD = re.compile(r"[^\W_]+")
+_LONGEST = 64
+"""Letters of a word; PostgreSQL takes at most 2,046 bytes."""
+_NAME = re.compile(r"\w+")
+_HUMP = re.compile(r"(?<=l)(?=u)|(?<=[ud])(?=ull)")
+"""Where a word begins within a name, by its shape: `lllluuuullll` is that of `someHTTPPage`."""
 _STOP = frozenset(
-    _WORD.findall(
+    _NAME.findall(
         """
         about after all also and any are because been before being both but can could did does
         done each for from had has have how into its itself just let like make may more most must
@@ -50,8 +61,29 @@ class Wording:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in small letters, in their order."""
-    return _WORD.findall(text.lower())
+    """The words of a text in small letters, in their order.
+
+    A name made of words gives these and all of them in one: `total_cents` and `totalCents` are
+    `total`, `cents` and `totalcents`.
+    """
+    names = _NAME.findall(unicodedata.normalize("NFKC", text))
+    return [word.casefold()[:_LONGEST] for name in names for word in _words_in(name)]
+
+
+def _words_in(name: str) -> Iterator[str]:
+    words = [word for part in name.split("_") if part for word in _humps(part)]
+    yield from words
+    if len(words) > 1:
+        yield "".join(words)
+
+
+def _humps(name: str) -> list[str]:
+    """`HTTPServer` is `HTTP`, `Server`, and `sha256Sum` is `sha256`, `Sum`; `URLs` is one word."""
+    if name.islower():
+        return [name]
+    shape = "".join("u" if x.isupper() else "l" if x.islower() else "d" for x in name)
+    cuts = (0, *(each.start() for each in _HUMP.finditer(shape)), len(name))
+    return [name[start:end] for start, end in pairwise(cuts)]
 
 
 def telling(text: str) -> list[str]:
@@ -66,7 +98,7 @@ def rarest(known: Mapping[str, int]) -> list[str]:
     """Of words and the number of texts that each stands in, those to search by, rarest first."""
     chosen: list[str] = []
     texts = 0
-    for word, many in sorted(known.items(), key=lambda each: each[1])[:MOST_WORDS]:
+    for many, word in sorted((many, word) for word, many in known.items())[:MOST_WORDS]:
         texts += many
         if chosen and texts > _MOST_TEXTS:
             break
@@ -78,17 +110,27 @@ def put(
     connection: Connection, shelf: Shelf, project: int, wordings: Mapping[int, Wording]
 ) -> None:
     """Let texts of a project be found, by their keys."""
-    rows = [
-        {
-            "key": key,
-            "project": _token(project),
-            "text": _joined(wording.text),
-            "more": _joined(wording.more),
-            "tags": _joined(wording.tags),
-        }
-        for key, wording in wordings.items()
-    ]
-    connection.execute(text(_PUT[connection.dialect.name].format(shelf=shelf.value)), rows)
+    dialect = connection.dialect.name
+    filled = _in_columns if dialect == "sqlite" else _in_vector
+    rows = [{"key": key, **filled(project, each)} for key, each in wordings.items()]
+    connection.execute(text(_PUT[dialect].format(shelf=shelf.value)), rows)
+
+
+def _in_columns(project: int, wording: Wording) -> dict[str, str]:
+    fields = {"text": wording.text, "more": wording.more, "tags": wording.tags}
+    return {name: " ".join(_tokens(project, words_of(said))) for name, said in fields.items()}
+
+
+def _in_vector(project: int, wording: Wording) -> dict[str, str]:
+    """As PostgreSQL writes a vector: its own parser would cut a token in two."""
+    numbers = count(1)
+    fields = {"A": wording.text, "B": wording.more, "C": wording.tags}
+    placed = (
+        f"'{token}':{next(numbers)}{weight}"
+        for weight, said in fields.items()
+        for token in _tokens(project, words_of(said))
+    )
+    return {"words": " ".join(placed)}
 
 
 def take_out(connection: Connection, shelf: Shelf, keys: Iterable[int]) -> None:
@@ -117,74 +159,66 @@ def found(
 
     The best first, at most `limit`; how well is positive.
     """
-    words = telling(wanted)
-    dialect = connection.dialect.name
-    if dialect == "sqlite":
-        words = rarest(_known(connection, shelf, words))
-    if not words:
+    tokens = _tokens(project, telling(wanted))
+    known = _known(connection, shelf, tokens) if tokens else {}
+    if not known:
         return []
-    words = words[:MOST_WORDS]
-    asked = _ASK[dialect](words)
-    rows = connection.execute(
-        text(_FIND[dialect].format(shelf=shelf.value)),
-        {"of": _OF[dialect].format(_token(project), asked), "asked": asked, "limit": limit},
-    )
+    asked = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgresql
+    find, values = asked({token: known[token] for token in rarest(known)})
+    rows = connection.execute(text(find.format(shelf=shelf.value)), {**values, "limit": limit})
     return [(row.key, row.score) for row in rows]
 
 
-def _known(connection: Connection, shelf: Shelf, words: Sequence[str]) -> dict[str, int]:
-    """In how many texts each word stands; without those that stand in none."""
-    query = text(f"SELECT term, doc FROM {shelf.value}_words WHERE term IN :words")
-    rows = connection.execute(
-        query.bindparams(bindparam("words", expanding=True)), {"words": list(words)}
-    )
-    return {row.term: row.doc for row in rows}
+def _known(connection: Connection, shelf: Shelf, tokens: Sequence[str]) -> dict[str, int]:
+    """In how many texts each stands, counted no further than what counts as many.
+
+    Without those that stand in none.
+    """
+    query = text(_KNOWN[connection.dialect.name].format(shelf=shelf.value))
+    rows = connection.execute(query, {"tokens": json.dumps(tokens), "most": _MOST_TEXTS})
+    return {row.token: row.many for row in rows if row.many}
 
 
-def _joined(text: str) -> str:
-    return " ".join(words_of(text))
+def _in_sqlite(chosen: Mapping[str, int]) -> tuple[str, dict[str, str]]:
+    return _FIND_IN_SQLITE, {"any": " OR ".join(f'"{token}"' for token in chosen)}
 
 
-def _token(project: int) -> str:
-    return f"p{project}"
+def _in_postgresql(chosen: Mapping[str, int]) -> tuple[str, dict[str, str]]:
+    """With what each word tells, which `ts_rank` knows nothing of and `bm25` does."""
+    worth = [{"token": token, "worth": log1p(_MOST_TEXTS / chosen[token])} for token in chosen]
+    values = {"any": " | ".join(f"'{token}'" for token in chosen), "each": json.dumps(worth)}
+    return _FIND_IN_POSTGRESQL, values
 
 
-def _in_sqlite(words: Sequence[str]) -> str:
-    return " OR ".join(f'"{word}"' for word in words)
+def _tokens(project: int, words: Iterable[str]) -> list[str]:
+    """Words as a project has them. A word has no `_`, so that none looks like another project's."""
+    return [f"{project}_{word}" for word in words]
 
 
-def _in_postgresql(words: Sequence[str]) -> str:
-    return " | ".join(f"'{word}':ABC" for word in words)
-
-
-_ASK = {"sqlite": _in_sqlite, "postgresql": _in_postgresql}
-_OF = {
-    "sqlite": 'project : "{}" AND {{text more tags}} : ({})',
-    "postgresql": "'{}':D & ({})",
-}
 _KEY = {"sqlite": "rowid", "postgresql": "id"}
 _PUT = {
+    "sqlite": "INSERT INTO {shelf} (rowid, text, more, tags) VALUES (:key, :text, :more, :tags)",
+    "postgresql": "INSERT INTO {shelf} (id, words) VALUES (:key, CAST(:words AS tsvector))",
+}
+_KNOWN = {
     "sqlite": (
-        "INSERT INTO {shelf} (rowid, project, text, more, tags)"
-        " VALUES (:key, :project, :text, :more, :tags)"
+        "SELECT term AS token, min(doc, :most) AS many FROM {shelf}_words"
+        " WHERE term IN (SELECT value FROM json_each(:tokens))"
     ),
     "postgresql": (
-        "INSERT INTO {shelf} (id, words) VALUES (:key,"
-        " setweight(to_tsvector('simple', :project), 'D')"
-        " || setweight(to_tsvector('simple', :text), 'A')"
-        " || setweight(to_tsvector('simple', :more), 'B')"
-        " || setweight(to_tsvector('simple', :tags), 'C'))"
+        "SELECT token, (SELECT count(*) FROM (SELECT FROM {shelf}"
+        " WHERE words @@ CAST(quote_literal(token) AS tsquery) LIMIT :most) AS few) AS many"
+        " FROM json_array_elements_text(CAST(:tokens AS json)) AS token"
     ),
 }
-# In PostgreSQL the project is no part of the rank, which would be 0 with a word that weighs 0.
-_FIND = {
-    "sqlite": (
-        "SELECT rowid AS key, -rank AS score FROM {shelf}"
-        " WHERE {shelf} MATCH :of ORDER BY rank LIMIT :limit"
-    ),
-    "postgresql": (
-        "SELECT id AS key, ts_rank(ARRAY[0.0, 0.25, 0.5, 1.0]::real[], words, asked) AS score"
-        " FROM {shelf}, to_tsquery('simple', :of) AS of, to_tsquery('simple', :asked) AS asked"
-        " WHERE words @@ of ORDER BY score DESC, id DESC LIMIT :limit"
-    ),
-}
+_FIND_IN_SQLITE = (
+    "SELECT rowid AS key, -rank AS score FROM {shelf}"
+    " WHERE {shelf} MATCH :any ORDER BY rank LIMIT :limit"
+)
+_FIND_IN_POSTGRESQL = (
+    "WITH word AS MATERIALIZED (SELECT CAST(quote_literal(token) AS tsquery) AS asked, worth"
+    " FROM json_to_recordset(CAST(:each AS json)) AS one(token text, worth float))"
+    " SELECT id AS key, (SELECT sum(worth * ts_rank("
+    "ARRAY[0.0, 0.25, 0.5, 1.0]::real[], words, asked)) FROM word) AS score"
+    " FROM {shelf} WHERE words @@ CAST(:any AS tsquery) ORDER BY score DESC, id DESC LIMIT :limit"
+)

@@ -106,6 +106,8 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
+# `trial_of` is the project whose guidelines are tried in the task: nothing is learned from it, and
+# it is forgotten with that project.
 task = Table(
     "task",
     metadata,
@@ -115,8 +117,10 @@ task = Table(
     Column("title", Text, nullable=False),
     Column("spec", Text, nullable=False),
     Column("project", IDENTIFIER, ForeignKey("project.id")),
+    Column("trial_of", IDENTIFIER, ForeignKey("project.id")),
     UniqueConstraint("run", "name"),
     Index(None, "project"),
+    Index(None, "trial_of"),
     sqlite_autoincrement=True,
 )
 
@@ -270,6 +274,7 @@ fact = Table(
     _of("attempt"),
     Column("state", String(10), nullable=False),
     Column("live", Boolean, nullable=False),
+    Column("ended", String(10)),
     Column("instead", IDENTIFIER, ForeignKey("fact.entry")),
     Column("reason", Text, nullable=False),
     Index(None, "project", "entry"),

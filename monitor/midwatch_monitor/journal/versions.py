@@ -102,7 +102,7 @@ def look_back(connection: Connection, entry: Entry, reflection: Reflection, owne
     Raises StaleIncarnationError where another look back has been there: no summary is used twice.
     """
     last = _watermark(connection, owner.project)
-    again = reflection.watermark == last and reflection.attempts and not reflection.error
+    again = reflection.watermark == last and bool(reflection.attempts)
     if reflection.watermark < last or again:
         raise StaleIncarnationError(
             f"another process has looked back up to entry {last}, and this one only up to "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from midwatch_monitor.words.fact import Fact, FactState
+from midwatch_monitor.words.fact import Fact, FactAct, FactState
 from midwatch_monitor.words.guidelines import Guidelines, GuidelinesState
 from midwatch_monitor.words.lesson import Lesson
 from midwatch_monitor.words.study import Chore, Summary
@@ -69,6 +69,8 @@ class KnownFact:
     state: FactState
     live: bool = True
     """Whether it stands: not replaced, removed or retired. A pending one stands, unshared."""
+    ended: FactAct | None = None
+    """What was done about one that does not stand: it was replaced, removed or retired."""
     instead: int | None = None
     """The fact that stands in its place."""
     sources: tuple[int, ...] = ()

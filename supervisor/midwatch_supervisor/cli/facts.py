@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from pydantic import JsonValue
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Certainty, Entry, FactMark, FactState, KnownFact
+from midwatch_monitor.words import Certainty, Entry, FactAct, FactMark, FactState, KnownFact
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
@@ -94,10 +94,8 @@ async def show(
     number: FactNumber, *, json: JsonOption = False, journal: JournalOption = None
 ) -> None:
     """Print everything about one fact: where it comes from, and what became of it."""
-    from midwatch_monitor.journal.learned import Learned
-
     async with await journal_to_read(journal) as opened:
-        known = await Learned(opened).fact(number)
+        known = await _known(opened, number)
         if json:
             write_json(asdict(fact_line(known)))
             return
@@ -107,7 +105,7 @@ async def show(
         for entry, mark in await _marks(opened, known):
             who = f" by {mark.author}" if mark.author else ""
             why = f": {mark.reason}" if mark.reason else ""
-            write_line(f"    {entry.at:%Y-%m-%d %H:%M} {mark.act}{who}{why}")
+            write_line(f"    {entry.at.astimezone():%Y-%m-%d %H:%M} {mark.act}{who}{why}")
 
 
 @app.command
@@ -117,10 +115,12 @@ async def retire(
     comment: CommentOption = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
+    json: JsonOption = False,
     journal: JournalOption = None,
 ) -> None:
     """Take a fact back: no worker is given it from now on."""
-    await _act(number, comment, author, journal, dry_run=dry_run, restore=False)
+    act = _Act(FactAct.RETIRED, "retire", comment=comment, author=author)
+    await _mark(number, act, dry_run=dry_run, journal=journal, json=json)
 
 
 @app.command
@@ -130,35 +130,52 @@ async def restore(
     comment: CommentOption = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
+    json: JsonOption = False,
     journal: JournalOption = None,
 ) -> None:
     """Let a fact that was replaced, removed or retired stand again."""
-    await _act(number, comment, author, journal, dry_run=dry_run, restore=True)
+    act = _Act(FactAct.RESTORED, "restore", comment=comment, author=author)
+    await _mark(number, act, dry_run=dry_run, journal=journal, json=json)
 
 
-async def _act(
-    number: int,
-    comment: str,
-    author: str | None,
-    journal: str | None,
-    *,
-    dry_run: bool,
-    restore: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Act:
+    act: FactAct
+    verb: str
+    comment: str
+    author: str | None
+
+
+async def _mark(number: int, act: _Act, *, dry_run: bool, journal: str | None, json: bool) -> None:
+    opening = journal_to_read if dry_run else journal_to_write
+    async with await opening(journal) as opened:
+        known = await _known(opened, number)
+        if known.live == (act.act is FactAct.RESTORED):
+            raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
+        mark = None if dry_run else await _write(opened, number, act)
+    if json:
+        fields = {"fact": number, "act": act.act.value, "dry_run": dry_run}
+        write_json({"type": "fact_mark", "id": mark, **fields})
+    elif dry_run:
+        write_line(f"would {act.verb} fact {number}: {known.fact.text}")
+    else:
+        write_line(f"{act.act} fact {number} ({mark})")
+
+
+async def _write(journal: "Journal", number: int, act: _Act) -> int:
+    shelf = Shelf(journal, author=operator_name(act.author))
+    if act.act is FactAct.RESTORED:
+        return await shelf.restore_fact(number, act.comment)
+    return await shelf.retire_fact(number, act.comment)
+
+
+async def _known(journal: "Journal", number: int) -> KnownFact:
     from midwatch_monitor.journal.learned import Learned
 
-    async with await journal_to_write(journal) as opened:
-        known = await Learned(opened).fact(number)
-        if known.live == restore:
-            raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
-        what = "restore" if restore else "retire"
-        if dry_run:
-            write_line(f"would {what} fact {number}: {known.fact.text}")
-            return
-        shelf = Shelf(opened, author=operator_name(author))
-        act = shelf.restore_fact if restore else shelf.retire_fact
-        id_ = await act(number, comment)
-        write_line(f"{what}d fact {number} ({id_})")
+    found = await Learned(journal).facts(ids=[number], live=False)
+    if not found:
+        raise UsageError(f"there is no fact {number}; `midwatch facts list --all` lists them")
+    return found[0]
 
 
 def fact_line(known: KnownFact) -> FactLine:

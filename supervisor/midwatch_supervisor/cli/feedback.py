@@ -125,8 +125,8 @@ async def scan(
                     Given(task=each.task, attempt=each.attempt, at=moment, verdict=each.feedback)
                 )
         else:
-            for entry in await implied.scan(opened, settings=switched_on, now=moment):
-                found += [each async for each in given_verdicts(opened, [entry])]
+            entries = await implied.scan(opened, settings=switched_on, now=moment)
+            found = await given_verdicts(opened, entries)
     for given in found:
         if json:
             write_json(verdict_fields(given))
@@ -171,9 +171,11 @@ async def _given(journal: Journal, id: str | None, project: str | None) -> Async
     task = None if found is None else found.task.id
     only = None if found is None or found.attempt is None else found.attempt.id
     after = 0
-    while page := await journal.entries(after, task=task, kinds=(AttemptState, Feedback)):
-        async for given in given_verdicts(journal, page):
-            if only in (None, given.attempt.id) and project in (None, given.task.project):
+    while page := await journal.entries(
+        after, task=task, attempt=only, kinds=(AttemptState, Feedback)
+    ):
+        for given in await given_verdicts(journal, page):
+            if project in (None, given.task.project):
                 yield given
         after = page[-1].id
 

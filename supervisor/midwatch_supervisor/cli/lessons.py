@@ -45,17 +45,12 @@ AllOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filter:
-    """Which lessons are wanted; what is empty does not matter."""
+    """Which lessons are wanted; what is `None` does not matter."""
 
+    project: str
     task: str | None
     failure_class: str | None
-
-    def takes(self, known: KnownLesson) -> bool:
-        """Whether a lesson is wanted."""
-        return self.task in (None, known.task) and self.failure_class in (
-            None,
-            known.lesson.failure_class,
-        )
+    obsolete: bool
 
 
 @app.command(name="list")
@@ -71,39 +66,46 @@ async def list_lessons(
     json: JsonOption = False,
 ) -> None:
     """Print the lessons of a project, newest first, with how often they were given and helped."""
-    wanted = _Filter(task=task, failure_class=failure_class)
     async with await journal_to_read(journal) as opened:
         learned = Learned(opened)
         if project is None and not await learned.projects():
             _nothing(f"no lesson yet in {opened.name}", json=json)
             return
         name = await project_named(learned, project)
-        found = _wanted(learned, name, wanted, obsolete=all)
+        wanted = _Filter(project=name, task=task, failure_class=failure_class, obsolete=all)
         if json:
-            async for known in found:
+            async for known in _every(learned, wanted):
                 write_json(lesson_fields(known))
             return
-        lessons = [known async for known in found]
+        lessons = await _page(learned, wanted, limit=LISTED + 1)
     if not lessons:
         _nothing(f"no such lesson in {name}", json=False)
         return
     for line in lesson_table(lessons[:LISTED]):
         write_line(line)
     if len(lessons) > LISTED:
-        write_line(f"the newest {LISTED} of {len(lessons)}; --json has them all")
+        write_line(f"these are the newest {LISTED}; --json has them all")
 
 
-async def _wanted(
-    learned: Learned, project: str, wanted: _Filter, *, obsolete: bool
-) -> AsyncIterator[KnownLesson]:
+async def _every(learned: Learned, wanted: _Filter) -> AsyncIterator[KnownLesson]:
     before: int | None = None
-    while page := await learned.lessons(
-        project=project, obsolete=obsolete, before=before, limit=_PAGE
-    ):
-        before = page[-1].id
+    while page := await _page(learned, wanted, before=before, limit=_PAGE):
         for known in page:
-            if wanted.takes(known):
-                yield known
+            yield known
+        before = page[-1].id
+
+
+async def _page(
+    learned: Learned, wanted: _Filter, *, before: int | None = None, limit: int
+) -> list[KnownLesson]:
+    return await learned.lessons(
+        project=wanted.project,
+        task=wanted.task,
+        failure_class=wanted.failure_class,
+        obsolete=wanted.obsolete,
+        before=before,
+        limit=limit,
+    )
 
 
 def _nothing(text: str, *, json: bool) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from midwatch_agents.memory.case import Alarm, Case, Help
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.verdict import verdict_of
+from midwatch_monitor.verdict import verdict_of, weight
 from midwatch_monitor.words import (
     Acceptance,
     Alert,
@@ -16,7 +16,6 @@ from midwatch_monitor.words import (
     AttemptState,
     Entry,
     Feedback,
-    Origin,
     Record,
     Step,
     Task,
@@ -36,7 +35,6 @@ _STEP_CHARS = 1_000
 _TRANSCRIPT_CHARS = 20_000
 _FILES = 50
 _ANALYSES = 10
-_WEIGHTS = {Origin.AUTOMATIC: 0, Origin.IMPLIED: 1, Origin.EXPLICIT: 2}
 _KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptState, Feedback)
 
 
@@ -165,7 +163,7 @@ async def _known(
 
     A person's verdict is not held to be known from what the checks said: it weighs more.
     """
-    least = _WEIGHTS[verdict.origin] if verdict is not None else 0
+    least = weight(verdict.origin) if verdict is not None else 0
     learned = Learned(journal)
     own = await learned.lessons(attempt=attempt.id)
     same = await learned.candidates(Wanted(project=task.project, task=task.name))
@@ -173,5 +171,5 @@ async def _known(
     return tuple(
         each.lesson.text
         for each in found.values()
-        if each.task == task.name and _WEIGHTS[each.lesson.origin] >= least
+        if each.task == task.name and weight(each.lesson.origin) >= least
     )

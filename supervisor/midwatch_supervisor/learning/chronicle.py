@@ -1,6 +1,7 @@
 """The recent history of a branch: its line of commits, what each changed, when each came. Pure.
 
-`TRAIL` is what git is asked for, and `revisions` reads its answer. Of a merge the changes are those
+`TRAIL` is what git is asked for, and `revisions` reads its answer; `BRANCH` and `branch` do the
+same for the branch of an attempt. Of a merge the changes are those
 against its first parent, so that what stands in the line is what the branch's owner saw happen.
 """
 
@@ -14,10 +15,16 @@ from midwatch_supervisor.workspace import EMAIL
 
 TRAIL = (
     *("log", "-z", "--raw", "--no-abbrev", "-M", "--diff-merges=first-parent", "--no-color"),
-    "--format=%x1e%H%x1f%P%x1f%an%x1f%ae%x1f%ct%x1f%B%x1f",
+    "--format=%x1e%H%x00%P%x00%an%x00%ae%x00%ct%x00%B%x00",
 )
+BRANCH = ("log", "--no-color", "--format=%H%x00%P%x00%ae%x00%at")
 RAW = ("diff", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color")
 
+_RECORD = re.compile("\x1e(?=[0-9a-f]{40,64}\0)")
+"""Where a commit begins: a message may hold any character but NUL."""
+_LONGEST = 300
+"""Characters of a commit's message; more than its subject, less than its changelog."""
+_BY_GIT = re.compile(r'Revert "|Reapply "|This reverts commit |reversing$|changes made to |Merge ')
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
 
@@ -44,12 +51,25 @@ class Revision:
     """When it was made as it is, by its committer."""
     reverts: frozenset[str] = frozenset()
     """The commits that it says it takes back."""
+    said: str = ""
+    """What its writer said of it, without what git itself writes of a revert."""
     changes: tuple[FileChange, ...] = ()
 
     @property
     def by_midwatch(self) -> bool:
         """Whether Midwatch wrote it."""
         return self.email == EMAIL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """The commits on the branch of an attempt, by who wrote them."""
+
+    tip: str
+    """The attempt's last commit; the one that it began with if it has none."""
+    own: frozenset[str]
+    fixes: frozenset[str]
+    """What a person committed on top of `tip`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +183,38 @@ def _brought(
     return places, side
 
 
+def branch(log: str, tip: str, ended: datetime) -> Branch:
+    """Read what git answers to `BRANCH` of a branch at `tip` whose attempt ended at a moment.
+
+    What is written later is a person's, unless Midwatch wrote it: only an attempt that is not over
+    commits under the name of the repository's owner. Merges are nobody's.
+    """
+    known: dict[str, list[str]] = {}
+    late: set[str] = set()
+    for line in log.splitlines():
+        id, parents, email, seconds = line.split("\0")
+        known[id] = parents.split()
+        if email != EMAIL and int(seconds) > ended.timestamp() and len(known[id]) < 2:
+            late.add(id)
+    fixes: set[str] = set()
+    last, id = tip, tip
+    while id in known:
+        after = next(iter(known[id]), "")
+        if id in late:
+            fixes.add(id)
+            last = after
+        id = after
+    return Branch(tip=last, own=frozenset(known) - fixes, fixes=frozenset(fixes))
+
+
 def revisions(log: str) -> Iterator[Revision]:
     """Read what git answers to `TRAIL`. Raises ValueError where it is something else."""
-    for record in log.split("\x1e")[1:]:
-        id, parents, author, email, seconds, rest = record.split("\x1f", 5)
-        message, _, raw = rest.rpartition("\x1f")
+    starts = [each.start() for each in _RECORD.finditer(log)]
+    if log and 0 not in starts[:1]:
+        raise ValueError("it does not begin with a commit")
+    for start, end in zip(starts, [*starts[1:], len(log)], strict=True):
+        record = log[start + 1 : end]
+        id, parents, author, email, seconds, message, raw = record.split("\0", 6)
         yield Revision(
             id=id,
             parents=tuple(parents.split()),
@@ -175,8 +222,15 @@ def revisions(log: str) -> Iterator[Revision]:
             email=email,
             at=datetime.fromtimestamp(int(seconds), UTC),
             reverts=frozenset(_REVERTS.findall(message)),
+            said=_said(message),
             changes=tuple(changes(raw)),
         )
+
+
+def _said(message: str) -> str:
+    lines = (line.strip() for line in message.splitlines())
+    own = [line for line in lines if line and not _BY_GIT.match(line)]
+    return " ".join(own)[:_LONGEST]
 
 
 def changes(raw: str) -> Iterator[FileChange]:

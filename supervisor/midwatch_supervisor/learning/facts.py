@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NO_MODEL = "there is no model for the review"
 _BATCH = 40
 """New facts in one question: more are asked about in several."""
 _KNOWN = 60
@@ -103,12 +104,13 @@ async def settle(
     model: "Model | None",
     settings: Settings,
     now: datetime,
+    lacks: str = "",
 ) -> Study | None:
     """Review the facts of an ended attempt that wait for it, and do what the review says.
 
-    Without a review, or where it fails, they are shared as they are, unreviewed. Raises nothing but
-    JournalError. The Study is the caller's to store; `None` if no fact waits, or the attempt is not
-    over.
+    Without a review, or where it fails, they are shared as they are, unreviewed; `lacks` says why
+    there is no model. Raises nothing but JournalError. The Study is the caller's to store; `None`
+    if no fact waits, or the attempt is not over.
     """
     learned = Learned(journal)
     own = await learned.facts(attempt=attempt.id, limit=_ALL)
@@ -116,7 +118,7 @@ async def settle(
     about = await _end(journal, attempt)
     if not new or about is None:
         return None
-    desk = _Desk(journal, learned, task, attempt, settings, now)
+    desk = _Desk(journal, learned, task, attempt, settings, now, lacks)
     reasons: list[str] = []
     for start in range(0, len(new), _BATCH):
         batch = new[start : start + _BATCH]
@@ -176,6 +178,7 @@ class _Desk:
         attempt: Attempt,
         settings: Settings,
         now: datetime,
+        lacks: str,
     ) -> None:
         self._journal = journal
         self._learned = learned
@@ -184,6 +187,7 @@ class _Desk:
         self._settings = settings
         self._limits = settings.learning.facts
         self._now = now
+        self._without = NO_MODEL + (f": {lacks}" if lacks else "")
 
     async def review(self, new: Sequence[KnownFact], model: "Model | None") -> str:
         """Review some facts; why that was not possible, empty if it was."""
@@ -203,7 +207,7 @@ class _Desk:
     ) -> _Outcome:
         on = self._limits.review and self._limits.enabled
         if model is None or not on:
-            why = "there is no model for the review" if on else "the review is switched off"
+            why = self._without if on else "the review is switched off"
             return _Outcome(state=ReviewState.SKIPPED, settlement=released(new, why), error=why)
         try:
             return await self._ask(new, known, model)

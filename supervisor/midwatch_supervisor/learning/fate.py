@@ -1,7 +1,7 @@
 """What became of an attempt's merged work: kept, edited, or taken back. Pure.
 
 A change counts as a person's unless an agent wrote it: Midwatch itself, or an attempt on its own
-branch. Only what is committed counts, and only on the branch that took the work.
+branch before its end. Only what is committed counts, and only on the branch that took the work.
 
 **Taken back**: a person's commit says that it reverts the merge or a commit of the attempt, or the
 attempt's files are again what they were before it, and a person was the last to change them.
@@ -33,6 +33,8 @@ class Work:
     """The commit that it began with."""
     own: frozenset[str]
     """The commits between them."""
+    fixes: frozenset[str] = frozenset()
+    """What a person committed on its branch after its end, on top of `tip`."""
     before: dict[str, str]
     """The content of each file that it changed as it was at the beginning, by name."""
     after: dict[str, str]
@@ -202,12 +204,18 @@ def _judgement(sign: Sign, lives: Sequence[_Life], revisions: Iterable[Revision]
 
 
 def _life(work: Work, file: str, place: int, chronicle: Chronicle, agents: frozenset[str]) -> _Life:
-    merged = chronicle.content(file, place, default=work.after[file])
+    now = chronicle.content(file, place, default=work.after[file])
+    fixes = [
+        each
+        for each in chronicle.side.get(place, ())
+        if each.id in work.fixes and any(file in (it.path, it.origin) for it in each.changes)
+    ]
+    merged = work.after[file] if fixes else now
     before = {work.before[file]}
     carrier = chronicle.line[place]
     if len(carrier.parents) > 1:  # the branch that took it may have gone on meanwhile
         before |= {each.before for each in carrier.changes if each.path == file}
-    name, now, hands = file, merged, list[Revision]()
+    name, hands = file, fixes
     while (found := chronicle.next_change(name, place)) is not None:
         place, change = found
         moved = change.origin == name and change.path != name

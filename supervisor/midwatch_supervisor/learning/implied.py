@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 _AUTHOR = "midwatch"
 _SLACK = timedelta(days=2)
 """How far the clocks of commits and of the journal may differ, and an attempt may last."""
+_BATCH = 500
+"""Attempts that are read at a time."""
 _NAMED = 5
 """Files and commits that a comment names."""
 
@@ -58,6 +60,7 @@ class _Ended:
 
     task: Task
     attempt: Attempt
+    at: datetime
     done: bool
     stored: Sign | None
     """The last implied verdict on it."""
@@ -76,13 +79,15 @@ class _Ended:
 class _Trail:
     """What the journal says of recent attempts."""
 
-    endings: dict[int, Ending] = field(default_factory=dict[int, Ending])
+    endings: dict[int, tuple[datetime, Ending]] = field(
+        default_factory=dict[int, tuple[datetime, Ending]]
+    )
     signs: dict[int, Sign] = field(default_factory=dict[int, Sign])
 
     def take(self, entry: Entry) -> None:
         match entry.record:
             case AttemptState(ending=Ending() as ending) if entry.attempt is not None:
-                self.endings[entry.attempt] = ending
+                self.endings[entry.attempt] = (entry.at, ending)
             case Feedback(origin=Origin.IMPLIED, sign=sign) if entry.attempt is not None:
                 self.signs[entry.attempt] = sign
             case _:
@@ -120,10 +125,8 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
     watched = span(settings.watched_for.seconds)
     if not watched:
         return []
-    homes: dict[Path, list[_Ended]] = {}
-    for each in await _ended(journal, now - 2 * watched - _SLACK):
-        if (home := _home(each)) is not None:
-            homes.setdefault(home, []).append(each)
+    ended = await _ended(journal, now - 2 * watched - _SLACK)
+    homes = await asyncio.to_thread(_by_home, ended)
     found: list[Implied] = []
     for home, ended in homes.items():
         if not any(each.open for each in ended):
@@ -145,20 +148,21 @@ async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
         for entry in page:
             trail.take(entry)
         after = page[-1].id
-    tasks: dict[int, Task] = {}
-    found: list[_Ended] = []
-    for id, ending in sorted(trail.endings.items()):
-        attempt = await journal.attempt(id)
-        if attempt.task not in tasks:
-            tasks[attempt.task] = await journal.task(attempt.task)
-        found.append(
+    found, ids = list[_Ended](), sorted(trail.endings)
+    for start in range(0, len(ids), _BATCH):
+        attempts = await journal.attempts_with(ids[start : start + _BATCH])
+        tasks = {t.id: t for t in await journal.tasks_with({each.task for each in attempts})}
+        found += [
             _Ended(
-                task=tasks[attempt.task],
-                attempt=attempt,
-                done=ending is Ending.DONE,
-                stored=trail.signs.get(id),
+                task=tasks[each.task],
+                attempt=each,
+                at=trail.endings[each.id][0],
+                done=trail.endings[each.id][1] is Ending.DONE,
+                stored=trail.signs.get(each.id),
             )
-        )
+            for each in attempts
+            if each.task in tasks  # else it was erased just now
+        ]
     return found
 
 
@@ -173,6 +177,14 @@ async def _last_before(journal: Journal, since: datetime) -> int:
         else:
             high = middle
     return low
+
+
+def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
+    homes: dict[Path, list[_Ended]] = {}
+    for each in ended:
+        if (home := _home(each)) is not None:
+            homes.setdefault(home, []).append(each)
+    return homes
 
 
 def _home(ended: _Ended) -> Path | None:
@@ -190,7 +202,7 @@ def _home(ended: _Ended) -> Path | None:
 async def _judged(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
 ) -> list[Implied]:
-    """The verdicts on what was done in one repository. Raises WorkspaceError."""
+    """The verdicts on what was done in one repository. Raises WorkspaceError or TimeoutError."""
     if not await asyncio.to_thread(home.is_dir):
         raise WorkspaceError("the folder is gone")
     known = await repository.refs(home)
@@ -198,8 +210,10 @@ async def _judged(
     takers: dict[str, list[_Ended]] = {}
     for each in ended:
         ref = known.get(each.branch)
-        work = None if ref is None else await repository.work_of(home, each.attempt, ref)
-        if ref is not None and work is not None:
+        if ref is None:
+            continue
+        work = await repository.work_of(home, each.attempt, ref, ended=each.at)
+        if work is not None:
             works[each.attempt.id] = work
             if each.open:
                 takers.setdefault(ref.into, []).append(each)
@@ -222,11 +236,29 @@ async def _verdicts(
     settings: FeedbackSettings,
     now: datetime,
 ) -> list[Implied]:
+    into = base.removeprefix("refs/heads/")
+    found: list[Implied] = []
+    judged = await asyncio.to_thread(_judgements, ended, works, history, settings=settings, now=now)
+    for each, judgement in judged:
+        diff = await repository.diff_of(home, judgement)
+        feedback = verdict(judgement, into=into, diff=diff, settings=settings)
+        found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+    return found
+
+
+def _judgements(
+    ended: Iterable[_Ended],
+    works: Mapping[int, Work],
+    history: Chronicle,
+    *,
+    settings: FeedbackSettings,
+    now: datetime,
+) -> list[tuple[_Ended, Judgement]]:
     landings: dict[int, Landing] = {
         id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
     }
     theirs = agents(works.values(), landings, history)
-    found: list[Implied] = []
+    found: list[tuple[_Ended, Judgement]] = []
     for each in ended:
         if (landed := landings.get(each.attempt.id)) is None:
             continue
@@ -240,10 +272,7 @@ async def _verdicts(
             now=now,
         )
         if judgement is not None:
-            into = base.removeprefix("refs/heads/")
-            diff = await repository.diff_of(home, judgement)
-            feedback = verdict(judgement, into=into, diff=diff, settings=settings)
-            found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+            found.append((each, judgement))
     return found
 
 
@@ -252,14 +281,19 @@ def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSet
     files = _named(judgement.files)
     commits = _named([each.id[:12] for each in judgement.revisions])
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
+    said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
+    reason = f"{said} (" if said else ""
+    end = ")" if said else ""
     match judgement.sign:
         case Sign.KEPT:
             span = settings.kept_after.text
             comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
         case Sign.REVERTED:
-            comment = f"taken back on {into} after it was merged, in {commits}: {files}"
+            comment = (
+                f"{reason}taken back on {into} after it was merged, in {commits}: {files}{end}"
+            )
         case _:
-            comment = f"changed on {into} after it was merged, in {commits}: {files}"
+            comment = f"{reason}changed on {into} after it was merged, in {commits}: {files}{end}"
     return Feedback(
         accepted=judgement.sign is Sign.KEPT,
         comment=comment,

@@ -2,6 +2,10 @@
 
 It never holds up the work and never breaks it. What it cannot do is told in the journal and tried
 again by the next run; what another process has done meanwhile is left as that did it.
+
+A reflector that cannot be built (no key, no such package) may be there in the next run: a lesson
+and a summary wait for that, fail visibly, and have the fixed form at their last try. A review does
+not wait: its facts are shared unreviewed, so that none stays hidden for want of a model.
 """
 
 import asyncio
@@ -10,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.records import hint_of, kind_of
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.verdict import teaches, verdict_of
 from midwatch_monitor.words import (
     AttemptState,
     Chore,
@@ -26,41 +30,35 @@ from midwatch_monitor.words import (
     Draft,
     Entry,
     Feedback,
-    Lesson,
     OpenChore,
-    Record,
     Study,
     StudyState,
+    Task,
 )
 from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.learning.facts import settle
 from midwatch_supervisor.learning.implied import scan
 from midwatch_supervisor.learning.lookback import look_back_at
+from midwatch_supervisor.learning.outages import Outages
 from midwatch_supervisor.learning.reflectors import Reflectors
+from midwatch_supervisor.learning.studied import Studied, studied
 from midwatch_supervisor.learning.study import (
     Drawn,
     Subject,
+    fixed_form,
+    is_last,
     lesson_from,
+    review_from,
     summary_from,
     why,
 )
 
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
 log = logging.getLogger(__name__)
 
-_ORDER = (Chore.LESSON, Chore.SUMMARY, Chore.REVIEW)
-"""Of the chores of one entry: a review comes after the facts that a summary brings."""
 _NEWS = frozenset({kind_of(AttemptState), kind_of(Feedback)})
 """Kinds of entries that a chore may follow from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Studied:
-    """What came of studying one attempt."""
-
-    lesson: int | None = None
-    """The lesson that its newest verdict came to, by journal id."""
-    reason: str = ""
-    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +96,10 @@ class Learner:
         self._bus = bus
         self._reflectors = Reflectors(settings.provider)
         self._busy = asyncio.Lock()
+        self._outages = Outages()
         self._tried: set[tuple[int, Chore]] = set()
         self._old: set[int] = set()
-        """Attempts of earlier runs that were taken up."""
+        """Attempts of earlier runs that were taken up, or would have been in no outage."""
         self._began: int | None = None
         """The newest entry when its run began; of what is older it takes up so much only."""
 
@@ -125,6 +124,7 @@ class Learner:
             return
         try:
             async with asyncio.timeout(seconds):
+                self._outages.probe()
                 await self.study_all()
                 for project in sorted({each for each in projects if each}):
                     await self._look_back(project, home)
@@ -138,8 +138,19 @@ class Learner:
             await self.study_all()
             return
         async with self._bus.subscribe() as hints:
+            failing = False
             while True:
-                await self.study_all()
+                try:
+                    await self.study_all()
+                    failing = False
+                except JournalError as error:  # perhaps another process holds it too long
+                    # Told once: it may go on all night.
+                    log.log(
+                        logging.DEBUG if failing else logging.WARNING,
+                        "nothing is learned at present: %s",
+                        why(error),
+                    )
+                    failing = True
                 await _news(hints, self._settings.monitor.tick_seconds)
                 # What was done about the attempt is judged in these moments.
                 await asyncio.sleep(self._settings.monitor.poll_seconds)
@@ -183,83 +194,100 @@ class Learner:
         Its summary is left to the next run: nobody waits for that. Raises JournalError.
         """
         async with self._busy:
-            await self._pass(attempt=attempt, only=Chore.LESSON)
-        return await self._studied(attempt)
-
-    async def _studied(self, attempt: int) -> Studied:
-        """What became of the newest verdict on an attempt, as the journal says."""
-        rejection, after = 0, 0
-        kinds: tuple[type[Record], ...] = (AttemptState, Feedback, Lesson, Study)
-        lessons: dict[int, int] = {}
-        studies: dict[int, Study] = {}
-        while page := await self._journal.entries(after, attempt=attempt, kinds=kinds):
-            for entry in page:
-                match entry.record:
-                    case Lesson(verdict=int() as verdict):
-                        lessons[verdict] = entry.id
-                    case Study(about=about, chore=Chore.LESSON) as study:
-                        studies[about] = study
-                    case record if verdict_of(record) is not None:
-                        rejection = entry.id if teaches(record) else 0
-                    case _:
-                        pass
-            after = page[-1].id
-        if not rejection:
-            return Studied(reason="there is no rejection to learn from")
-        if rejection in lessons:
-            return Studied(lesson=lessons[rejection])
-        if rejection in studies:
-            return Studied(reason=studies[rejection].reason)
-        return Studied(reason=await self._untouched(attempt))
-
-    async def _untouched(self, attempt: int) -> str:
-        """Why nobody tried to draw a lesson."""
-        if not self._settings.learning.lessons.enabled:
-            return "lessons are switched off"
-        task = await self._journal.task((await self._journal.attempt(attempt)).task)
-        return "" if task.project else "its task belongs to no project"
+            while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
+                pass
+        return await studied(self._journal, attempt, settings=self._settings.learning)
 
     # -- chores ----------------------------------------------------------------------------
 
     async def _everything(self) -> Progress:
         """Do what is open until nothing is: the facts of a summary are to be reviewed after it."""
         total = Progress()
-        while (progress := await self._pass()).all:
+        while (progress := await self._pass()) is not None:
             total += progress
         return total
 
-    async def _pass(self, *, attempt: int | None = None, only: Chore | None = None) -> Progress:
-        """Do what is open now, the newest first."""
+    async def _pass(
+        self, *, attempt: int | None = None, only: Chore | None = None
+    ) -> Progress | None:
+        """Do what is open now, the newest first; `None` if nothing can be done.
+
+        It ends after the first page of which something was done: what is new comes before the rest.
+        """
         learning = self._settings.learning
-        chores = await self._learned.chores(
-            tries=learning.tries, limit=learning.look_back, attempt=attempt
-        )
-        waiting = {each.about for each in chores if each.chore is Chore.SUMMARY}
-        progress = Progress()
-        for chore in sorted(chores, key=_turn):
-            if chore.chore is Chore.REVIEW and chore.about in waiting:
-                continue  # its summary failed, and may yet bring facts
-            if only not in (None, chore.chore) or not self._takes(chore, asked=only is not None):
+        kinds = {*Chore} if only is None else {only}
+        kinds -= set[Chore]() if learning.lessons.enabled else {Chore.LESSON}
+        waiting: set[int] = set()
+        last: OpenChore | None = None
+        while page := await self._learned.chores(
+            tries=learning.tries,
+            limit=learning.look_back,
+            attempt=attempt,
+            kinds=kinds,
+            after=last,
+        ):
+            last = page[-1]
+            waiting |= {each.about for each in page if each.chore is Chore.SUMMARY}
+            progress = await self._page(page, waiting, asked=only is not None)
+            if progress is not None or self._sated(last):
+                return progress
+        return None
+
+    async def _page(
+        self, page: Sequence[OpenChore], waiting: set[int], *, asked: bool
+    ) -> Progress | None:
+        """Do of some chores what can be done; `waiting` are the entries still to be summed up."""
+        progress: Progress | None = None
+        for chore in page:
+            if chore.about in waiting and await self._awaits(chore):
                 continue
+            if not self._takes(chore, asked=asked) or (not asked and await self._rests(chore)):
+                continue
+            self._tried.add((chore.about, chore.chore))
             state = await self._do(chore)
             if chore.chore is Chore.SUMMARY and state is not StudyState.FAILED:
                 waiting.discard(chore.about)
-            progress += _counted(state)
+            progress = (progress or Progress()) + _counted(state)
         return progress
 
     def _takes(self, chore: OpenChore, *, asked: bool) -> bool:
-        """Whether a chore is to be done here and now; if so, it counts as tried."""
-        key = (chore.about, chore.chore)
-        if key in self._tried:
-            return False
-        if chore.chore is Chore.LESSON and not self._settings.learning.lessons.enabled:
+        """Whether a chore is this learner's to do, once."""
+        if (chore.about, chore.chore) in self._tried:
             return False
         if not asked and self._began is not None and chore.about <= self._began:
             if len(self._old | {chore.attempt}) > self._settings.learning.look_back:
                 return False
             self._old.add(chore.attempt)
-        self._tried.add(key)
         return True
+
+    def _sated(self, last: OpenChore) -> bool:
+        """Whether nothing that is older than a chore is to be taken up."""
+        older = self._began is not None and last.about <= self._began
+        return older and len(self._old) >= self._settings.learning.look_back
+
+    async def _awaits(self, chore: OpenChore) -> bool:
+        """Whether a chore waits for the summary of its attempt, which failed, and may bring facts.
+
+        Not where nobody can review them: then those that are there need not wait for more.
+        """
+        if chore.chore is not Chore.REVIEW:
+            return False
+        _, lacks = self._reflector(await self._journal.task(chore.task))
+        return not lacks
+
+    async def _rests(self, chore: OpenChore) -> bool:
+        """Whether a chore is put off, because its reflector gives no answer at present."""
+        if not self._outages:
+            return False
+        model, _ = self._reflector(await self._journal.task(chore.task))
+        return self._outages.resting(model, self._clock())
+
+    def _reflector(self, task: Task) -> tuple["Model | None", str]:
+        """The model to be asked about a task, and why there is none where there should be one."""
+        try:
+            return self._reflectors.of(task), ""
+        except UsageError as error:  # no key, no such package or module
+            return None, str(error)
 
     async def _do(self, chore: OpenChore) -> StudyState | None:
         """One chore by itself: whatever fails in it is stored, and the others go on.
@@ -292,24 +320,30 @@ class Learner:
         """What a chore comes to; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
-        subject = Subject(task=task, attempt=attempt, model=self._reflectors.of(task))
-        match chore.chore:
-            case Chore.LESSON:
-                return await lesson_from(self._journal, subject, chore, settings=self._settings)
-            case Chore.SUMMARY:
-                return await summary_from(
-                    self._journal, subject, settings=self._settings, clock=self._clock
-                )
-            case Chore.REVIEW:
-                study = await settle(
-                    self._journal,
-                    attempt,
-                    task,
-                    model=subject.model,
-                    settings=self._settings,
-                    now=self._clock(),
-                )
-                return Drawn(state=study.state, reason=study.reason) if study else None
+        model, lacks = self._reflector(task)
+        subject = Subject(task=task, attempt=attempt, model=model, lacks=lacks)
+        if chore.chore is Chore.REVIEW:
+            settings, clock = self._settings, self._clock
+            return await review_from(self._journal, subject, chore, settings=settings, clock=clock)
+        if lacks and not is_last(chore, self._settings):
+            raise UsageError(lacks)
+        return fixed_form(await self._asked(chore, subject), lacks)
+
+    async def _asked(self, chore: OpenChore, subject: Subject) -> Drawn:
+        """A lesson or a summary; what its reflector does says whether it is to be asked on."""
+        settings, clock = self._settings, self._clock
+        try:
+            if chore.chore is Chore.LESSON:
+                drawn = await lesson_from(self._journal, subject, chore, settings=settings)
+            else:
+                drawn = await summary_from(self._journal, subject, settings=settings, clock=clock)
+        except JournalError:
+            raise
+        except Exception:
+            self._outages.failed(subject.model, clock())
+            raise
+        self._outages.worked(subject.model)
+        return drawn
 
     async def _store(self, chore: OpenChore, drawn: Drawn) -> None:
         study = Study(about=chore.about, chore=chore.chore, state=drawn.state, reason=drawn.reason)
@@ -334,11 +368,6 @@ async def _news(hints: Subscription, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while not any(hint.kind in _NEWS for hint in await hints.wait()):
                 pass
-
-
-def _turn(chore: OpenChore) -> tuple[int, int]:
-    """The newest entry first, its chores in their order."""
-    return -chore.about, _ORDER.index(chore.chore)
 
 
 def _counted(state: StudyState | None) -> Progress:

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from midwatch_agents.memory.lessons import chosen, how_many
 from midwatch_agents.memory.section import Portion, learned
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
-from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import (
@@ -34,6 +33,7 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.casebook import kind_of
+from midwatch_supervisor.learning.study import why
 
 log = logging.getLogger(__name__)
 
@@ -92,11 +92,6 @@ async def recall(
         return Given(records=(Fault(part=PART, error=why(error)),))
     record = _record(found, group, ticks() - began)
     return Given(text=found.text, records=(record,) if record else ())
-
-
-def why(error: Exception) -> str:
-    """An error in words; only the name of one of others, which might quote what was learned."""
-    return str(error) if isinstance(error, MidwatchError) else type(error).__name__
 
 
 def group_of(project: str, task: str, share: float) -> Group:

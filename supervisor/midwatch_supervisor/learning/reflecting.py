@@ -9,9 +9,10 @@ A watermark says how far summaries were looked at, so that no attempt is used tw
 - Where only the second fails, what the first came to is kept, and the watermark passes.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pydantic_ai.models import Model
@@ -26,6 +27,7 @@ from midwatch_agents.memory.guidelines import (
     gate,
     reflect_on_runs,
 )
+from midwatch_agents.memory.likeness import ALIKE, likeness
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
@@ -166,6 +168,7 @@ class _Look:
         )
         if not result.spending:
             return await self._failed(batch, mark, newest, result)
+        result = await self._without_known(result)
         text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
         reflection = Reflection(
             watermark=newest.id,
@@ -184,6 +187,18 @@ class _Look:
             f"{len(text.split())} words proposed" if text else "no new guidelines",
         )
         return reflection
+
+    async def _without_known(self, result: ReflectionResult) -> ReflectionResult:
+        """Without insights that say what a lesson of the project says, also one that is retired.
+
+        What was retired would come back by them, and what hurt would begin anew with no uses.
+        """
+        fresh, before = result.insights, None
+        while fresh and (page := await self._learned.lessons(project=self._project, before=before)):
+            fresh = await asyncio.to_thread(_fresh, fresh, [each.lesson.text for each in page])
+            before = page[-1].id
+        dropped = result.dropped + len(result.insights) - len(fresh)
+        return replace(result, insights=fresh, dropped=dropped)
 
     async def _asides(self, chosen: Sequence[KnownSummary]) -> tuple[Aside, ...]:
         config = self._settings.learning.guidelines
@@ -218,18 +233,21 @@ class _Look:
         return reflection
 
     async def _failures(self, mark: int) -> int:
-        """How often a look from here failed."""
-        count, after = 0, mark
+        """How often a look from here failed at its first question."""
+        looks: list[Reflection] = []
+        after = mark
         while page := await self._journal.entries(after, kinds=(Reflection,)):
             for entry in page:
                 match entry.record:
-                    case Reflection(watermark=at, error=str(error)) if at == mark and error:
+                    case Reflection(watermark=at) as look if at == mark:
                         task = await self._journal.task(entry.task)
-                        count += task.project == self._project
+                        looks += [look] if task.project == self._project else []
                     case _:
                         pass
             after = page[-1].id
-        return count
+        # What brought the watermark here looked back from before, whatever became of that.
+        since = looks[1:] if mark else looks
+        return sum(bool(each.error) for each in since)
 
     async def _store(
         self,
@@ -269,6 +287,13 @@ class _Look:
             attempt = newest.attempt if isinstance(record, Fault) else None
             drafts.append(Draft(record=record, at=at, task=newest.task, attempt=attempt))
         await self._journal.commit(Commit(drafts=tuple(drafts)))
+
+
+def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
+    """The insights that none of some texts says too."""
+    return tuple(
+        each for each in insights if all(likeness(each.content, text) < ALIKE for text in known)
+    )
 
 
 def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:

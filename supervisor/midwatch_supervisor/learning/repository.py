@@ -1,7 +1,9 @@
 """What git tells of attempts: what each made on its branch, and the branch that may have taken it.
 
 Everything is read, and nothing is written. One repository costs one look at its branches, one at
-the history of the branch that takes the work, and three short ones for each attempt.
+the history of the branch that takes the work, and three short ones for each attempt. What git says
+may be long: it is read in a thread, for workers, heartbeats and the console run beside it. Beside
+what is told at each function, all of them raise TimeoutError where git does not answer in time.
 """
 
 import asyncio
@@ -15,23 +17,27 @@ from midwatch_monitor.words import Attempt
 from midwatch_supervisor.assignment import branch_of
 from midwatch_supervisor.changes import begin
 from midwatch_supervisor.learning.chronicle import (
+    BRANCH,
     RAW,
     TRAIL,
     Chronicle,
-    Revision,
+    branch,
     changes,
     chronicle,
     revisions,
 )
 from midwatch_supervisor.learning.fate import Judgement, Work
 from midwatch_supervisor.merging import BRANCHES, TRACES
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspace import ask_git
 from midwatch_tools.quotation import cut
 
 MAX_DIFF = 4_000
 """Characters of a person's diff that are kept: what a prompt can hold."""
-_MAX_COMMITS = 5_000
-"""Commits of a branch that are read, the newest."""
+MAX_COMMITS = 5_000
+"""Commits of a branch that are read, the newest: of work that was merged before them nothing is
+implied."""
+_SECONDS = 60.0
+"""How long git may take for one answer; 5,000 commits of 60 files take it one or two."""
 _MAX_SHOWN = 20
 """A person's commits whose diff is read."""
 _BRANCHES = f"refs/heads/{BRANCHES}"
@@ -55,9 +61,9 @@ async def refs(home: Path) -> Mapping[str, Ref]:
 
     Raises WorkspaceError where it is broken or does not have its whole history.
     """
-    if (await git(home, "rev-parse", "--is-shallow-repository")).strip() == "true":
+    if (await _git(home, "rev-parse", "--is-shallow-repository")).strip() == "true":
         raise WorkspaceError("it has only the newest part of its history")
-    told = await git(
+    told = await _git(
         *(home, "for-each-ref", _BRANCHES, TRACES),
         "--format=%(refname)%00%(objectname)%00%(parent)%00%(committerdate:unix)%00%(subject)",
     )
@@ -81,30 +87,39 @@ async def base_of(home: Path, into: str = "") -> str:
     """The branch that takes finished work, as a full name: `into`, else what is checked out."""
     try:
         if into:
-            await git(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{into}")
+            await _git(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{into}")
             return f"refs/heads/{into}"
-        return (await git(home, "symbolic-ref", "--quiet", _HEAD)).strip()
+        return (await _git(home, "symbolic-ref", "--quiet", _HEAD)).strip()
     except WorkspaceError:  # it is gone, or no branch is checked out
         return await base_of(home) if into else _HEAD
 
 
 async def read(home: Path, base: str, since: datetime) -> Chronicle:
-    """The history of a branch since a moment. Raises WorkspaceError."""
-    head = (await git(home, "rev-parse", base)).strip()
-    log = await git(
-        *(home, *TRAIL, f"--since={since.isoformat()}", f"--max-count={_MAX_COMMITS}", head, "--")
+    """The history of a branch since a moment, at most the newest `MAX_COMMITS` commits of it.
+
+    Raises WorkspaceError.
+    """
+    head = (await _git(home, "rev-parse", base)).strip()
+    log = await _git(
+        *(home, *TRAIL, f"--since={since.isoformat()}", f"--max-count={MAX_COMMITS}", head, "--")
     )
+    arrivals = await _arrivals(home, base)
+    return await asyncio.to_thread(_chronicle, log, head, arrivals)
+
+
+def _chronicle(log: str, head: str, arrivals: Iterable[tuple[str, datetime]]) -> Chronicle:
     try:
-        found: list[Revision] = list(revisions(log))
+        return chronicle(revisions(log), head, arrivals)
     except ValueError as error:
         raise WorkspaceError(f"git log cannot be read: {error}") from error
-    return chronicle(found, head, await _arrivals(home, base))
 
 
 async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
     """What a branch stood at since when, oldest first; nothing where git keeps no log of it."""
     try:
-        log = await git(home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--")
+        log = await _git(
+            home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--"
+        )
     except WorkspaceError:
         return ()
     entries = (line.partition(" ") for line in reversed(log.splitlines()))
@@ -116,21 +131,26 @@ def _moment(selector: str) -> datetime:
     return datetime.fromtimestamp(int(selector.rpartition("@{")[2].rstrip("}")), UTC)
 
 
-async def work_of(home: Path, attempt: Attempt, ref: Ref) -> Work | None:
-    """What an attempt made on its branch; `None` for nothing, or where nobody knows.
+async def work_of(home: Path, attempt: Attempt, ref: Ref, *, ended: datetime) -> Work | None:
+    """What an attempt made on its branch until it ended.
 
-    Raises WorkspaceError.
+    `None` for nothing, or where nobody knows. Raises WorkspaceError.
     """
     begun = ref.begun or await _begun(home, branch_of(Path(attempt.workspace)))
     if not begun or begun == ref.tip:
         return None
-    own = await git(home, "rev-list", f"{begun}..{ref.tip}", "--")
-    found = list(changes(await git(home, *RAW, begun, ref.tip, "--")))
+    trail = await _git(home, *BRANCH, f"{begun}..{ref.tip}", "--")
+    made = branch(trail, ref.tip, ended)
+    if made.tip == begun:
+        return None
+    diff = await _git(home, *RAW, begun, made.tip, "--")
+    found = await asyncio.to_thread(lambda: list(changes(diff)))
     return Work(
         attempt=attempt.id,
-        tip=ref.tip,
+        tip=made.tip,
         begun=begun,
-        own=frozenset(own.split()),
+        own=made.own,
+        fixes=made.fixes,
         before={each.path: each.before for each in found},
         after={each.path: each.after for each in found},
         merged_at=ref.merged_at,
@@ -139,7 +159,7 @@ async def work_of(home: Path, attempt: Attempt, ref: Ref) -> Work | None:
 
 async def _begun(home: Path, branch: str) -> str:
     try:
-        known = await git(
+        known = await _git(
             home, "log", "--walk-reflogs", "--format=%H %gs", f"refs/heads/{branch}", "--"
         )
     except WorkspaceError:
@@ -153,8 +173,12 @@ async def diff_of(home: Path, judgement: Judgement) -> str:
     if not ids:
         return ""
     paths = [f":(literal){name}" for name in judgement.names]
-    shown = await git(
+    shown = await _git(
         *(home, "show", "--format=", "--no-color", "--no-ext-diff", "--no-textconv", "-M"),
         *("--diff-merges=first-parent", *ids, "--", *paths),
     )
     return await asyncio.to_thread(cut, shown, MAX_DIFF)
+
+
+async def _git(home: Path, *command: str) -> str:
+    return await ask_git(home, *command, seconds=_SECONDS)

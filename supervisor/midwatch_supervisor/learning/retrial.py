@@ -64,7 +64,8 @@ async def done_again(
 def again(assignment: Assignment, text: str) -> Assignment:
     """A task once more, with a text of the guidelines of its own and nothing learned from it."""
     task = assignment.task.model_copy(update={"max_attempts": 1, "depends_on": ()})
-    return assignment.model_copy(update={"task": task, "project": "", "guidelines": text})
+    tried = {"project": "", "trial_of": assignment.project, "guidelines": text}
+    return assignment.model_copy(update={"task": task, **tried})
 
 
 def _bounded(settings: Settings) -> Settings:

@@ -22,13 +22,15 @@ from midwatch_monitor.words import (
     Task,
 )
 from midwatch_supervisor.learning.casebook import case_of
-from midwatch_supervisor.learning.facts import store
+from midwatch_supervisor.learning.facts import settle, store
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 log = logging.getLogger(__name__)
 
+PART = "learning: reflector"
+"""The part that a fault names."""
 _UNFIT = "the comment is left out, because it may not stand in a prompt"
 
 
@@ -48,6 +50,8 @@ class Subject:
     task: Task
     attempt: Attempt
     model: "Model | None"
+    lacks: str = ""
+    """Why there is no model, where there should be one."""
 
 
 async def lesson_from(
@@ -116,6 +120,54 @@ async def _stored(
         )
         return (Fault(part="learning: facts", error=why(error)),)
     return ()
+
+
+async def review_from(
+    journal: Journal, subject: Subject, chore: OpenChore, *, settings: Settings, clock: Clock
+) -> Drawn | None:
+    """The review of an attempt's facts; `None` if none waits. It is applied at once.
+
+    Where its last try fails, and from then on, it is done without a model: so no fact waits for
+    ever, as long as the journal takes anything at all. Raises JournalError.
+    """
+
+    async def settled(model: "Model | None", lacks: str) -> Drawn | None:
+        study = await settle(
+            journal,
+            subject.attempt,
+            subject.task,
+            model=model,
+            settings=settings,
+            now=clock(),
+            lacks=lacks,
+        )
+        return Drawn(state=study.state, reason=study.reason) if study else None
+
+    if chore.tries >= settings.learning.tries:
+        return await settled(None, f"it failed {chore.tries} times")
+    try:
+        return await settled(subject.model, subject.lacks)
+    except Exception as error:
+        if subject.model is None or not is_last(chore, settings):
+            raise
+        log.warning("the last try at a review of attempt %d failed", chore.attempt)
+        return await settled(None, f"it failed at its last try: {why(error)}")
+
+
+def is_last(chore: OpenChore, settings: Settings) -> bool:
+    """Whether a chore is given up if it fails now."""
+    return chore.tries + 1 >= settings.learning.tries
+
+
+def fixed_form(drawn: Drawn, lacks: str) -> Drawn:
+    """What was drawn, with word of why it has but the fixed form; `lacks` is empty if it has not.
+
+    The word is a fault of the attempt, because nobody reads what was done of a chore.
+    """
+    if not lacks:
+        return drawn
+    fault = Fault(part=PART, error=lacks)
+    return replace(drawn, reason=drawn.reason or lacks, records=(*drawn.records, fault))
 
 
 def why(error: BaseException) -> str:

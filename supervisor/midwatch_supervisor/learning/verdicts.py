@@ -1,6 +1,6 @@
 """The verdicts of a journal as they are listed: on which attempt, by whom, resting on what."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -21,18 +21,32 @@ class Given:
     """Of the journal's entry that says or implies it; `None` if it is not stored."""
 
 
-async def given_verdicts(journal: Journal, entries: Iterable[Entry]) -> AsyncIterator[Given]:
-    """The verdicts among entries; how an attempt ended is one too."""
-    for entry in entries:
-        verdict = verdict_of(entry.record)
-        if verdict is not None and entry.attempt is not None:
-            yield Given(
-                task=await journal.task(entry.task),
-                attempt=await journal.attempt(entry.attempt),
-                at=entry.at,
-                verdict=verdict,
-                id=entry.id,
-            )
+async def given_verdicts(journal: Journal, entries: Iterable[Entry]) -> list[Given]:
+    """The verdicts among a page of entries, in their order; how an attempt ended is one too.
+
+    What is erased meanwhile is left out. Two questions to the journal, whatever their number.
+    """
+    found = [
+        (entry, entry.attempt, verdict)
+        for entry in entries
+        if entry.attempt is not None and (verdict := verdict_of(entry.record)) is not None
+    ]
+    if not found:
+        return []
+    named = await journal.attempts_with({attempt for _, attempt, _ in found})
+    attempts = {each.id: each for each in named}
+    tasks = {each.id: each for each in await journal.tasks_with({each.task for each in named})}
+    return [
+        Given(
+            task=tasks[entry.task],
+            attempt=attempts[attempt],
+            at=entry.at,
+            verdict=verdict,
+            id=entry.id,
+        )
+        for entry, attempt, verdict in found
+        if attempt in attempts and entry.task in tasks
+    ]
 
 
 def verdict_fields(given: Given) -> Mapping[str, object]:

@@ -44,7 +44,9 @@ def standing(known: KnownFact) -> str:
     """Where a fact stands, in a word or two."""
     if known.instead is not None and not known.live:
         return f"replaced → {known.instead}"
-    return known.state.value if known.live else "not shared"
+    if known.live:
+        return known.state.value
+    return known.ended.value if known.ended is not None else "not shared"
 
 
 def _sign(known: KnownFact, colours: Palette) -> Cell:

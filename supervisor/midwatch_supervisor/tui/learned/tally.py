@@ -5,7 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.metrics.learning import KINDS, Learning, LearningFigures
-from midwatch_monitor.words import Entry, Fault, Feedback, Lesson, Study, StudyState, Task
+from midwatch_monitor.words import (
+    Entry,
+    Fact,
+    Fault,
+    Feedback,
+    Guidelines,
+    Lesson,
+    Record,
+    Study,
+    StudyState,
+    Task,
+)
 from midwatch_supervisor.tui.told import LEARNING
 
 HISTORY = 200
@@ -14,7 +25,7 @@ HISTORY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One verdict that somebody spoke, or that a person's acts imply."""
+    """One verdict that somebody spoke, or that a person's acts imply; without their diff."""
 
     at: datetime
     name: str
@@ -50,19 +61,17 @@ class Tally:
         """Take in the next entry, of an attempt with a name."""
         match entry.record:
             case Feedback() as verdict:
-                self.history.append(Judged(at=entry.at, name=name, verdict=verdict))
+                told = replace(verdict, diff="")
+                self.history.append(Judged(at=entry.at, name=name, verdict=told))
             case Study(state=StudyState.FAILED) as study:
                 self._fail(study.chore.value, study.reason)
             case Fault() as fault if fault.part.startswith(LEARNING):
                 self._fail(fault.part.removeprefix(LEARNING).strip(": "), fault.error)
-            case Lesson() as lesson:
-                # A hundred thousand texts would fill the memory, and only the class is counted.
-                entry = replace(entry, record=replace(lesson, text="", insights=()))
             case _:
                 pass
         if isinstance(entry.record, KINDS):
             self.grown += 1
-            self._waiting.append(entry)
+            self._waiting.append(replace(entry, record=_bare(entry.record)))
 
     def _fail(self, part: str, why: str) -> None:
         self.failed[part or LEARNING] += 1
@@ -78,3 +87,18 @@ class Tally:
             else:
                 self._learning.observe(news)
         return self._learning.figures()
+
+
+def _bare(record: Record) -> Record:
+    """A record without the texts that nothing counts: all of them together fill the memory."""
+    match record:
+        case Lesson():
+            return replace(record, text="", insights=())
+        case Feedback():
+            return replace(record, comment="", diff="")
+        case Fact():
+            return replace(record, text="", value="")
+        case Guidelines():
+            return replace(record, text="")
+        case _:
+            return record

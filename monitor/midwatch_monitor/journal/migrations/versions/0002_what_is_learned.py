@@ -49,8 +49,9 @@ def downgrade() -> None:
     ):
         op.drop_table(name)
     op.drop_index("escalation_attempt_ix", "escalation")
-    op.drop_index("task_project_ix", "task")
-    op.drop_column("task", "project")
+    for column in ("project", "trial_of"):
+        op.drop_index(f"task_{column}_ix", "task")
+        op.drop_column("task", column)
     op.drop_table("project")
 
 
@@ -65,11 +66,12 @@ def _projects() -> None:
     )
     # In SQL, so that SQLite need not copy the table.
     kind = "INTEGER" if op.get_bind().dialect.name == "sqlite" else "BIGINT"
-    op.execute(
-        f"ALTER TABLE task ADD COLUMN project {kind} "
-        "CONSTRAINT task_project_fk REFERENCES project (id)"
-    )
-    op.create_index("task_project_ix", "task", ["project"])
+    for column in ("project", "trial_of"):
+        op.execute(
+            f"ALTER TABLE task ADD COLUMN {column} {kind} "
+            f"CONSTRAINT task_{column}_fk REFERENCES project (id)"
+        )
+        op.create_index(f"task_{column}_ix", "task", [column])
 
 
 def _lessons() -> None:
@@ -119,6 +121,7 @@ def _facts() -> None:
         *_belonging("fact", "project", "attempt"),
         sa.Column("state", sa.String(10), nullable=False),
         sa.Column("live", sa.Boolean, nullable=False),
+        sa.Column("ended", sa.String(10), nullable=True),
         sa.Column("instead", IDENTIFIER, nullable=True),
         sa.Column("reason", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(["instead"], ["fact.entry"], name="fact_instead_fk"),
@@ -259,12 +262,13 @@ def _sources(what: str) -> None:
 
 
 def _words_in_sqlite() -> None:
+    # The words come cut and folded; to `ascii` all other letters are simply part of a word.
     for name in ("lesson_text", "fact_text"):
         op.execute(
             f"CREATE VIRTUAL TABLE {name} USING fts5"
-            "(project, text, more, tags, tokenize = 'unicode61')"
+            """(text, more, tags, tokenize = "ascii tokenchars '_'")"""
         )
-        op.execute(f"INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(0, 4, 2, 1)')")
+        op.execute(f"INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(4, 2, 1)')")
         op.execute(f"CREATE VIRTUAL TABLE {name}_words USING fts5vocab({name}, row)")
 
 

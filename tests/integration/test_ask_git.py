@@ -1,0 +1,83 @@
+"""Asking git about a repository that may not answer."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from anyio import wait_readable
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.workspace import ask_git, git
+
+
+@pytest.fixture
+async def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    return folder
+
+
+@pytest.fixture
+async def pulse(repository: Path, tmp_path: Path) -> AsyncGenerator[int]:
+    """A pipe that `git hang` and a child of it write to once, and hold open while they live."""
+    pipe, script = tmp_path / "pulse", tmp_path / "hang"
+    os.mkfifo(pipe)
+    script.write_text(f"#!/bin/sh\nexec 3>'{pipe}'\nsleep 60 &\necho >&3\nwait\n")
+    script.chmod(0o755)
+    await git(repository, "config", "alias.hang", f"!'{script}'")
+    opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    yield opened
+    os.close(opened)
+
+
+async def silence(pulse: int) -> None:
+    """Wait until nobody holds the pipe."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                if not os.read(pulse, 9):
+                    return
+            except BlockingIOError:
+                await wait_readable(pulse)
+
+
+async def test_git_that_does_not_answer_in_time_is_ended_with_its_children(
+    repository: Path, pulse: int
+) -> None:
+    with pytest.raises(TimeoutError, match="git hang: no answer within 1 s"):
+        await ask_git(repository, "hang", seconds=1)
+    await silence(pulse)
+
+
+async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) -> None:
+    asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
+    await wait_readable(pulse)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await silence(pulse)
+
+
+async def test_git_asks_nobody_for_a_password(repository: Path) -> None:
+    await git(repository, "config", "alias.told", '!echo "$GIT_TERMINAL_PROMPT <$GIT_ASKPASS>"')
+    assert await ask_git(repository, "told", seconds=60) == "0 <>\n"
+    await git(repository, "config", "alias.terminal", "!: </dev/tty")
+    with pytest.raises(WorkspaceError, match="git terminal: "):
+        await ask_git(repository, "terminal", seconds=60)
+
+
+async def test_what_git_says_of_a_failure_is_told(repository: Path) -> None:
+    with pytest.raises(WorkspaceError, match=r"git rev-parse: .*unknown revision"):
+        await ask_git(repository, "rev-parse", "nothing", seconds=60)
+    with pytest.raises(WorkspaceError, match="cannot change to"):
+        await ask_git(repository / "gone", "status", seconds=60)
+
+
+async def test_the_answer_is_gits_whatever_the_environment_says(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", os.devnull)
+    assert await ask_git(repository, "rev-parse", "--git-dir", seconds=60) == ".git\n"

@@ -1,0 +1,44 @@
+"""What a person's verdict changes of what was learned."""
+
+from typing import TYPE_CHECKING
+
+from midwatch_monitor.words import Chore, Ending, Feedback, Lesson, Origin
+from midwatch_supervisor.desk import Desk
+
+if TYPE_CHECKING:
+    from conftest import Past
+
+REJECTED = Feedback(accepted=False, comment="Cents are lost.", author="ada")
+
+
+async def test_whoever_accepts_what_was_rejected_takes_back_what_that_taught(past: "Past") -> None:
+    attempt = await past.attempt()
+    verdict = await past.say(attempt, REJECTED)
+    by_hand = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
+    by_checks = Lesson(text="It was stuck.", origin=Origin.AUTOMATIC)
+    taken, kept = [await past.say(attempt, each) for each in (by_hand, by_checks)]
+    await Desk(past.journal, author="ada").judge(attempt, accepted=True)
+    known = await past.learned.lessons(attempt=attempt.id)
+    assert {each.id: each.obsolete for each in known} == {taken: True, kept: False}
+
+
+async def test_no_lesson_is_drawn_from_a_rejection_that_was_taken_back(past: "Past") -> None:
+    attempt = await past.attempt()
+    await past.end(attempt, Ending.DONE)
+    await past.say(attempt, REJECTED)
+    assert Chore.LESSON in await _open(past)
+    await Desk(past.journal, author="ada").judge(attempt, accepted=True)
+    assert Chore.LESSON not in await _open(past)
+
+
+async def test_a_second_rejection_takes_nothing_back(past: "Past") -> None:
+    attempt = await past.attempt()
+    verdict = await past.say(attempt, REJECTED)
+    text = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
+    await past.say(attempt, text)
+    await Desk(past.journal, author="ada").judge(attempt, accepted=False)
+    assert len(await past.learned.lessons(attempt=attempt.id, obsolete=False)) == 1
+
+
+async def _open(past: "Past") -> set[Chore]:
+    return {each.chore for each in await past.learned.chores(tries=3, limit=100)}
