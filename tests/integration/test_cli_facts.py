@@ -84,6 +84,7 @@ async def test_a_fact_is_one_object(say: Say, capsys: Capture) -> None:
             "value": {"port": 6379},
             "live": True,
             "instead": None,
+            "ended": None,
             "sources": [1],
             "source_attempt": 1,
             "reason": "",
@@ -135,7 +136,7 @@ async def test_a_fact_is_shown_with_what_became_of_it(say: Say, capsys: Capture)
     capsys.readouterr()
     assert await midwatch("facts", "show", str(number)) == 0
     first, *details, last = capsys.readouterr().out.splitlines()
-    assert first == f"{number} (gone): The tests need Redis"
+    assert first == f"{number} (retired): The tests need Redis"
     assert details == [
         '    value: {"port": 6379}',
         "    files: tests/conftest.py",

@@ -13,6 +13,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.words import Chore, Ending, Study, StudyState, Summary
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli import main
@@ -206,3 +207,20 @@ async def test_s11_in_each_of_the_quiet_hours_is_one_look(past: "Past") -> None:
     with pytest.raises(KeyboardInterrupt):
         await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
     assert looks == [datetime(2026, 11, day, 2, 0, tzinfo=UTC) for day in (22, 23, 24)]
+
+
+async def test_a_night_that_fails_is_not_the_last_one(capsys: Capture) -> None:
+    at, looks = [datetime(2026, 11, 22, 1, 0, tzinfo=UTC)], [0]
+
+    async def look() -> None:
+        looks[0] += 1
+        raise JournalError("another process holds it")
+
+    async def sleep(seconds: float) -> None:
+        if looks[0] == 2:
+            raise KeyboardInterrupt
+        at[0] += timedelta(seconds=seconds)
+
+    with pytest.raises(KeyboardInterrupt):
+        await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
+    assert capsys.readouterr().err.count("another process holds it") == 2

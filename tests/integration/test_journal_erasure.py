@@ -14,6 +14,7 @@ from midwatch_monitor.words import (
     AlertKey,
     Attempt,
     Commit,
+    Draft,
     Ending,
     Erasure,
     Fact,
@@ -26,6 +27,7 @@ from midwatch_monitor.words import (
     Lesson,
     LessonAct,
     LessonMark,
+    Lifecycle,
     Message,
     Method,
     Recall,
@@ -33,6 +35,7 @@ from midwatch_monitor.words import (
     Reflection,
     Result,
     Summary,
+    TaskState,
 )
 
 if TYPE_CHECKING:
@@ -202,6 +205,17 @@ async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
     await past.attempt("shop")
     await past.learned.forget("shop", author="", at=past.at)
     assert await past.learned.projects() == []
+
+
+async def test_a_task_between_two_attempts_is_under_way(past: "Past") -> None:
+    attempt = await past.attempt("shop")
+    await past.end(attempt, Ending.UNACCEPTED)
+    state = TaskState(lifecycle=Lifecycle.WORKING)
+    draft = Draft(record=state, at=past.at, task=attempt.task)
+    await past.journal.commit(Commit(drafts=(draft,)))
+    with pytest.raises(UsageError, match=f"task {attempt.task} of shop is under way"):
+        await past.learned.forget("shop", author="", at=past.at)
+    await past.learned.forget("shop", author="", at=past.at + timedelta(minutes=16))
 
 
 async def test_a_reader_cannot_forget(past: "Past") -> None:

@@ -178,3 +178,11 @@ async def test_of_a_plan_of_any_length_the_first_files_count(past: "Past") -> No
     ]
     files = ("a.py", *(f"{number}.py" for number in range(2000)), "z.py")
     assert await like(past, files=files) == [first]
+
+
+async def test_a_review_that_fails_beside_one_that_worked_takes_nothing_back(past: "Past") -> None:
+    attempt = await past.attempt()
+    id = await past.say(attempt, Fact(text="Tests need a lamp.", state=FactState.PENDING))
+    await past.say(attempt, FactMark(fact=id, act=FactAct.REVIEWED))
+    await past.say(attempt, FactMark(fact=id, act=FactAct.RELEASED))
+    assert (await past.learned.fact(id)).state is FactState.REVIEWED

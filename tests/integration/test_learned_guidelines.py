@@ -189,3 +189,18 @@ async def test_s13_an_attempt_has_one_summary_however_many_wrote_one(past: "Past
     first = await past.say(attempt, Summary(text="first"))
     await past.say(attempt, Summary(text="second"))
     assert [each.id for each in await past.learned.summaries("shop")] == [first]
+
+
+async def test_what_was_compared_with_a_version_no_longer_in_force_is_not_approved(
+    past: "Past",
+) -> None:
+    attempt = await past.attempt()
+    ids = [await past.say(attempt, Guidelines(version=each, text="Test.")) for each in (1, 2)]
+    await past.say(attempt, GuidelinesMark(guidelines=ids[0], act=APPROVED, over=0))
+    late = GuidelinesMark(guidelines=ids[1], act=APPROVED, over=0)
+    with pytest.raises(StaleIncarnationError, match="no longer in force"):
+        await past.say(attempt, late)
+    await past.say(attempt, GuidelinesMark(guidelines=ids[1], act=APPROVED, over=ids[0]))
+    live = await past.learned.live_guidelines("shop")
+    assert live is not None
+    assert live.id == ids[1]

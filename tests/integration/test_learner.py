@@ -36,8 +36,8 @@ from midwatch_monitor.words import (
     Summary,
 )
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.learning.learner import Learner, Progress
-from midwatch_supervisor.learning.studied import Studied
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.studied import Progress, Studied
 
 if TYPE_CHECKING:
     from conftest import Past

@@ -31,7 +31,8 @@ from midwatch_monitor.words import (
     StudyState,
 )
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.learning.learner import Learner, Progress
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.studied import Progress
 
 if TYPE_CHECKING:
     from conftest import Past

@@ -78,6 +78,8 @@ class GuidelinesSettings(Section):
     """Whether it is also shown what operators told and answered in these attempts."""
     auto: bool = False
     """Whether a version that was tried on finished tasks is adopted without a person."""
+    trial_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0
+    """How long trying a version may take at the end of a run; 0 leaves it to `midwatch reflect`."""
     held_out: Annotated[int, Field(ge=1, le=20)] = 3
     """How many finished tasks a version is tried on."""
     min_gain: Share = 0.05

@@ -19,7 +19,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import projects, search, tables
 from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.journal.search import Shelf
-from midwatch_monitor.words import AttemptState, Erasure
+from midwatch_monitor.words import AttemptState, Erasure, Lifecycle, Record, TaskState
 
 UNDER_WAY = timedelta(minutes=15)
 """An attempt that is not over, was claimed, and was claimed or wrote anything within this time is
@@ -114,19 +114,31 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
         .where(attempt.c.task.in_(_tasks(key)), (lease.c.at >= since) | (last >= since))
     )
     for found in connection.execute(query).scalars().all():
-        if not _over(connection, found):
-            raise UsageError(
-                f"attempt {found} of {project} is under way: stop it first, "
-                f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
-            )
+        latest = _latest(connection, AttemptState, entry.c.attempt == found)
+        if not (isinstance(latest, AttemptState) and latest.lifecycle.over):
+            raise _under_way(f"attempt {found} of {project}")
+    # Between two attempts a task has none that is under way, and its run goes on with it.
+    recent = select(entry.c.task).where(entry.c.task.in_(_tasks(key)), entry.c.at >= since)
+    for found in connection.execute(recent.distinct()).scalars().all():
+        latest = _latest(connection, TaskState, entry.c.task == found)
+        if isinstance(latest, TaskState) and latest.lifecycle is Lifecycle.WORKING:
+            raise _under_way(f"task {found} of {project}")
 
 
-def _over(connection: Connection, attempt: int) -> bool:
-    entry, kind = tables.entry, kind_of(AttemptState)
-    query = select(entry.c.body).where(entry.c.attempt == attempt, entry.c.kind == kind)
+def _under_way(what: str) -> UsageError:
+    return UsageError(
+        f"{what} is under way: stop it first, "
+        f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
+    )
+
+
+def _latest(
+    connection: Connection, word: type[AttemptState | TaskState], of: ColumnElement[bool]
+) -> Record | None:
+    entry, kind = tables.entry, kind_of(word)
+    query = select(entry.c.body).where(of, entry.c.kind == kind)
     body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    latest = None if body is None else read(kind, body)
-    return isinstance(latest, AttemptState) and latest.lifecycle.over
+    return None if body is None else read(kind, body)
 
 
 def _forget_learned(connection: Connection, key: int) -> None:

@@ -92,7 +92,9 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
         case FactAct.REVIEWED:
             return FactState.REVIEWED, live
         case FactAct.RELEASED:
-            return FactState.UNREVIEWED, live
+            # Of two reviews at once one may fail: what the other has looked at stays so.
+            seen = state is FactState.REVIEWED
+            return (state if seen else FactState.UNREVIEWED), live
         case FactAct.RESTORED:
             # Whoever takes it back wants it shared, and nobody will review it again.
             waits = state is FactState.PENDING

@@ -64,6 +64,11 @@ def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
     match mark.act:
         case GuidelinesAct.APPROVED:
             before = _live(connection, row.project)
+            if mark.over is not None and mark.over != (before or 0):
+                raise StaleIncarnationError(
+                    f"version {row.version} of the guidelines was compared with one that is no "
+                    "longer in force"
+                )
             _set(connection, before, state=GuidelinesState.FORMER.value)
             state = GuidelinesState.LIVE.value
             _set(connection, row.entry, **said, state=state, before=before)

@@ -40,6 +40,8 @@ class GuidelinesMark:
     by: Actor = Actor.OPERATOR
     author: str = ""
     comment: str = ""
+    over: int | None = None
+    """For `approved`: the version that it is to follow, 0 for none; `None` for any."""
 
 
 class GuidelinesState(StrEnum):

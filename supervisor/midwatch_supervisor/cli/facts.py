@@ -51,6 +51,8 @@ class FactLine:
     live: bool
     instead: int | None
     """The fact that stands in its place."""
+    ended: str | None
+    """What ended it: `replaced`, `removed` or `retired`; `None` while it stands."""
     sources: tuple[int, ...]
     """All attempts that said it."""
     source_attempt: int
@@ -191,6 +193,7 @@ def fact_line(known: KnownFact) -> FactLine:
         value=_value(fact.value),
         live=known.live,
         instead=known.instead,
+        ended=known.ended.value if known.ended else None,
         sources=tuple(dict.fromkeys((known.attempt, *known.sources))),
         source_attempt=known.attempt,
         reason=known.reason,
@@ -232,7 +235,7 @@ def _tell(known: KnownFact, *, json: bool) -> None:
         write_json(asdict(fact_line(known)))
         return
     doubts = [
-        *([] if known.live else ["replaced" if known.instead else "gone"]),
+        *([known.ended.value] if known.ended else []),
         *([] if known.state is FactState.REVIEWED else [known.state.value]),
         *(["inferred"] if known.fact.certainty is Certainty.INFERRED else []),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import Reflection
@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.journals import (
     journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.projects import ProjectOption, project_named
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_tools.watch import now
@@ -87,7 +87,10 @@ async def nightly(
         window = next_window(hours, at)
         if window.holds(at) and (done is None or window.begin > done):
             done = at
-            await look()
+            try:
+                await look()
+            except MidwatchError as error:  # it goes on for weeks: the next window tries again
+                write_error(str(error))
             continue
         until = window.end if window.holds(at) else window.begin
         await sleep(min(_NAP, max(1.0, (until - at).total_seconds())))
@@ -107,10 +110,13 @@ async def _projects(journal: Journal, project: str | None) -> list[str]:
 
 async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
     """Say what is still to be learned from."""
+    from midwatch_supervisor.learning.learner import taken_up
     from midwatch_supervisor.learning.reflecting import read_batch
 
     learning, learned = settings.learning, Learned(journal)
-    chores = await learned.chores(tries=learning.tries, limit=learning.look_back)
+    chores = await learned.chores(
+        tries=learning.tries, limit=learning.look_back, kinds=taken_up(learning)
+    )
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:

@@ -8,12 +8,13 @@ too lately to say, gets no verdict: silence is none.
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from midwatch_monitor.config.learning import FeedbackSettings
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Attempt,
@@ -103,21 +104,10 @@ async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
         return []
     stored: list[Entry] = []
     for each in await look(journal, settings=settings, now=now):
-        if await _is_stored(journal, each):  # by another process meanwhile
-            continue
         draft = Draft(record=each.feedback, at=now, task=each.task.id, attempt=each.attempt.id)
-        stored += await journal.commit(Commit(drafts=(draft,)))
+        with suppress(StaleIncarnationError):  # another process has stored it meanwhile
+            stored += await journal.commit(Commit(drafts=(draft,)))
     return stored
-
-
-async def _is_stored(journal: Journal, found: Implied) -> bool:
-    known = await journal.entries(attempt=found.attempt.id, kinds=(Feedback,))
-    return any(
-        isinstance(entry.record, Feedback)
-        and entry.record.origin is Origin.IMPLIED
-        and entry.record.sign is found.feedback.sign
-        for entry in known
-    )
 
 
 async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Implied]:

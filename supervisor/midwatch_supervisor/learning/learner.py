@@ -10,13 +10,13 @@ not wait: its facts are shared unreviewed, so that none stays hidden for want of
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.bus import Bus, Subscription
+from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
@@ -37,10 +37,10 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.implied import scan
-from midwatch_supervisor.learning.lookback import look_back_at
+from midwatch_supervisor.learning.lookback import look_back_at, try_out
 from midwatch_supervisor.learning.outages import Outages
 from midwatch_supervisor.learning.reflectors import Reflectors
-from midwatch_supervisor.learning.studied import Studied, studied
+from midwatch_supervisor.learning.studied import Progress, Studied, studied
 from midwatch_supervisor.learning.study import (
     Drawn,
     Subject,
@@ -61,25 +61,9 @@ _NEWS = frozenset({kind_of(AttemptState), kind_of(Feedback)})
 """Kinds of entries that a chore may follow from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How many chores were done, refused and failed."""
-
-    done: int = 0
-    refused: int = 0
-    failed: int = 0
-
-    def __add__(self, other: "Progress") -> "Progress":
-        return Progress(
-            done=self.done + other.done,
-            refused=self.refused + other.refused,
-            failed=self.failed + other.failed,
-        )
-
-    @property
-    def all(self) -> int:
-        """How many were taken up."""
-        return self.done + self.refused + self.failed
+def taken_up(settings: LearningSettings) -> frozenset[Chore]:
+    """The kinds of chores that are done at all."""
+    return frozenset(Chore) - (set[Chore]() if settings.lessons.enabled else {Chore.LESSON})
 
 
 class Learner:
@@ -118,20 +102,36 @@ class Learner:
         """Do what is left, then look back at these projects; no longer than so many seconds.
 
         What is cut off by that is done by the next run, or by `midwatch reflect`. New guidelines
-        are tried in workspaces below `home`.
+        are then tried in workspaces below `home`, which has a time limit of its own.
         """
         if not seconds:
             return
+        names = sorted({each for each in projects if each})
+        minutes = self._settings.learning.guidelines.trial_minutes
+        await self._within(seconds, self._catch_up(names))
+        await self._within(60 * minutes, self._try_out(names, home))
+
+    async def _within(self, seconds: float, work: Coroutine[None, None, None]) -> None:
+        """Do something for so long; the exit code of the run does not depend on it."""
         try:
             async with asyncio.timeout(seconds):
-                self._outages.probe()
-                await self.study_all()
-                for project in sorted({each for each in projects if each}):
-                    await self._look_back(project, home)
+                await work
         except TimeoutError:
             log.warning("the next run goes on with what is not learned within %g s", seconds)
-        except Exception as error:  # the exit code of the run does not depend on it
+        except Exception as error:
             log.warning("nothing is learned any more: %s", why(error))
+
+    async def _catch_up(self, projects: Sequence[str]) -> None:
+        self._outages.probe()
+        await self.study_all()
+        for project in projects:
+            await self._look_back(project)
+
+    async def _try_out(self, projects: Sequence[str], home: Path) -> None:
+        for project in projects:
+            await try_out(
+                self._journal, project, settings=self._settings, home=home, clock=self._clock
+            )
 
     async def _follow(self) -> None:
         if self._bus is None:
@@ -169,13 +169,12 @@ class Learner:
             return
         self._tell(entries)
 
-    async def _look_back(self, project: str, home: Path) -> None:
+    async def _look_back(self, project: str) -> None:
         await look_back_at(
             self._journal,
             project,
             settings=self._settings,
             reflectors=self._reflectors,
-            home=home,
             clock=self._clock,
         )
         lessons = self._settings.learning.lessons
@@ -215,8 +214,7 @@ class Learner:
         It ends after the first page of which something was done: what is new comes before the rest.
         """
         learning = self._settings.learning
-        kinds = {*Chore} if only is None else {only}
-        kinds -= set[Chore]() if learning.lessons.enabled else {Chore.LESSON}
+        kinds = taken_up(learning) & ({*Chore} if only is None else {only})
         waiting: set[int] = set()
         last: OpenChore | None = None
         while page := await self._learned.chores(

@@ -23,22 +23,33 @@ async def look_back_at(
     *,
     settings: Settings,
     reflectors: Reflectors,
-    home: Path,
     clock: Clock,
 ) -> None:
-    """Take back guidelines that did not do well, have new ones proposed, and try these.
+    """Take back guidelines that did not do well, and have new ones proposed.
 
-    Nothing where guidelines are switched off. Raises JournalError. Cancelling it adopts nothing.
+    Nothing is proposed where guidelines are switched off. Raises JournalError.
     """
-    if not settings.learning.guidelines.enabled:
-        return
     # A trial is a run of its own, and a run ends with a look back: they import each other.
-    from midwatch_supervisor.learning.trial import take_back, try_guidelines
+    from midwatch_supervisor.learning.trial import take_back
 
     await take_back(journal, project, settings=settings, now=clock)
-    model = await _reflector(journal, project, reflectors)
-    await reflect_project(journal, project, model=model, settings=settings, now=clock)
-    await try_guidelines(journal, project, settings=settings, home=home, now=clock)
+    if settings.learning.guidelines.enabled:
+        model = await _reflector(journal, project, reflectors)
+        await reflect_project(journal, project, model=model, settings=settings, now=clock)
+
+
+async def try_out(
+    journal: Journal, project: str, *, settings: Settings, home: Path, clock: Clock
+) -> None:
+    """Try new guidelines, where the policy decides on them and has the time to.
+
+    Raises JournalError. Cancelling it adopts nothing.
+    """
+    guidelines = settings.learning.guidelines
+    if guidelines.auto and guidelines.trial_minutes:
+        from midwatch_supervisor.learning.trial import try_guidelines
+
+        await try_guidelines(journal, project, settings=settings, home=home, now=clock)
 
 
 async def _reflector(journal: Journal, project: str, reflectors: Reflectors) -> "Model | None":

@@ -216,12 +216,11 @@ async def _conclude(
         by=Actor.POLICY,
         author=AUTHOR,
         comment=trial.reason,
+        over=live.id if live else 0,
     )
     records = (trial, mark) if trial.adopted else (trial,)
     version, project = new.guidelines.version, new.project
-    current = await Learned(journal).live_guidelines(project)
-    same = (current.id if current else None) == (live.id if live else None)
-    if not same or not await _store(journal, new, records, now=now):
+    if not await _store(journal, new, records, now=now):
         log.warning("guidelines %d of %s were decided on meanwhile", version, project)
         return
     said = "adopted" if trial.adopted else "not adopted"
