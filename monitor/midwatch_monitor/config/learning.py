@@ -13,7 +13,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 _HOURS = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 FAILURE_CLASSES = {
-    "missed_requirement": ("requirement", "asked for", "goal", "forgot", "incomplete", "missing"),
+    "missed_requirement": ("requirement", "asked for", "goal", "forgot", "incomplete"),
     "wrong_location": ("wrong file", "wrong place", "wrong function", "elsewhere"),
     "broke_existing": ("broke", "regression", "used to work", "other tests"),
     "weakened_check": ("skipped the test", "removed the test", "hard-coded", "special case"),
