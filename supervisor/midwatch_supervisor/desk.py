@@ -41,7 +41,8 @@ GO_ON = "Go on."
 
 
 _ACCEPTED = "the result was accepted afterwards"
-_ANY = 1_000
+_ALL = 1_000
+"""More chores than one attempt can have, and more tries than any of them gets."""
 
 
 def operator_name(name: str | None = None) -> str:
@@ -159,7 +160,7 @@ class Desk:
         taught = [each.id for each in lessons if each.lesson.origin is Origin.EXPLICIT]
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
         ours = {each.id for each in said if _spoken(each.record)}
-        open_ones = await learned.chores(tries=_ANY, limit=_ANY, attempt=attempt.id)
+        open_ones = await learned.chores(tries=_ALL, limit=_ALL, attempt=attempt.id)
         records: list[Record] = [
             LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
             for id in taught

@@ -1,13 +1,12 @@
 """Finds what a person names in the journal: runs, tasks and attempts."""
 
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Entry, Record, Run, Task
+from midwatch_monitor.words import Attempt, Run, Task
 from midwatch_supervisor.account import TaskAccount
 from midwatch_supervisor.assignment import Assignment
 
@@ -20,23 +19,12 @@ class Found:
     attempt: Attempt | None = None
 
 
-async def entries_of(
-    journal: Journal, *, task: int | None = None, kinds: Sequence[type[Record]] = ()
-) -> AsyncIterator[Entry]:
-    """All entries of a task, or of the whole journal, in order."""
-    after = 0
-    while page := await journal.entries(after, task=task, kinds=kinds):
-        for entry in page:
-            yield entry
-        after = page[-1].id
-
-
 async def account_of(journal: Journal, task: Task) -> TaskAccount:
     """Where a task stands now."""
     account = TaskAccount(task=task)
     for attempt in await journal.attempts(task.id):
         account.meet(attempt)
-    async for entry in entries_of(journal, task=task.id):
+    async for entry in journal.all_entries(task=task.id):
         if account.lacks(entry) and entry.attempt is not None:
             account.meet(await journal.attempt(entry.attempt))  # it began while this was read
         account.fold(entry)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ValidationError
 
+from midwatch_agents.memory.likeness import jaccard
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.neighbours import project_of
 from midwatch_monitor.words import (
@@ -103,7 +104,7 @@ async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Ta
         for each in await journal.tasks(run.id)
         if each.id != task.id and project_of(each) == project
     ]
-    rated = [(likeness(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
+    rated = [(jaccard(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
     return [each for _, each in sorted((pair for pair in rated if pair[0]), key=_rank)]
 
 
@@ -133,12 +134,9 @@ async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
 async def _verdict(journal: Journal, task: Task) -> str:
     """What a person said of the result last; else what the person did with it."""
     said: dict[Origin, Feedback] = {}
-    after = 0
-    while page := await journal.entries(after, task=task.id, kinds=(Feedback,)):
-        after = page[-1].id
-        said |= {
-            each.record.origin: each.record for each in page if isinstance(each.record, Feedback)
-        }
+    async for entry in journal.all_entries(task=task.id, kinds=(Feedback,)):
+        if isinstance(entry.record, Feedback):
+            said[entry.record.origin] = entry.record
     verdict = said.get(Origin.EXPLICIT) or said.get(Origin.IMPLIED)
     if verdict is None:
         return ""
@@ -155,9 +153,9 @@ def _lesson(found: Analysis) -> str:
 
 async def _last(journal: Journal, task: Task, kind: type[Record]) -> Record | None:
     """The newest record of a kind that a task has."""
-    after, found = 0, None
-    while page := await journal.entries(after, task=task.id, kinds=(kind,)):
-        after, found = page[-1].id, page[-1].record
+    found = None
+    async for entry in journal.all_entries(task=task.id, kinds=(kind,)):
+        found = entry.record
     return found
 
 
@@ -178,11 +176,6 @@ def _goal(task: Task) -> str:
 def words(text: str) -> frozenset[str]:
     """The words that tell what a text is about, in small letters."""
     return frozenset(_WORD.findall(text.casefold())) - _EMPTY_WORDS
-
-
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """Which share of all their words two texts have in common, from 0 to 1 (Jaccard)."""
-    return len(one & other) / len(one | other) if one and other else 0.0
 
 
 def described(precedent: Precedent) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from midwatch_agents.memory.likeness import jaccard
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Analysis,
@@ -25,7 +26,7 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-from midwatch_supervisor.precedents import MAX_CHARS, likeness, precedents, words
+from midwatch_supervisor.precedents import MAX_CHARS, precedents, words
 
 Add = Callable[..., Awaitable[Task]]
 DONE = TaskState(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
@@ -138,7 +139,7 @@ async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -
 def test_likeness_is_the_share_of_the_words_in_common(
     one: str, other: str, expected: float
 ) -> None:
-    assert likeness(words(one), words(other)) == expected
+    assert jaccard(words(one), words(other)) == expected
 
 
 @pytest.mark.parametrize(

@@ -101,15 +101,10 @@ class Facts:
 
     async def count(self) -> int:
         """How many facts the attempt's worker has recorded."""
-        found, after = 0, 0
-        while page := await self._journal.entries(
-            after, attempt=self._attempt.id, kinds=(Fact, FactMark)
-        ):
-            found += sum(
-                isinstance(each.record, Fact) and each.record.maker is FactMaker.WORKER
-                for each in page
-            )
-            after = page[-1].id
+        found = 0
+        async for entry in self._journal.all_entries(attempt=self._attempt.id, kinds=(Fact,)):
+            record = entry.record
+            found += isinstance(record, Fact) and record.maker is FactMaker.WORKER
         return found
 
     async def twin(self, fact: Fact, *, alike: float) -> KnownFact | None:

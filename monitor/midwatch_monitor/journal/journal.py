@@ -1,7 +1,7 @@
 """The journal: the append-only record of everything, and the only truth."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -254,6 +254,20 @@ class Journal:
         if kinds:
             wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
         return await self.read(queries.entries, *wanted, run=run, limit=limit)
+
+    async def all_entries(
+        self,
+        after: int = 0,
+        *,
+        attempt: int | None = None,
+        task: int | None = None,
+        kinds: Sequence[type[Record]] = (),
+    ) -> AsyncIterator[Entry]:
+        """Every entry with an id above `after`, as `entries` gives them, read page by page."""
+        while page := await self.entries(after, attempt=attempt, task=task, kinds=kinds):
+            for entry in page:
+                yield entry
+            after = page[-1].id
 
     async def active(self, since: datetime) -> list[int]:
         """The ids of the tasks of which anything was recorded at that moment or later."""

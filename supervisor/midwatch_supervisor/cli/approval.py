@@ -24,7 +24,7 @@ from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
-from midwatch_supervisor.lookup import account_of, entries_of
+from midwatch_supervisor.lookup import account_of
 from midwatch_supervisor.petition import Petition, petition_in, petition_name
 from midwatch_supervisor.spelling import answer_words
 
@@ -188,6 +188,6 @@ class _Pending:
 async def _pending(journal: Journal) -> _Pending:
     pending = _Pending()
     kinds = (Intervention, Delivery, AttemptState, PlanCheck, BudgetRequest)
-    async for entry in entries_of(journal, kinds=kinds):
+    async for entry in journal.all_entries(kinds=kinds):
         pending.fold(entry)
     return pending

@@ -218,16 +218,11 @@ async def _facts(learned: "Learned", project: str, *, live: bool) -> AsyncIterat
 
 
 async def _marks(journal: "Journal", known: KnownFact) -> list[tuple[Entry, FactMark]]:
-    found: list[tuple[Entry, FactMark]] = []
-    after = 0
-    while page := await journal.entries(after, attempt=known.attempt, kinds=(FactMark,)):
-        found += [
-            (entry, entry.record)
-            for entry in page
-            if isinstance(entry.record, FactMark) and entry.record.fact == known.id
-        ]
-        after = page[-1].id
-    return found
+    return [
+        (entry, entry.record)
+        async for entry in journal.all_entries(attempt=known.attempt, kinds=(FactMark,))
+        if isinstance(entry.record, FactMark) and entry.record.fact == known.id
+    ]
 
 
 def _tell(known: KnownFact, *, json: bool) -> None:

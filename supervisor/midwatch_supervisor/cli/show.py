@@ -21,7 +21,7 @@ from midwatch_supervisor.learning.lines import Lore
 from midwatch_supervisor.learning.spelling import given_words, learnt_words
 from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
 from midwatch_supervisor.lines import Fate, Transcript
-from midwatch_supervisor.lookup import Found, account_of, assignment_of, entries_of, find
+from midwatch_supervisor.lookup import Found, account_of, assignment_of, find
 from midwatch_supervisor.progress import described, short
 from midwatch_supervisor.spelling import (
     analysis_words,
@@ -91,7 +91,7 @@ async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line | Learnt]
     """The lines of what was found, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     lore = Lore(journal, found.task)
-    async for entry in entries_of(journal, task=found.task.id):
+    async for entry in journal.all_entries(task=found.task.id):
         if transcript.lacks(entry) and entry.attempt is not None:
             transcript.meet(await journal.attempt(entry.attempt))
         # An attempt's line may need what was said on the attempt before it.

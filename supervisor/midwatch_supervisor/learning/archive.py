@@ -77,12 +77,11 @@ def _needed(known: KnownLesson, touched: Mapping[int, datetime]) -> datetime:
 
 async def _touched(journal: Journal, known: KnownLesson) -> datetime | None:
     """When a person last said anything of a lesson. Its marks stand with its own attempt."""
-    after, newest = known.id, None
-    while page := await journal.entries(after, attempt=known.attempt, kinds=[LessonMark]):
-        for entry in page:
-            if isinstance(entry.record, LessonMark) and entry.record.lesson == known.id:
-                newest = entry.at
-        after = page[-1].id
+    newest = None
+    marks = journal.all_entries(known.id, attempt=known.attempt, kinds=[LessonMark])
+    async for entry in marks:
+        if isinstance(entry.record, LessonMark) and entry.record.lesson == known.id:
+            newest = entry.at
     return newest
 
 

@@ -91,13 +91,11 @@ async def case_of(
     However long the attempt was, the case holds its last steps and its first files only. Raises
     JournalError.
     """
-    trail, after = _Trail(), 0
-    while page := await journal.entries(after, attempt=attempt.id, kinds=_KINDS):
-        for entry in page:
-            trail.take(entry)
-            if entry.id == about:
-                trail.verdict = entry
-        after = page[-1].id
+    trail = _Trail()
+    async for entry in journal.all_entries(attempt=attempt.id, kinds=_KINDS):
+        trail.take(entry)
+        if entry.id == about:
+            trail.verdict = entry
     verdict = verdict_of(trail.verdict.record) if trail.verdict else None
     return replace(
         _case(task, attempt, trail),

@@ -133,12 +133,10 @@ def _waits(known: KnownFact, attempt: Attempt) -> bool:
 
 async def _end(journal: Journal, attempt: Attempt) -> int | None:
     """The entry with which the attempt was over."""
-    after, found = 0, None
-    while page := await journal.entries(after, attempt=attempt.id, kinds=(AttemptState,)):
-        for entry in page:
-            if isinstance(entry.record, AttemptState) and entry.record.lifecycle.over:
-                found = entry.id
-        after = page[-1].id
+    found = None
+    async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptState,)):
+        if isinstance(entry.record, AttemptState) and entry.record.lifecycle.over:
+            found = entry.id
     return found
 
 

@@ -134,10 +134,8 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
     """The attempts that ended since a moment, oldest first."""
     trail, after = _Trail(), await _last_before(journal, since)
-    while page := await journal.entries(after, kinds=(AttemptState, Feedback)):
-        for entry in page:
-            trail.take(entry)
-        after = page[-1].id
+    async for entry in journal.all_entries(after, kinds=(AttemptState, Feedback)):
+        trail.take(entry)
     found, ids = list[_Ended](), sorted(trail.endings)
     for start in range(0, len(ids), _BATCH):
         attempts = await journal.attempts_with(ids[start : start + _BATCH])

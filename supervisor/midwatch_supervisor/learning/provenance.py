@@ -1,6 +1,6 @@
 """Where a lesson comes from, and what became of the attempts that were given it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,7 +15,6 @@ from midwatch_monitor.words import (
     Method,
     Origin,
     Recall,
-    Record,
 )
 
 
@@ -90,7 +89,7 @@ async def _verdict(journal: Journal, id: int | None) -> Feedback | None:
 async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
     """The last that each attempt was given counts."""
     last: dict[int, Entry] = {}
-    async for entry in _entries(journal, known.id, kinds=[Recall]):
+    async for entry in journal.all_entries(known.id, kinds=[Recall]):
         if entry.attempt is not None:
             last[entry.attempt] = entry
     for attempt, entry in last.items():
@@ -109,7 +108,7 @@ async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
 
 async def _judged(journal: Journal, attempt: int) -> tuple[Feedback, ...]:
     newest: dict[Origin, Feedback] = {}
-    async for entry in _entries(journal, 0, attempt=attempt, kinds=[AttemptState, Feedback]):
+    async for entry in journal.all_entries(0, attempt=attempt, kinds=[AttemptState, Feedback]):
         if (verdict := verdict_of(entry.record)) is not None:
             newest[verdict.origin] = verdict
     return tuple(newest[origin] for origin in Origin if origin in newest)
@@ -117,19 +116,6 @@ async def _judged(journal: Journal, attempt: int) -> tuple[Feedback, ...]:
 
 async def _marks(journal: Journal, known: KnownLesson) -> AsyncIterator[Mark]:
     """Marks stand with the attempt that the lesson stands with."""
-    async for entry in _entries(journal, known.id, attempt=known.attempt, kinds=[LessonMark]):
+    async for entry in journal.all_entries(known.id, attempt=known.attempt, kinds=[LessonMark]):
         if isinstance(entry.record, LessonMark) and entry.record.lesson == known.id:
             yield Mark(at=entry.at, mark=entry.record)
-
-
-async def _entries(
-    journal: Journal,
-    after: int,
-    *,
-    attempt: int | None = None,
-    kinds: Sequence[type[Record]],
-) -> AsyncIterator[Entry]:
-    while page := await journal.entries(after, attempt=attempt, kinds=kinds):
-        for entry in page:
-            yield entry
-        after = page[-1].id

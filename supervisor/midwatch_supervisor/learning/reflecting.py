@@ -235,16 +235,13 @@ class _Look:
     async def _failures(self, mark: int) -> int:
         """How often a look from here failed at its first question."""
         looks: list[Reflection] = []
-        after = mark
-        while page := await self._journal.entries(after, kinds=(Reflection,)):
-            for entry in page:
-                match entry.record:
-                    case Reflection(watermark=at) as look if at == mark:
-                        task = await self._journal.task(entry.task)
-                        looks += [look] if task.project == self._project else []
-                    case _:
-                        pass
-            after = page[-1].id
+        async for entry in self._journal.all_entries(mark, kinds=(Reflection,)):
+            match entry.record:
+                case Reflection(watermark=at) as look if at == mark:
+                    task = await self._journal.task(entry.task)
+                    looks += [look] if task.project == self._project else []
+                case _:
+                    pass
         # What brought the watermark here looked back from before, whatever became of that.
         since = looks[1:] if mark else looks
         return sum(bool(each.error) for each in since)

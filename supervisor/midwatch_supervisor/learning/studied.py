@@ -20,22 +20,20 @@ class Studied:
 
 async def studied(journal: Journal, attempt: int, *, settings: LearningSettings) -> Studied:
     """The lesson of the newest verdict on an attempt, or why there is none."""
-    rejection, after = 0, 0
+    rejection = 0
     kinds: tuple[type[Record], ...] = (AttemptState, Feedback, Lesson, Study)
     lessons: dict[int, int] = {}
     studies: dict[int, Study] = {}
-    while page := await journal.entries(after, attempt=attempt, kinds=kinds):
-        for entry in page:
-            match entry.record:
-                case Lesson(verdict=int() as verdict):
-                    lessons[verdict] = entry.id
-                case Study(about=about, chore=Chore.LESSON) as study:
-                    studies[about] = study
-                case record if verdict_of(record) is not None:
-                    rejection = entry.id if teaches(record) else 0
-                case _:
-                    pass
-        after = page[-1].id
+    async for entry in journal.all_entries(attempt=attempt, kinds=kinds):
+        match entry.record:
+            case Lesson(verdict=int() as verdict):
+                lessons[verdict] = entry.id
+            case Study(about=about, chore=Chore.LESSON) as study:
+                studies[about] = study
+            case record if verdict_of(record) is not None:
+                rejection = entry.id if teaches(record) else 0
+            case _:
+                pass
     if not rejection:
         return Studied(reason="there is no rejection to learn from")
     if rejection in lessons:

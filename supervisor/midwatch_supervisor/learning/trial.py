@@ -295,9 +295,5 @@ async def _after(
     journal: Journal, version: KnownGuidelines, kinds: Sequence[type[Record]]
 ) -> list[tuple[int | None, Record]]:
     """All records of some kinds since a version was proposed, with their attempts."""
-    found: list[tuple[int | None, Record]] = []
-    after = version.id
-    while page := await journal.entries(after, kinds=kinds):
-        found += [(entry.attempt, entry.record) for entry in page]
-        after = page[-1].id
-    return found
+    entries = journal.all_entries(version.id, kinds=kinds)
+    return [(entry.attempt, entry.record) async for entry in entries]

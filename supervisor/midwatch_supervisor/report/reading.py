@@ -6,7 +6,7 @@ from datetime import datetime
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics import Figures, Ledger
 from midwatch_monitor.words import Task
-from midwatch_supervisor.lookup import chosen_runs, entries_of
+from midwatch_supervisor.lookup import chosen_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ async def read(journal: Journal, *, run: int | None, since: datetime | None) -> 
     ]
     ledger = Ledger()
     for task in tasks:
-        async for entry in entries_of(journal, task=task.id):
+        async for entry in journal.all_entries(task=task.id):
             ledger.observe(entry)
     return Reading(
         journal=journal.name,

@@ -8,7 +8,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.metrics.learning import KINDS, METERS, Learning, LearningFigures
 from midwatch_monitor.words import KnownLesson, Task
-from midwatch_supervisor.lookup import assignment_of, chosen_runs, entries_of
+from midwatch_supervisor.lookup import assignment_of, chosen_runs
 
 _PAGE = 500
 
@@ -47,7 +47,7 @@ async def read_learning(
     learning = Learning()
     for task in tasks:
         learning.meet(task, whole=_whole(task))
-        async for entry in entries_of(journal, task=task.id, kinds=(*KINDS, *METERS)):
+        async for entry in journal.all_entries(task=task.id, kinds=(*KINDS, *METERS)):
             learning.observe(entry)
     figures = learning.figures()
     told = sorted({effect.lesson for effect in figures.lessons.effects})
