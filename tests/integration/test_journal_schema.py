@@ -15,8 +15,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import schema
+from midwatch_monitor.journal.columns import metadata
 from midwatch_monitor.journal.engine import Access, connect, transaction
-from midwatch_monitor.journal.tables import REVISION, metadata
+from midwatch_monitor.journal.tables import REVISION
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from alembic import command
+from alembic.config import Config
 from sqlalchemy import inspect
 
 from midwatch_monitor.config.settings import Synchronous
@@ -18,13 +20,12 @@ from midwatch_monitor.words import Chore, Ending, Wanted
 AT = "2026-11-21 20:00:00.000000"
 
 
-def migrate(file: Path, to: str) -> None:
+def migrate(file: Path, to: str, move: Callable[[Config, str], None] = command.upgrade) -> None:
     store = connect(file, Access.CREATE, Synchronous.NORMAL)
     assert store.writing is not None
     with transaction(store.writing) as connection:
         config = schema.alembic_config()
         config.attributes["connection"] = connection
-        move = command.upgrade if to == "0001" else command.downgrade
         move(config, to)
     store.close()
 
@@ -104,7 +105,7 @@ async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: Path) -> Non
 async def test_back_at_the_first_tables_the_log_holds_everything(old: Path) -> None:
     async with await Journal.open(old):
         pass
-    migrate(old, "-1")
+    migrate(old, "0001", command.downgrade)
     engine = connect(old, Access.WRITE, Synchronous.NORMAL).writing
     assert engine is not None
     with engine.connect() as connection:

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy.dialects.sqlite import dialect
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.columns import Packed
 from midwatch_monitor.journal.records import kind_of, read, written
-from midwatch_monitor.journal.tables import Packed
 from midwatch_monitor.words import (
     Acceptance,
     Action,
@@ -73,6 +73,7 @@ from midwatch_monitor.words import (
     Ruling,
     Severity,
     Sign,
+    Snapshot,
     Spending,
     Step,
     StepKind,
@@ -189,6 +190,7 @@ RECORDS: list[Record] = [
     GuidelinesMark(guidelines=8, act=GuidelinesAct.ROLLED_BACK, by=Actor.POLICY),
     Reflection(watermark=9, attempts=(2,), insights=1, proposed=True),
     Trial(guidelines=8, scores=(TrialScore(task="a", before=0.5, after=1.0),), adopted=True),
+    Snapshot(commit="a" * 40, base="b" * 40, messages=4, step=3, size=900),
     Fault(part="cycle", error="KeyError: 'x'"),
 ]
 

@@ -30,6 +30,7 @@ from midwatch_monitor.words import (
     Budget,
     Change,
     Ending,
+    Keeper,
     Lifecycle,
     Plan,
     PlanStep,
@@ -218,7 +219,10 @@ class Watch(AbstractCapability[Any]):
     async def _claimed(self, journal: Journal, title: str) -> Recorder:
         at = self._clock()
         run = await journal.add_run(
-            source="embedded", settings=self.settings.model_dump_json(), at=at
+            source="embedded",
+            settings=self.settings.model_dump_json(),
+            at=at,
+            keeper=Keeper.MONITOR,
         )
         project = str(await asyncio.to_thread(main_worktree, self._root or Path.cwd()))
         task = await journal.add_task(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.protocol import (
@@ -122,6 +123,8 @@ class JournalSettings(Section):
     """What SQLite waits for at a commit."""
     max_batch: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Commits that the writer may group into one transaction."""
+    patience_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
+    """How long a lost connection to the database is waited for before a write or read fails."""
 
 
 class ConsoleSettings(Section):
@@ -158,4 +161,5 @@ class Settings(Section):
     learning: LearningSettings = LearningSettings()
     run: RunSettings = RunSettings()
     journal: JournalSettings = JournalSettings()
+    fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()

@@ -138,6 +138,8 @@ class TaskSpec(Section):
     """
     tags: tuple[Name, ...] = ()
     """Words that lessons and facts for it are found by, such as `python` or `database`."""
+    labels: tuple[Name, ...] = ()
+    """What a node of a fleet must offer to be given it, such as `gpu`; `run` does not look."""
     plan: tuple[PlanStepSpec, ...] | Literal["auto"] = ()
     """Plan steps, or `auto` for the planner's; none means that the goal is the only one.
 
@@ -166,6 +168,7 @@ class Defaults(Section):
     workspace: str | None = None
     project: str = ""
     tags: tuple[Name, ...] = ()
+    labels: tuple[Name, ...] = ()
     budget: BudgetSpec = BudgetSpec()
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
 

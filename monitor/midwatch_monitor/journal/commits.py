@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     Entry,
     Escalation,
     EscalationState,
+    Keeper,
     Lifecycle,
     Run,
     Task,
@@ -42,10 +43,24 @@ _FOLLOWS = {
 """After which states of an escalation each may stand."""
 
 
-def add_run(connection: Connection, *, source: str, settings: str, at: datetime) -> Run:
+def add_run(
+    connection: Connection,
+    *,
+    source: str,
+    settings: str,
+    at: datetime,
+    keeper: Keeper = Keeper.PROCESS,
+) -> Run:
     """Store a new run."""
-    id_ = _insert(connection, tables.run, source=source, settings=settings, started_at=at)
-    return Run(id=id_, started_at=at, source=source, settings=settings)
+    id_ = _insert(
+        connection,
+        tables.run,
+        source=source,
+        settings=settings,
+        started_at=at,
+        keeper=keeper.value,
+    )
+    return Run(id=id_, started_at=at, source=source, settings=settings, keeper=keeper)
 
 
 def add_task(

@@ -161,7 +161,10 @@ def _forget_work(connection: Connection, key: int) -> None:
     task, run = tables.task, tables.run
     runs = connection.execute(select(task.c.run).where(_owned(key)).distinct())
     emptied = runs.scalars().all()
-    for table in (tables.escalation, tables.message, tables.result, tables.lease):
+    for table in (
+        *(tables.escalation, tables.message, tables.result),
+        *(tables.lease, tables.guard, tables.bundle),
+    ):
         connection.execute(delete(table).where(table.c.attempt.in_(_attempts(key))))
     for table in (tables.entry, tables.attempt):
         connection.execute(delete(table).where(table.c.task.in_(_tasks(key))))

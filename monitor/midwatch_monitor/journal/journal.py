@@ -22,6 +22,7 @@ from midwatch_monitor.words import (
     Commit,
     Entry,
     Escalation,
+    Keeper,
     Message,
     Record,
     Result,
@@ -107,9 +108,13 @@ class Journal:
         """Transactions since it was opened; fewer than the commits where those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
-    async def add_run(self, *, source: str, settings: str, at: datetime) -> Run:
-        """Store a new run."""
-        return await self.write(commits.add_run, source=source, settings=settings, at=at)
+    async def add_run(
+        self, *, source: str, settings: str, at: datetime, keeper: Keeper = Keeper.PROCESS
+    ) -> Run:
+        """Store a new run; `keeper` says who judges time, escalates and decides in it."""
+        return await self.write(
+            commits.add_run, source=source, settings=settings, at=at, keeper=keeper
+        )
 
     async def add_task(
         self,

@@ -7,14 +7,20 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from midwatch_monitor.journal import tables
 from midwatch_monitor.journal.records import read
-from midwatch_monitor.words import Attempt, Entry, Message, Result, Run, Task
+from midwatch_monitor.words import Attempt, Entry, Keeper, Message, Result, Run, Task
 
 
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
     """Runs, oldest first."""
     query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
     return [
-        Run(id=row.id, started_at=row.started_at, source=row.source, settings=row.settings)
+        Run(
+            id=row.id,
+            started_at=row.started_at,
+            source=row.source,
+            settings=row.settings,
+            keeper=Keeper(row.keeper),
+        )
         for row in connection.execute(query)
     ]
 

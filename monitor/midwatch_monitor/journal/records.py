@@ -38,6 +38,7 @@ from midwatch_monitor.words import (
     Recall,
     Record,
     Reflection,
+    Snapshot,
     Spending,
     Step,
     Study,
@@ -77,6 +78,7 @@ _KINDS: dict[type[Record], str] = {
     GuidelinesMark: "guidelines_mark",
     Reflection: "reflection",
     Trial: "trial",
+    Snapshot: "snapshot",
     Fault: "fault",
 }
 _WORDS = {kind: word for word, kind in _KINDS.items()}

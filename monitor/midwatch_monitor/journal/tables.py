@@ -1,7 +1,8 @@
 """The journal's tables.
 
-Append-only: a change of state is a new row in `entry`. Only a lease and an escalation's
-`closed_at` are ever updated, and only erasure deletes.
+Append-only: a change of state is a new row in `entry`. Only erasure deletes, and only what says
+who is at work now is ever updated: a lease, a guard, a post, a node, an escalation's `closed_at`;
+and an attempt's `bundle`, which stands for its newest snapshot.
 
 From `lesson` on, the tables are an index of what was learned. They say nothing that the log does
 not say: every row is made from entries, in the transaction that appends them, and a state in them
@@ -10,83 +11,27 @@ words that texts are searched by stand in `lesson_text` and `fact_text`, which e
 its own way: see `search`.
 """
 
-import zlib
-from datetime import UTC, datetime
-
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
-    Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
 )
 
-from midwatch_monitor.errors import JournalCorruptError
+from midwatch_monitor.journal.columns import IDENTIFIER, Moment, Packed, metadata
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration that makes the tables as they stand here."""
-
-IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only where the type is exactly INTEGER."""
-
-
-class Packed(TypeDecorator[bytes]):
-    """JSON of any length, compressed: histories repeat themselves, and nobody queries inside."""
-
-    impl = LargeBinary
-    cache_ok = True
-
-    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
-        return None if value is None else zlib.compress(value)
-
-    def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
-        if value is None:
-            return None
-        try:
-            return zlib.decompress(value)
-        except zlib.error as error:
-            raise JournalCorruptError(f"a history in the journal is damaged: {error}") from error
-
-
-class Moment(TypeDecorator[datetime]):
-    """A point in time: stored as UTC, and aware when it comes back."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value} has no time zone")
-        return value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-metadata = MetaData(
-    naming_convention={
-        "pk": "%(table_name)s_pk",
-        "fk": "%(table_name)s_%(column_0_name)s_fk",
-        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
-        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
-    }
-)
+OLDEST = "0003"
+"""The oldest revision whose Midwatch can work with these tables beside this one."""
 
 project = Table(
     "project",
@@ -103,6 +48,7 @@ run = Table(
     Column("started_at", Moment, nullable=False),
     Column("source", Text, nullable=False),
     Column("settings", Text, nullable=False),
+    Column("keeper", String(10), nullable=False, server_default="process"),
     sqlite_autoincrement=True,
 )
 
@@ -146,6 +92,59 @@ lease = Table(
     Column("incarnation", Integer, nullable=False),
     Column("holder", Text, nullable=False),
     Column("at", Moment, nullable=False),
+)
+
+# The monitor's lease on an attempt: whoever holds it judges time, escalates and decides.
+guard = Table(
+    "guard",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("incarnation", Integer, nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+# What one process of all does at a time, by name: learning, handing out.
+post = Table(
+    "post",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("incarnation", Integer, nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+# Every start of a node is a row.
+node = Table(
+    "node",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("boot", Text, primary_key=True),
+    Column("state", String(10), nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("busy", Integer, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("beat_at", Moment, nullable=False),
+    Column("doubted_at", Moment),
+)
+
+# The newest snapshot's work, as a git bundle.
+bundle = Table(
+    "bundle",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
+    Column("commit", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# One row: the oldest revision whose Midwatch can work with these tables.
+compatibility = Table(
+    "compatibility",
+    metadata,
+    Column("oldest", Text, primary_key=True),
 )
 
 # AUTOINCREMENT: an id is never given twice, also after an erasure, so a follower of

@@ -25,6 +25,14 @@ from midwatch_monitor.words.fact import (
     ReviewState,
 )
 from midwatch_monitor.words.feedback import Feedback, Origin, Sign
+from midwatch_monitor.words.fleet import (
+    Keeper,
+    Lease,
+    NodeState,
+    NodeStatus,
+    Snapshot,
+    holder_of,
+)
 from midwatch_monitor.words.guidelines import (
     Guidelines,
     GuidelinesAct,
@@ -155,10 +163,12 @@ __all__ = [
     "Hint",
     "Intervention",
     "Judgement",
+    "Keeper",
     "KnownFact",
     "KnownGuidelines",
     "KnownLesson",
     "KnownSummary",
+    "Lease",
     "Lesson",
     "LessonAct",
     "LessonMark",
@@ -167,6 +177,8 @@ __all__ = [
     "Meter",
     "Method",
     "Movement",
+    "NodeState",
+    "NodeStatus",
     "OpenChore",
     "Origin",
     "Outcome",
@@ -187,6 +199,7 @@ __all__ = [
     "Run",
     "Severity",
     "Sign",
+    "Snapshot",
     "Spending",
     "Step",
     "StepKind",
@@ -201,4 +214,5 @@ __all__ = [
     "TrialScore",
     "Wanted",
     "Writer",
+    "holder_of",
 ]

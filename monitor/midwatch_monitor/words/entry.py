@@ -7,6 +7,7 @@ from midwatch_monitor.words.alert import Alert, Fault
 from midwatch_monitor.words.analysis import Analysis
 from midwatch_monitor.words.fact import Fact, FactMark, FactReview
 from midwatch_monitor.words.feedback import Feedback
+from midwatch_monitor.words.fleet import Snapshot
 from midwatch_monitor.words.guidelines import Guidelines, GuidelinesMark, Reflection, Trial
 from midwatch_monitor.words.intervention import (
     Decision,
@@ -59,6 +60,7 @@ Record = (
     | GuidelinesMark
     | Reflection
     | Trial
+    | Snapshot
     | Fault
 )
 """Everything that the journal's log can say."""
@@ -113,6 +115,9 @@ class Commit:
     """Whose `messages` and `results` these are."""
     incarnation: int | None = None
     """If set, the commit is refused unless it is the attempt's current one."""
+    guard: int | None = None
+    """If set, the commit is refused unless it is the current incarnation of the monitor's lease on
+    every attempt that the drafts are about."""
     messages: tuple[Message, ...] = ()
     results: tuple[Result, ...] = ()
 
@@ -125,3 +130,6 @@ class Hint:
     kind: str
     task: int | None = None
     attempt: int | None = None
+    step: int | None = None
+    note: str = ""
+    """What it is about, in a few words; only for people to see, never to act on."""

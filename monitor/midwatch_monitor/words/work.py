@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from midwatch_monitor.words.fleet import Keeper
+
 
 class Lifecycle(StrEnum):
     """Where a task or an attempt stands, in the words of the A2A protocol."""
@@ -122,6 +124,7 @@ class Run:
     """The task file as it was named, for people."""
     settings: str
     """The configuration in force as JSON, so that a resumed run keeps it."""
+    keeper: Keeper = Keeper.PROCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The bus: hints that the journal has grown. It may lose any of them; then things are only late."""
+"""The bus within one process, and what every bus is to those who speak and listen on it."""
 
 import asyncio
 from collections import deque

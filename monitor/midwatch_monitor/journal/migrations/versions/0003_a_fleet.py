@@ -1,0 +1,84 @@
+"""Several machines: who keeps a run, leases of monitors, nodes, and work that can move."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+OLDEST = "0003"
+"""The oldest revision whose Midwatch can work with the tables after this one."""
+
+# Written out, not imported: a migration stays as it is when the tables move on.
+IDENTIFIER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+MOMENT = sa.DateTime(timezone=True)
+
+
+def upgrade() -> None:
+    """Make the tables. What runs there are was kept by their own processes."""
+    op.add_column(
+        "run", sa.Column("keeper", sa.String(10), nullable=False, server_default="process")
+    )
+    _leases()
+    _nodes()
+    op.create_table(
+        "bundle",
+        sa.Column("attempt", IDENTIFIER, nullable=False, autoincrement=False),
+        sa.Column("commit", sa.Text, nullable=False),
+        sa.Column("body", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("attempt", name="bundle_pk"),
+        sa.ForeignKeyConstraint(["attempt"], ["attempt.id"], name="bundle_attempt_fk"),
+    )
+    made = op.create_table(
+        "compatibility",
+        sa.Column("oldest", sa.Text, nullable=False),
+        sa.PrimaryKeyConstraint("oldest", name="compatibility_pk"),
+    )
+    op.bulk_insert(made, [{"oldest": OLDEST}])
+
+
+def downgrade() -> None:
+    """Drop the tables; the log keeps everything but saved work."""
+    for name in ("compatibility", "bundle", "node", "post", "guard"):
+        op.drop_table(name)
+    op.drop_column("run", "keeper")
+
+
+def _leases() -> None:
+    op.create_table(
+        "guard",
+        sa.Column("attempt", IDENTIFIER, nullable=False, autoincrement=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("incarnation", sa.Integer, nullable=False),
+        sa.Column("until", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("attempt", name="guard_pk"),
+        sa.ForeignKeyConstraint(["attempt"], ["attempt.id"], name="guard_attempt_fk"),
+    )
+    op.create_table(
+        "post",
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("incarnation", sa.Integer, nullable=False),
+        sa.Column("until", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("name", name="post_pk"),
+    )
+
+
+def _nodes() -> None:
+    op.create_table(
+        "node",
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("boot", sa.Text, nullable=False),
+        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("slots", sa.Integer, nullable=False),
+        sa.Column("busy", sa.Integer, nullable=False),
+        sa.Column("labels", sa.Text, nullable=False),
+        sa.Column("version", sa.Text, nullable=False),
+        sa.Column("revision", sa.Text, nullable=False),
+        sa.Column("started_at", MOMENT, nullable=False),
+        sa.Column("beat_at", MOMENT, nullable=False),
+        sa.Column("doubted_at", MOMENT, nullable=True),
+        sa.PrimaryKeyConstraint("name", "boot", name="node_pk"),
+    )

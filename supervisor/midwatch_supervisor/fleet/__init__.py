@@ -1,0 +1,1 @@
+"""Several machines on one journal: nodes, monitors, what is handed out, work that moves."""
