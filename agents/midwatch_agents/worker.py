@@ -79,6 +79,8 @@ class Worker:
                 prompt if not history else None,
                 message_history=list(history) or None,
                 capabilities=[station.capability(), watch, *self._coding],
+                # Not that of the history: an attempt may go on elsewhere, in another folder.
+                workspace="new",
                 usage_limits=UsageLimits(request_limit=None),
             )
         except AgentRunError as error:

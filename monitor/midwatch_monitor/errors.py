@@ -10,6 +10,9 @@ MidwatchError
 │   ├── JournalReadOnlyError   no permission to write
 │   └── JournalFullError       no space left
 ├── StaleIncarnationError  a process that lost the attempt still speaks; it is refused
+├── ElsewhereError         a task waits for others, which run elsewhere
+├── ReplacedError          another process goes by the name of this node
+├── LinkError              there is no connection to the broker
 ├── TraceError             a trace in no known format
 ├── WorkspaceError         a workspace could not be made or used
 │   └── SandboxError       a sandbox is required and there is none
@@ -19,6 +22,7 @@ MidwatchError
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 
@@ -100,6 +104,33 @@ class JournalFullError(JournalError):
 
 class StaleIncarnationError(MidwatchError):
     """A process that lost its attempt to another still speaks; what it says is refused."""
+
+
+class ElsewhereError(MidwatchError):
+    """A task waits for others that run elsewhere; it is gone on with once they are over."""
+
+
+class ReplacedError(MidwatchError):
+    """Another process goes by the name of this node."""
+
+
+class LinkFault(StrEnum):
+    """Why there is no connection."""
+
+    AWAY = "away"
+    """Nobody answers there, or not in time, or no longer."""
+    REFUSED = "refused"
+    """The broker does not let us in."""
+    TAKEN_OVER = "taken over"
+    """Another process is connected under the same client id."""
+
+
+class LinkError(MidwatchError):
+    """There is no connection to the broker, or no longer."""
+
+    def __init__(self, fault: LinkFault, why: str) -> None:
+        self.fault = fault
+        super().__init__(why)
 
 
 class TraceError(MidwatchError):

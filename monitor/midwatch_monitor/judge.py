@@ -166,10 +166,11 @@ class Judge:
 
     def _resolve(self, key: AlertKey, resolution: Resolution) -> None:
         self._holding.pop(key, None)
-        self._raised = tuple(each for each in self._raised if each != key)
         before = self._open.pop(key, None)
         if before is None:
-            return
+            return  # nor was it raised
+        if self._raised:
+            self._raised = tuple(each for each in self._raised if each != key)
         self._before.setdefault(key, before)
         after = resolve(before, resolution, self._now)
         if after is not None:

@@ -6,7 +6,7 @@ hints, asks the journal by itself, and looks at everything on its tick.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.escalation import joining, overdue, question
+from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.neighbours import Neighbours, project_of
@@ -52,7 +53,10 @@ log = logging.getLogger(__name__)
 
 
 class Monitor:
-    """Looks after the attempts of one run until it is told to stop."""
+    """Looks after the attempts of one run until it is told to stop.
+
+    It follows all of them, and acts on those that its guards let it.
+    """
 
     def __init__(
         self,
@@ -62,7 +66,12 @@ class Monitor:
         settings: Settings,
         run: int,
         clock: Callable[[], datetime],
+        guards: Guards | None = None,
     ) -> None:
+        """Look after a run; without guards, after every attempt of it."""
+        self._guards = guards or Unguarded()
+        self._held = self._guards.now()
+        """Those that may be acted on by what was read since."""
         self._journal = journal
         self._bus = bus
         self._settings = settings
@@ -83,6 +92,32 @@ class Monitor:
         """Where an attempt stands, as far as the journal has been read."""
         return self._views.get(attempt)
 
+    def due(self, since: datetime, now: datetime) -> bool:
+        """Whether time alone shows something new, after a moment, of what it may act on."""
+        for view in self._views.values():
+            at = None if view.over else view.vigil.due_at
+            if at is not None and since < at <= now and self._guards.holds(view.attempt):
+                return True
+        return False
+
+    @property
+    def unfinished(self) -> frozenset[int]:
+        """The attempts that are not over, or not all of which is judged yet."""
+        return frozenset(id for id, view in self._views.items() if not self._finished(view))
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """The attempts of which nothing is left to be done."""
+        return frozenset(self._views.keys() - self.unfinished)
+
+    def ended(self, task: int) -> bool:
+        """Whether a task is over, as far as the journal has been read."""
+        return task in self._over
+
+    def touch(self, attempts: Collection[int]) -> None:
+        """Look at attempts again with the next look: they may be acted on from now on."""
+        self._touched |= self._views.keys() & set(attempts)
+
     async def run(self) -> None:
         """Look whenever the journal may have grown, until cancelled."""
         loop = asyncio.get_running_loop()
@@ -102,8 +137,6 @@ class Monitor:
         """Look; where that fails, the next look tries again."""
         try:
             await self.look(everything=everything)
-        except StaleIncarnationError as error:
-            log.info("another monitor was first: %s", error)
         except Exception as error:  # the watch may fail; the work must not
             self.fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
             log.exception("the monitor failed and tries again")
@@ -115,13 +148,26 @@ class Monitor:
             self._touch_silent()
             if everything:
                 self._touched |= self._views.keys()
+            refused: set[int] = set()
             while True:
+                self._held = self._guards.now()
                 await self._read()
                 if not self._touched:
-                    return
+                    break
                 for attempt in sorted(self._touched):
-                    await self._review(self._views[attempt])
+                    if self._held.holds(attempt) and not await self._reviewed(attempt):
+                        refused.add(attempt)
                     self._touched.discard(attempt)
+            self._touched |= refused  # another look, once what the other wrote has been read
+
+    async def _reviewed(self, attempt: int) -> bool:
+        """Review one attempt; whether what is to be said of it was taken."""
+        try:
+            await self._review(self._views[attempt])
+        except StaleIncarnationError as error:
+            log.info("another monitor was first: %s", error)
+            return False
+        return True
 
     async def _read(self) -> None:
         while page := await self._journal.entries(self._after, run=self._run):
@@ -129,7 +175,7 @@ class Monitor:
                 if entry.attempt is not None:
                     await self._fold(entry, entry.attempt)
                     self._touched.add(entry.attempt)
-                elif isinstance(entry.record, TaskState) and entry.record.lifecycle.over:
+                if isinstance(entry.record, TaskState) and entry.record.lifecycle.over:
                     self._over[entry.task] = entry.record
                     self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
             self._after = page[-1].id
@@ -229,6 +275,7 @@ class Monitor:
             reason=", ".join(key.rule for key in keys or overdue_ones),
             silent=not keys,
             at=self._clock(),
+            guard=self._held.guard_of(view.attempt),
         )
         if opened is not None:
             self._hint(view, opened)
@@ -264,11 +311,20 @@ class Monitor:
                 drafts=tuple(
                     Draft(record=record, at=now, task=view.task, attempt=view.attempt)
                     for record in records
-                )
+                ),
+                guard=self._held.guard_of(view.attempt),
             )
         )
         for record in records:
             self._hint(view, record)
+
+    def _finished(self, view: View) -> bool:
+        """Whether nothing is left to be said of an attempt."""
+        if not view.over or view.escalation is not None or view.issued or view.trials:
+            return False
+        # What followed from it is judged by the next attempt, or by the whole task.
+        waits = view.restart is not None or view.split is not None
+        return not (waits and view.task not in self._over) and not _still_open(view)
 
     def _hint(self, view: View, record: Record) -> None:
         self._bus.publish(
@@ -316,13 +372,16 @@ def _joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
 def _ended(view: View, at: datetime) -> tuple[Alert, ...]:
     """What is still open of the alerts that the recorder knows nothing of."""
     now = Moment(step=view.last_step, at=at)
-    open_ones = [
+    ended = [resolve(alert, Resolution.ENDED, now) for alert in _still_open(view)]
+    return tuple(alert for alert in ended if alert is not None)
+
+
+def _still_open(view: View) -> list[Alert]:
+    return [
         alert
         for key, alert in view.alerts.items()
         if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
     ]
-    ended = [resolve(alert, Resolution.ENDED, now) for alert in open_ones]
-    return tuple(alert for alert in ended if alert is not None)
 
 
 def _taken(view: View, intervention: int) -> Delivery:

@@ -1,6 +1,6 @@
 """Where observed events enter: numbered, judged, journaled in one commit, hinted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -32,6 +32,8 @@ from midwatch_monitor.words import (
 )
 
 Clock = Callable[[], datetime]
+Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
+"""Is awaited with what is about to be recorded."""
 
 
 class Recorder:
@@ -68,6 +70,8 @@ class Recorder:
         """The reports on the current plan step, oldest first."""
         self.listener: Callable[[Sequence[Entry]], None] | None = None
         """Told of every commit, in the order of the journal."""
+        self.before: Before | None = None
+        """What must be safe before something is recorded: the files of an attempt of a fleet."""
         self._judge = judge
         self._incarnation = incarnation
         self._seq = 0
@@ -121,6 +125,11 @@ class Recorder:
             self.lifecycle = record.lifecycle
 
     @property
+    def incarnation(self) -> int:
+        """Under which it writes; refused once another process has taken the attempt over."""
+        return self._incarnation
+
+    @property
     def firing(self) -> tuple[Alert, ...]:
         """The alerts that fire now."""
         return () if self._judge is None else self._judge.firing
@@ -148,6 +157,8 @@ class Recorder:
         Steps are numbered here. Raises StaleIncarnationError when another process has taken the
         attempt over, and JournalError when the journal cannot be written.
         """
+        if self.before is not None:
+            await self.before(records, results)
         now = self.clock()
         drafts = [
             self._draft(each, now) for record in records for each in self._judged(record, now)
@@ -178,14 +189,21 @@ class Recorder:
         if not isinstance(record, Step | Change):
             self._hold(record)
             return (record,)
-        event: Event = replace(record, at=record.at or now)
-        if isinstance(event, Step):
-            event = replace(event, number=self.last_step + 1)
+        event = self._placed(record, now)
         self._take(event)
         if self._judge is None:
             return (event,)
         judgement = self._judge.observe(event)
         return (event, *judgement.alerts, *judgement.faults)
+
+    def _placed(self, event: Event, now: datetime) -> Event:
+        """The event with its number, where it has one, and its time."""
+        at = event.at or now
+        if isinstance(event, Step):
+            number = self.last_step + 1
+            same = event.number == number and event.at is at  # to copy it is dear
+            return event if same else replace(event, number=number, at=at)
+        return event if event.at is at else replace(event, at=at)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Change):

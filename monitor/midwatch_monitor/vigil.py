@@ -29,10 +29,17 @@ class Vigil:
         if self._silence is not None:
             self._silence.observe(event, moved)
 
+    @property
+    def due_at(self) -> datetime | None:
+        """When there will be something to see, if nothing is heard until then."""
+        due = None if self._silence is None else self._silence.due
+        awaited = None if self._silence is None else self._awaited(self._silence)
+        return due if due is None or awaited is None else max(due, awaited)
+
     def due(self, now: datetime) -> bool:
         """Whether it is time to look."""
-        due = None if self._silence is None else self._silence.due
-        return due is not None and now >= due
+        at = self.due_at
+        return at is not None and now >= at
 
     def look(self, now: Moment, alerts: Alerts) -> tuple[Alert, ...]:
         """The alerts that begin, rise or end by this moment; `alerts` are those of the attempt."""
@@ -43,11 +50,15 @@ class Vigil:
         return tuple(follow(answers, since, self._settings, alerts, now))
 
     def _early(self, silence: SilenceDetector, now: datetime) -> bool:
-        began, heard = self._began, silence.heard_at
-        if began is None or heard is None or heard >= began:
-            return False
-        due = silence.since(SILENT)
-        return due is not None and now < began + (due - heard)
+        awaited = self._awaited(silence)
+        return awaited is not None and now < awaited
+
+    def _awaited(self, silence: SilenceDetector) -> datetime | None:
+        """Until when nothing is said of who was not heard since the watching began."""
+        began, heard, due = self._began, silence.heard_at, silence.since(SILENT)
+        if began is None or heard is None or due is None or heard >= began:
+            return None
+        return began + (due - heard)
 
 
 def follow(

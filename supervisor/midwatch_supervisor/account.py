@@ -31,6 +31,7 @@ from midwatch_monitor.words import (
     Plan,
     PlanCheck,
     Record,
+    Snapshot,
     Spending,
     Step,
     Task,
@@ -67,11 +68,20 @@ class AttemptAccount:
     completions: list[Completion] = field(default_factory=list[Completion])
     switched: str = ""
     """The model that it was switched to."""
+    moves: list[str] = field(default_factory=list[str])
+    """The nodes that went on with it after its first one."""
+    saved: Snapshot | None = None
+    """Its work as it was saved last, for another node to go on with."""
 
     @property
     def model(self) -> str:
         """The model in force."""
         return self.switched or self.attempt.model
+
+    @property
+    def node(self) -> str:
+        """Where it is at work, or was last."""
+        return self.moves[-1] if self.moves else self.attempt.node
 
     @property
     def split(self) -> bool:
@@ -179,6 +189,8 @@ class AttemptAccount:
                 self.requests[id] = request
             case Completion() as completion:
                 self.completions.append(completion)
+            case Snapshot() as snapshot:
+                self.saved = snapshot
             case _:
                 pass
 
@@ -190,6 +202,8 @@ class AttemptAccount:
                 self.lifecycle = change.lifecycle or self.lifecycle
                 self.budget = change.budget or self.budget
                 self.switched = change.model or self.switched
+                if change.node is not None and change.node != self.node:
+                    self.moves.append(change.node)
             case Plan() as plan:
                 self.plan = plan
             case Acceptance() as check:

@@ -10,7 +10,7 @@ from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended
 from midwatch_supervisor.finishing import Work, finish
 from midwatch_supervisor.job import Job
-from midwatch_supervisor.placing import Site, made
+from midwatch_supervisor.placing import Site, found, made
 
 
 async def assembled(deck: Deck, job: Job, children: Sequence[Job], site: Site) -> Ended:
@@ -29,15 +29,18 @@ async def assembled(deck: Deck, job: Job, children: Sequence[Job], site: Site) -
     except WorkspaceError as error:
         return Ended(ending=Ending.ERROR, reason=str(error))
     job.branch, job.workspace = ground.branch, ground.folder
-    changed = [name for child in children for name in await _changed(child)]
+    changed = [name for child in children for name in await _changed(deck, site, child)]
     work = Work(plan=Plan(steps=()), changed=sorted(set(changed)))
     return await finish(deck, job.assignment, ground, work, job.crew.reviewer)
 
 
-async def _changed(child: Job) -> tuple[str, ...]:
-    if child.workspace is None or not child.branch:
+async def _changed(deck: Deck, site: Site, child: Job) -> tuple[str, ...]:
+    if child.workspace is None or not site.versioned:
         return ()
-    return await changed_names(child.workspace)
+    if deck.depot is None:
+        return await changed_names(child.workspace)
+    last = (await deck.journal.attempts(child.task.id))[-1]
+    return await changed_names((await found(deck, site, last)).folder)
 
 
 def whole_records(deck: Deck, job: Job, ended: Ended) -> Commit:

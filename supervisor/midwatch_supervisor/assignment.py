@@ -1,5 +1,6 @@
 """A task with all that running it takes, as the journal keeps it: no file is needed to resume."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -15,7 +16,11 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
+from midwatch_supervisor.workspace import head_of
 from midwatch_tools.home import main_worktree
+
+BRANCHES = "midwatch/"
+"""How the branches of attempts begin."""
 
 
 class Assignment(Section):
@@ -27,6 +32,11 @@ class Assignment(Section):
     models: dict[Role, ModelSpec]
     """Of each role; one without a model of its own has the worker's."""
     workspace: Path | None
+    """`None` for an empty folder, and for a clone of `origin`."""
+    origin: str = ""
+    """The git URL that is cloned; empty where the workspace is on this machine."""
+    base: str = ""
+    """The commit that its worktrees start from; empty for what is checked out by then."""
     project: str = ""
     """What its lessons, guidelines and facts belong to; empty if nothing is learned from it."""
     guidelines: str | None = None
@@ -58,6 +68,16 @@ class Assignment(Section):
         return self.model(Role.WORKER) if other is None else other.model
 
     @property
+    def bare(self) -> bool:
+        """Whether it begins in an empty folder."""
+        return self.workspace is None and not self.origin
+
+    @property
+    def source(self) -> str:
+        """What it works on, as people write it: a folder or a git URL; empty for nothing."""
+        return self.origin or str(self.workspace or "")
+
+    @property
     def planned(self) -> bool:
         """Whether the planner writes the plan steps."""
         return self.task.plan == AUTO or (not self.task.plan and Role.PLANNER in self.named)
@@ -77,9 +97,24 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
         spec=spec,
         models={role: model for role, model in found.items() if model is not None},
         workspace=(workspace := resolve_workspace(task, beside)),
-        project=task.project or str(main_worktree(workspace or beside.resolve())),
+        origin=task.origin,
+        project=task.project or task.origin or str(main_worktree(workspace or beside.resolve())),
         named=tuple(role for role, model in file.models.items() if model.name != NONE),
         others={each: _other(file, each) for each in task.other_workers if each != name},
+    )
+
+
+async def pinned(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
+    """The tasks, each with the commit that it starts from, so that every node starts from the same.
+
+    Raises WorkspaceError for a repository without a commit, or one that does not answer.
+    """
+    known: dict[str, str] = {}
+    for each in wanted:
+        if each.source not in known:
+            known[each.source] = each.base or await head_of(each.source, url=bool(each.origin))
+    return tuple(
+        each.model_copy(update={"base": each.base or known[each.source]}) for each in wanted
     )
 
 
@@ -101,6 +136,11 @@ def whole_of(part: Path) -> Path:
     return part.with_name(f"{part.name.rpartition('-')[0]}-whole")
 
 
+def place_of(workspace: Path) -> str:
+    """What an attempt's workspace is called on every node, `r1/fix-2`, wherever it is there."""
+    return f"{workspace.parent.name}/{workspace.name}"
+
+
 def branch_of(workspace: Path) -> str:
     """The branch of an attempt's worktree, named like its folder."""
-    return f"midwatch/{workspace.parent.name}/{workspace.name}"
+    return BRANCHES + place_of(workspace)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
@@ -32,6 +32,7 @@ from midwatch_monitor.words import (
     Completion,
     Ending,
     Fault,
+    Keeper,
     Lifecycle,
     Plan,
     Record,
@@ -46,6 +47,7 @@ from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended, ordered, overtime, result, undoable
 from midwatch_supervisor.finishing import Work, finish, room
+from midwatch_supervisor.fleet.saver import Saver
 from midwatch_supervisor.handover import changed, records
 from midwatch_supervisor.introduction import Introduction
 from midwatch_supervisor.learning.reflectors import reflects
@@ -94,6 +96,10 @@ class Attendance:
     inbox: Inbox | None = None
     busy: bool = False
     """Whether the worker is at work, and not its planner or the checks."""
+    saver: Saver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.saver = Saver(self.deck.depot, self.ground)
 
     @property
     def parked(self) -> bool:
@@ -109,11 +115,15 @@ class Attendance:
         """
         recorder = self.recorder = await self._claim()
         await end_leftovers(self._mark)  # of a process that was killed
+        fleet = self.deck.run.keeper is Keeper.MONITOR
+        here = (Change(node=self.deck.node),) if fleet else ()  # it may have been elsewhere
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            await recorder.record(*self._beginning())
+            await recorder.record(*self._beginning(), *here)
         elif recorder.lifecycle is Lifecycle.WORKING:
             # It goes on after a break: that time was no silence.
-            await recorder.record(Change(lifecycle=Lifecycle.WORKING))
+            await recorder.record(Change(lifecycle=Lifecycle.WORKING), *here)
+        elif here:
+            await recorder.record(*here)
         while (halt := await self._until_halted(recorder)).ended is None:
             recorder = self.recorder = await self._park(halt, recorder)
         await self._close(halt.ended, recorder, abandoned=halt.abandoned)
@@ -124,7 +134,7 @@ class Attendance:
         return str(self.ground.folder)
 
     async def _claim(self) -> Recorder:
-        return await Recorder.claim(
+        recorder = await Recorder.claim(
             journal=self.deck.journal,
             bus=self.deck.bus,
             attempt=self.attempt,
@@ -132,6 +142,8 @@ class Attendance:
             holder=self.deck.holder,
             clock=self.deck.clock,
         )
+        self.saver.follow(recorder)
+        return recorder
 
     # -- the beginning ---------------------------------------------------------------------
 
@@ -273,7 +285,7 @@ class Attendance:
                     stated = confidence
                 case _:
                     pass
-        bare = self.assignment.workspace is None
+        bare = self.assignment.bare
         files = await changed(self.deck.journal, self.attempt, self.ground, bare=bare)
         return Work(plan=recorder.plan, changed=files, stated=stated)
 
@@ -292,6 +304,7 @@ class Attendance:
         except BaseException:
             await self._gone(work)
             await end_leftovers(self._mark)
+            await self.saver.leave()
             raise
         budget = watch.budget()
         gone = await self._gone(work)
@@ -307,7 +320,7 @@ class Attendance:
         poll_seconds = self.deck.settings.monitor.poll_seconds
         inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=poll_seconds)
         divisible = not self.assignment.parent
-        async with self.deck.bus.subscribe() as hints:
+        async with self.deck.bus.subscribe(self.attempt.id) as hints:
             while True:
                 due = await inbox.due()
                 self.inbox = inbox
@@ -325,6 +338,7 @@ class Attendance:
                 heard.cancel()
                 if work.done():
                     return result(work)
+                self.saver.wake()
                 if not heard.result():
                     await recorder.record()  # refused if another process has taken it over
 

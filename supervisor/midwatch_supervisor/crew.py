@@ -1,6 +1,7 @@
 """Who works on a task: its workers, its supervisor, planner and reviewer, each with its model."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from midwatch_agents.breaker import Breakers
@@ -20,21 +21,50 @@ if TYPE_CHECKING:
 class Crew:
     """Builds whom a task needs, each once. One provider's breaker is shared by the whole run."""
 
-    def __init__(self, assignment: Assignment, *, settings: Settings, breakers: Breakers) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        *,
+        settings: Settings,
+        breakers: Breakers,
+        built: bool = True,
+    ) -> None:
         """Build everybody who may be needed, so that what cannot be built is known at the start.
 
-        Raises UsageError and MissingExtraError as `Worker` and `model_for` do.
+        Without `built` each is built when it is first asked for: in a fleet who runs a task needs
+        no supervisor, and who supervises it none of its workers. Raises UsageError and
+        MissingExtraError as `Worker` and `model_for` do.
         """
         self._assignment = assignment
+        self._settings = settings
         self._breakers = breakers
         self._models: dict[tuple[str, str], Model | None] = {}
         self._workers: dict[tuple[str, str], Worker] = {}
+        if built:
+            self.build_workers()
+            _ = self.supervisor
+
+    def build_workers(self) -> None:
+        """Build everybody who works on the task: all but its supervisor."""
         for name in self.names:
             for spec in self._specs(name):
                 self.worker(name, spec.name if spec else "")
-        self.supervisor = Supervisor(self._bare(Role.SUPERVISOR), settings.supervisor)
-        self.planner = self._patient_of(Role.PLANNER) if assignment.planned else None
-        self.reviewer = self._patient_of(Role.REVIEWER) if assignment.task.review else None
+        _ = self.planner, self.reviewer
+
+    @cached_property
+    def supervisor(self) -> Supervisor:
+        """Who decides about its attempts; without a model of its own, by the policy."""
+        return Supervisor(self._bare(Role.SUPERVISOR), self._settings.supervisor)
+
+    @cached_property
+    def planner(self) -> "Model | None":
+        """The model that writes the plan, where one is to be written."""
+        return self._patient_of(Role.PLANNER) if self._assignment.planned else None
+
+    @cached_property
+    def reviewer(self) -> "Model | None":
+        """The model that looks at the work, where that is wanted."""
+        return self._patient_of(Role.REVIEWER) if self._assignment.task.review else None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from midwatch_agents.breaker import Breakers
 from midwatch_agents.sandbox import Walls
@@ -10,6 +11,9 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Run
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.fleet.depot import Depot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +35,5 @@ class Deck:
     holder: str
     """This process, for the leases of its attempts."""
     clock: Clock
+    depot: "Depot | None" = None
+    """Where work is saved and found again that may go on elsewhere; `None` outside a fleet."""

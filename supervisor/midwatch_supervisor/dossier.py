@@ -1,5 +1,6 @@
 """What the journal and the workspace hold of one attempt, read when it is needed."""
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +56,8 @@ class Dossier:
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     model: str = ""
     """The model in force."""
+    node: str = ""
+    """The node of a fleet that has it; empty outside of one."""
     activity: Activity | None = None
     analyses: list[Noted] = field(default_factory=list[Noted])
     plan_checks: list[PlanCheck] = field(default_factory=list[PlanCheck])
@@ -103,6 +106,7 @@ class Dossier:
     def _take_change(self, change: Change) -> None:
         self.model = change.model or self.model
         self.activity = change.activity or self.activity
+        self.node = change.node or self.node
 
     def _take_word(self, record: Record) -> None:
         """What the worker wrote down, and why an outcome is what it is."""
@@ -243,8 +247,16 @@ class Dossier:
         return next((each.output for each in self.steps if each.number == step), "")
 
     async def diff(self) -> str:
-        """What the attempt has changed in its worktree; empty where there is no git."""
-        return await changes(Path(self.attempt.workspace)) or ""
+        """What the attempt has changed in its worktree; empty where there is no git.
+
+        Raises WorkspaceError where its files are on another machine.
+        """
+        folder = Path(self.attempt.workspace)
+        if self.node and (
+            self.node != self.attempt.node or not await asyncio.to_thread(folder.is_dir)
+        ):
+            raise WorkspaceError(f"its files are on {self.node}")
+        return await changes(folder) or ""
 
     async def _shown_diff(self) -> str:
         """The diff, or why there is none to see: no decision waits for git."""

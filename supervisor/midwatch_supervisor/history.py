@@ -20,6 +20,7 @@ from midwatch_monitor.words import (
     Spending,
 )
 from midwatch_supervisor.allowance import together
+from midwatch_supervisor.fleet.behind import DEPOT
 from midwatch_supervisor.policy import ACTIONS
 from midwatch_supervisor.standing import Tried
 
@@ -112,13 +113,15 @@ class History:
     def tried(self, *, attempt: int | None = None, before: int | None = None) -> tuple[Tried, ...]:
         """The delivered acts of one attempt, or of those before one, oldest first.
 
-        Answers to what a worker asked for are none, nor is a pause.
+        Answers to what a worker asked for are none, nor is a pause, nor what a worker is told of
+        its own files when it goes on elsewhere.
         """
         return tuple(
             act.tried
             for act in self.acts.values()
             if act.delivered
             and act.intervention.petition is None
+            and act.intervention.author != DEPOT
             and act.intervention.action in ACTIONS
             and attempt in (None, act.attempt)
             and (before is None or act.attempt < before)

@@ -49,7 +49,7 @@ async def begin(
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
     jobs = [
         Job(
-            task=await _stored(journal, run, assignment, at),
+            task=await stored(journal, run, assignment, at),
             assignment=assignment,
             crew=crew,
         )
@@ -65,7 +65,7 @@ async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[
     walls = await find_walls(settings.run.sandbox)
     breakers = Breakers(settings.provider)
     jobs = [
-        await _job_again(journal, run, task, settings, breakers)
+        await job_again(journal, run, task, settings, breakers)
         for task in await journal.tasks(run.id)
     ]
     known = [job.workspace for job in jobs if job.workspace is not None]
@@ -74,7 +74,8 @@ async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[
     return _deck(journal, run, settings, home, label, walls, breakers), tuple(jobs)
 
 
-async def _stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
+async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
+    """A task of a run, stored anew."""
     return await journal.add_task(
         run=run.id,
         name=assignment.task.id,
@@ -86,9 +87,16 @@ async def _stored(journal: Journal, run: Run, assignment: Assignment, at: dateti
     )
 
 
-async def _job_again(
-    journal: Journal, run: Run, task: Task, settings: Settings, breakers: Breakers
+async def job_again(
+    journal: Journal,
+    run: Run,
+    task: Task,
+    settings: Settings,
+    breakers: Breakers,
+    *,
+    built: bool = True,
 ) -> Job:
+    """One task of a run as the journal holds it; its crew is made at once only if `built`."""
     if task.spec == "{}":
         raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
     assignment = Assignment.model_validate_json(task.spec)
@@ -102,12 +110,12 @@ async def _job_again(
     return Job(
         task=task,
         assignment=assignment,
-        crew=Crew(assignment, settings=settings, breakers=breakers),
+        crew=Crew(assignment, settings=settings, breakers=breakers, built=built),
         place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
         state=state,
         ending=ending,
         workspace=workspace,
-        branch=branch_of(workspace) if workspace and assignment.workspace else "",
+        branch=branch_of(workspace) if workspace and not assignment.bare else "",
     )
 
 
@@ -151,7 +159,9 @@ async def conduct(
     Cancelling it leaves everything resumable.
     """
     roster = Roster(deck, jobs)
-    runner = Runner(deck, jobs, hire=roster.hire, attended=attended)
+    # What waits for a person who has a time limit does not wait for ever.
+    patient = attended or deck.settings.policy.person.timeout_minutes > 0
+    runner = Runner(deck, jobs, hire=roster.hire, patient=patient)
     monitor = Monitor(
         journal=deck.journal,
         bus=deck.bus,
@@ -205,7 +215,7 @@ class Roster:
         """A new task of the run, stored; raises UsageError for whom it cannot have."""
         deck = self._deck
         crew = Crew(assignment, settings=deck.settings, breakers=deck.breakers)
-        task = await _stored(deck.journal, deck.run, assignment, deck.clock())
+        task = await stored(deck.journal, deck.run, assignment, deck.clock())
         job = Job(task=task, assignment=assignment, crew=crew)
         self._enter(job)
         return job

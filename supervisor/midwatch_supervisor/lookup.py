@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt, Run, Task
@@ -74,6 +75,25 @@ def assignment_of(task: Task) -> Assignment | None:
         return Assignment.model_validate_json(task.spec)
     except ValidationError:
         return None
+
+
+def wanted_in(task: Task) -> TaskSpec:
+    """What a task wants; of an agent that came without a task file, what it was asked.
+
+    Nobody can begin that anew, or give it another budget than it has.
+    """
+    assignment = assignment_of(task)
+    if assignment is not None:
+        return assignment.task
+    # Unchecked: a name that Midwatch did not give may be anything, and there are no checks.
+    return TaskSpec.model_construct(
+        id=task.name,
+        title=task.title,
+        goal=task.title or task.name,
+        acceptance=(),
+        budget=BudgetSpec(requests=None),
+        max_attempts=1,
+    )
 
 
 def models_of(task: Task, worker: str) -> tuple[str, ...]:

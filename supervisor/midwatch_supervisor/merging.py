@@ -7,15 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.words import Attempt
+from midwatch_supervisor.assignment import BRANCHES
 from midwatch_supervisor.changes import beginning
+from midwatch_supervisor.fleet.shipping import fetched, finished
+from midwatch_supervisor.fleet.snapshot import SAVED, mark_of, tip_of
 from midwatch_supervisor.workspace import git
 
 log = logging.getLogger(__name__)
 
 TRACES = "refs/midwatch/merged/"
 """Where a merge leaves what a later look at it needs, also when the branch is gone by then."""
-BRANCHES = "midwatch/"
-"""How the branches of attempts begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class Merge:
     """How many `into` lacks; 0 where everything is merged already."""
     begun: str = ""
     """The commit that the branch began with; empty where nobody knows."""
+    lent: tuple[str, ...] = ()
+    """What was put into the repository only to be looked at."""
 
 
 async def plan_merge(worktree: Path, source: Path | None) -> Merge:
@@ -47,12 +52,92 @@ async def plan_merge(worktree: Path, source: Path | None) -> Merge:
     home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
     branch, into = await _branch(worktree), await _branch(home)
     for folder in (worktree, home):
-        # Files that git does not know are in nobody's way; where they are, the merge says so.
-        if await git(folder, "status", "--porcelain", "--untracked-files=no"):
-            raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
-    ahead = await git(home, "rev-list", "--count", f"HEAD..refs/heads/{branch}")
+        await _require_clean(folder)
     begun = (await beginning(worktree)).removeprefix("HEAD")
-    return Merge(home=home, branch=branch, into=into, commits=int(ahead), begun=begun)
+    commits = await _lacks(home, f"refs/heads/{branch}")
+    return Merge(home=home, branch=branch, into=into, commits=commits, begun=begun)
+
+
+async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Path) -> Merge:
+    """The merge of a branch that another node finished, fetched into the repository at `home`.
+
+    Raises UsageError where it cannot be had, or where `home` has uncommitted changes or another
+    branch with that name.
+    """
+    into = await _branch(home)
+    await _require_clean(home)
+    place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
+    lent = [each for each in (ref, SAVED + place) if not await _commit(home, each)]
+    try:
+        snapshot = await finished(bundles, attempt)
+        await fetched(bundles, home, attempt, snapshot, place=place)
+        begun = (await mark_of(home, snapshot.commit)).begun
+        tip = await tip_of(home, snapshot.commit)
+    except WorkspaceError as error:
+        raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
+    await _give(home, ref, tip, instead_of=snapshot.commit)
+    return Merge(
+        home=home,
+        branch=branch,
+        into=into,
+        commits=await _lacks(home, ref),
+        begun=begun,
+        lent=tuple(lent),
+    )
+
+
+async def plan_cloned(worktree: Path, home: Path) -> Merge:
+    """The merge of the branch of a worktree of our own clone, fetched into another one at `home`.
+
+    Raises UsageError as `plan_fetched` does.
+    """
+    branch, into = await _branch(worktree), await _branch(home)
+    for folder in (worktree, home):
+        await _require_clean(folder)
+    ref = f"refs/heads/{branch}"
+    lent = () if await _commit(home, ref) else (ref,)
+    tip = await _commit(worktree, "HEAD")
+    try:
+        await git(home, "fetch", "--quiet", "--no-tags", str(worktree), tip)
+    except WorkspaceError as error:
+        raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
+    await _give(home, ref, tip, instead_of=tip)
+    begun = (await beginning(worktree)).removeprefix("HEAD")
+    commits = await _lacks(home, ref)
+    return Merge(home=home, branch=branch, into=into, commits=commits, begun=begun, lent=lent)
+
+
+async def give_back(merge: Merge) -> None:
+    """Remove what was put into the repository only to be looked at."""
+    for ref in merge.lent:
+        await git(merge.home, "update-ref", "-d", ref)
+
+
+async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
+    """Let a branch lead to a commit, unless it leads to somebody else's work."""
+    there = await _commit(home, ref)
+    if there and there not in {tip, instead_of}:
+        name = ref.removeprefix("refs/heads/")
+        raise UsageError(f"{home} has another branch {name}; rename or delete it first")
+    await git(home, "update-ref", ref, tip)
+
+
+async def _require_clean(folder: Path) -> None:
+    # Files that git does not know are in nobody's way; where they are, the merge says so.
+    if await git(folder, "status", "--porcelain", "--untracked-files=no"):
+        raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
+
+
+async def _lacks(home: Path, ref: str) -> int:
+    return int(await git(home, "rev-list", "--count", f"HEAD..{ref}"))
+
+
+async def _commit(folder: Path, ref: str) -> str:
+    """The commit that a name leads to; empty if there is no such name."""
+    try:
+        return (await git(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")).strip()
+    except WorkspaceError:
+        return ""
 
 
 async def merge_branch(merge: Merge) -> None:

@@ -1,15 +1,19 @@
 """Where an attempt works: its ground made, found again, or put together from finished parts."""
 
 import asyncio
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.journal import Journal
+from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.words import Attempt
-from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.assignment import Assignment, branch_of
+from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.fleet.clone import Origin, origin_of
 from midwatch_supervisor.handover import changed, chosen, take_over
 from midwatch_supervisor.workspace import Ground, clear, is_repository, prepare
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +21,9 @@ class Site:
     """What a ground is made from."""
 
     source: Path | None
-    """The task's workspace."""
+    """The task's workspace, or this node's clone of it."""
+    base: str = ""
+    """The commit to start from; empty for what is checked out in the source."""
     merges: tuple[str, ...] = ()
     """The branches that it builds on."""
     copied: Path | None = None
@@ -32,12 +38,60 @@ class Site:
         return self.source is not None and is_repository(self.source)
 
 
-async def found(site: Site, attempt: Attempt) -> Ground:
+async def located(deck: Deck, assignment: Assignment, site: Site) -> Site:
+    """The site of an attempt of a task, with all that it is made from on this machine.
+
+    Raises WorkspaceError for what cannot be had here.
+    """
+    origin = await origin_of(assignment, deck.home, fleet=deck.depot is not None)
+    site = replace(site, source=origin.folder, base=origin.base)
+    if deck.depot is None:
+        return site
+    if site.versioned and site.source is not None:
+        await deck.depot.bring_branches(site.source, site.merges, run=deck.run.id)
+    elif site.copied is not None:
+        copied = await deck.depot.bring_folder(site.copied, run=deck.run.id)
+        site = replace(site, copied=copied)
+    return site
+
+
+def folder_here(deck: Deck, workspace: str | Path) -> Path:
+    """Where the workspace of an attempt is on this machine, wherever the attempt began."""
+    return Path(workspace) if deck.depot is None else deck.depot.folder(workspace)
+
+
+async def resumed(deck: Deck, site: Site, attempt: Attempt) -> tuple[Ground, tuple[str, ...]]:
+    """The ground of an attempt that has begun, and what was taken over for it.
+
+    On another node of a fleet it is made again from what was saved, and the worker is told what
+    that lacks. Raises WorkspaceError if the work is gone.
+    """
+    if deck.depot is None:
+        return await found(deck, site, attempt), await bequeathed(deck, site)
+    here = await deck.depot.is_here(attempt)
+    origin = Origin(folder=site.source, base=site.base)
+    ground = await deck.depot.ground(attempt, origin, versioned=site.versioned)
+    if ground is None:
+        ground = await made(site, folder_here(deck, attempt.workspace), again=True)
+        kept = await inherited(deck, site, ground)
+    else:
+        kept = await bequeathed(deck, site)
+    if not here:
+        await deck.depot.tell(attempt, ground)
+    return ground, kept
+
+
+async def found(deck: Deck, site: Site, attempt: Attempt) -> Ground:
     """The ground of an attempt that has begun. Raises WorkspaceError if it is gone."""
-    folder = Path(attempt.workspace)
+    if deck.depot is not None:
+        origin = Origin(folder=site.source, base=site.base)
+        ground = await deck.depot.ground(attempt, origin, versioned=site.versioned)
+        if ground is not None:
+            return ground
+    folder = folder_here(deck, attempt.workspace)
     if not await asyncio.to_thread(folder.is_dir):
         raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
-    return Ground(folder=folder, branch=branch_of(folder) if site.versioned else "")
+    return Ground(folder=folder, branch=branch_of(folder) if site.versioned else "", base=site.base)
 
 
 async def made(site: Site, folder: Path, *, again: bool) -> Ground:
@@ -49,28 +103,41 @@ async def made(site: Site, folder: Path, *, again: bool) -> Ground:
     if again:
         await clear(folder, site.source, branch=branch)
     source = site.source if site.versioned or site.copied is None else site.copied
-    return await prepare(folder, source, branch=branch, merges=site.merges)
+    return await prepare(folder, source, branch=branch, merges=site.merges, base=site.base)
 
 
-async def inherited(journal: Journal, site: Site, ground: Ground) -> tuple[str, ...]:
+async def inherited(deck: Deck, site: Site, ground: Ground) -> tuple[str, ...]:
     """Take over what is to be kept of the attempt before; the names of the files.
 
     Raises WorkspaceError where that attempt's workspace is gone.
     """
-    old, names = await _bequest(journal, site)
+    old, names = await _bequest(deck, site)
     if old is None or site.bequest is None or not names:
         return ()
     return await take_over(old, ground, names, number=site.bequest.number)
 
 
-async def bequeathed(journal: Journal, site: Site) -> tuple[str, ...]:
+async def bequeathed(deck: Deck, site: Site) -> tuple[str, ...]:
     """What was to be taken over, for an attempt whose ground was made by another process."""
-    return (await _bequest(journal, site))[1]
+    return (await _bequest(deck, site))[1]
 
 
-async def _bequest(journal: Journal, site: Site) -> tuple[Ground | None, tuple[str, ...]]:
+async def _bequest(deck: Deck, site: Site) -> tuple[Ground | None, tuple[str, ...]]:
     if site.bequest is None or not site.keep:
         return None, ()
-    old = await found(site, site.bequest)
-    names = await changed(journal, site.bequest, old, bare=site.source is None)
+    old = await found(deck, site, site.bequest)
+    names = await changed(deck.journal, site.bequest, old, bare=site.source is None)
     return old, chosen(names, site.keep)
+
+
+async def whole_saved(deck: Deck, attempt: Attempt, ground: Ground) -> None:
+    """Save the whole of a split task in place of the attempt that was split; a failure is logged.
+
+    Its parts have taken over from that attempt what they need.
+    """
+    if deck.depot is None:
+        return
+    try:
+        await deck.depot.save(attempt, ground, step=0, incarnation=None)
+    except (MidwatchError, OSError):
+        log.exception("the whole in %s was not saved", ground.folder)

@@ -1,11 +1,11 @@
 """Runs the tasks of one run: in the order of their dependencies, each until it is over."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from midwatch_monitor.errors import (
+    ElsewhereError,
     JournalError,
     MidwatchError,
     StaleIncarnationError,
@@ -31,26 +31,48 @@ from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.ending import Ended, known_end
 from midwatch_supervisor.job import Job, Place
-from midwatch_supervisor.placing import Site, bequeathed, found, inherited, made
+from midwatch_supervisor.placing import (
+    Site,
+    folder_here,
+    found,
+    inherited,
+    located,
+    made,
+    resumed,
+    whole_saved,
+)
 from midwatch_supervisor.splitting import carried, keeps_work, parts
 from midwatch_supervisor.succession import AGAIN, Heir, circular, end_terms, heir
 from midwatch_supervisor.workspace import Ground
 
 Hire = Callable[[Assignment], Awaitable[Job]]
 """Stores a new task of the run and finds who works on it."""
+Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
+"""Who waits for whom among the tasks that are not over, and run elsewhere."""
+
+
+async def nowhere() -> Mapping[str, Iterable[str]]:
+    """Of a run whose tasks all run in this process."""
+    return {}
 
 
 class Runner:
     """Runs jobs side by side, as many as the configuration allows."""
 
     def __init__(
-        self, deck: Deck, jobs: tuple[Job, ...], *, hire: Hire, attended: bool = False
+        self,
+        deck: Deck,
+        jobs: tuple[Job, ...],
+        *,
+        hire: Hire,
+        patient: bool = False,
+        abroad: Abroad = nowhere,
     ) -> None:
-        """Run `jobs`; while a person attends, what waits for one is waited for."""
+        """Run `jobs`; where it is `patient`, what waits for a person is waited for."""
         self._deck = deck
         self._hire = hire
-        # What waits for a person who has a time limit does not wait for ever.
-        self._patient = attended or deck.settings.policy.person.timeout_minutes > 0
+        self._patient = patient
+        self._abroad = abroad
         self.jobs = {job.name: job for job in jobs}
         self._slots = asyncio.Semaphore(deck.settings.run.concurrency)
         self._tasks: list[asyncio.Task[None]] = []
@@ -59,7 +81,8 @@ class Runner:
         """Run until every task is over, or nothing is left to do but to wait for a person.
 
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
-        goes on with the run, and JournalError when nothing can be stored any more.
+        goes on with the run, JournalError when nothing can be stored any more, and ElsewhereError
+        when a task waits for others that are not run here.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -114,8 +137,8 @@ class Runner:
             ended = self._refused(job) or await self._attempts(job)
             job.ending = ended.ending
             await self._store(job, ended.task_state)
-        except (StaleIncarnationError, JournalError):
-            raise  # nothing that this process says would be stored
+        except (StaleIncarnationError, JournalError, ElsewhereError):
+            raise  # nothing that this process says would be stored, or not yet
         except MidwatchError as error:
             await self._store(job, TaskState(lifecycle=Lifecycle.FAILED, reason=str(error)))
         finally:
@@ -176,7 +199,10 @@ class Runner:
 
     async def _wait_for_others(self, job: Job, successor: Heir) -> None:
         """Wait for the tasks that a restart put before this one, unless they wait for this."""
-        waits = {
+        if not successor.after:
+            return
+        abroad = await self._abroad()
+        waits = dict(abroad) | {
             name: each.awaits or frozenset(each.assignment.task.depends_on)
             for name, each in self.jobs.items()
             if each.place is not Place.OVER
@@ -186,6 +212,8 @@ class Runner:
             for name in successor.after
             if name in waits and not circular(waits, job.name, name)
         ]
+        if away := [name for name in names if name in abroad]:
+            raise ElsewhereError(f"{job.name} waits for {', '.join(away)}")
         if names:
             await self._wait_for(job, names)
 
@@ -244,11 +272,11 @@ class Runner:
         self, site: Site, dossier: Dossier, *, again: bool
     ) -> tuple[Ground, tuple[str, ...]]:
         """The attempt's workspace, and the files in it that the attempt before left."""
-        journal, attempt = self._deck.journal, dossier.attempt
         if dossier.begun:
-            return await found(site, attempt), await bequeathed(journal, site)
-        ground = await made(site, Path(attempt.workspace), again=again)
-        return ground, await inherited(journal, site, ground)
+            return await resumed(self._deck, site, dossier.attempt)
+        folder = folder_here(self._deck, dossier.attempt.workspace)
+        ground = await made(site, folder, again=again)
+        return ground, await inherited(self._deck, site, ground)
 
     async def _site(self, job: Job, last: Dossier | None, successor: Heir) -> Site:
         """What the ground of the next attempt is made from."""
@@ -261,13 +289,14 @@ class Runner:
         if parent is not None and (split := await self._split_attempt(parent)) is not None:
             branches.append(split.branch)
             folders.append(split.folder)
-        return Site(
+        site = Site(
             source=job.assignment.workspace,
             merges=tuple(dict.fromkeys(branch for branch in branches if branch)),
             copied=folders[-1] if folders else None,
             bequest=last.attempt if last else None,
             keep=successor.keep,
         )
+        return await located(self._deck, job.assignment, site)
 
     async def _carried(self, job: Job) -> Budget | None:
         """What a part of a task begins with: its share, and what the part before left of its own.
@@ -290,11 +319,13 @@ class Runner:
         terms = await end_terms(self._deck.journal, last.attempt)
         if not keeps_work(terms, last.plan):
             return None
-        return await found(Site(source=parent.assignment.workspace), last.attempt)
+        site = Site(source=parent.assignment.workspace)
+        site = await located(self._deck, parent.assignment, site)
+        return await found(self._deck, site, last.attempt)
 
     async def _split(self, job: Job, last: Dossier) -> Ended:
         """Have the parts of a task done, and put them together. It has no other attempt."""
-        job.workspace = Path(last.attempt.workspace)
+        job.workspace = folder_here(self._deck, last.attempt.workspace)
         terms = await end_terms(self._deck.journal, last.attempt)
         wanted = parts(
             job.assignment,
@@ -317,7 +348,11 @@ class Runner:
             merges=tuple(dict.fromkeys(each.branch for each in below if each.branch)),
             copied=children[-1].workspace,
         )
+        site = await located(self._deck, job.assignment, site)
         ended = await assembled(self._deck, job, children, site)
+        if ended.ending is Ending.DONE:
+            whole = Ground(folder=job.workspace, branch=job.branch, base=site.base)
+            await whole_saved(self._deck, last.attempt, whole)
         await self._publish(whole_records(self._deck, job, ended))
         return ended
 

@@ -15,6 +15,7 @@ from midwatch_monitor.words import (
     PlanStep,
     PlanStepState,
     Ruling,
+    Snapshot,
     Spending,
     Teller,
     Terms,
@@ -169,3 +170,10 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def _counted(amount: float, noun: str) -> str:
     number = f"{amount:d}" if isinstance(amount, int) else f"{round(amount, 4):g}"
     return f"{number} {noun}" if amount == 1 else f"{number} {noun}s"
+
+
+def saved_words(saved: Snapshot) -> str:
+    """What was saved of an attempt's work, and where that is."""
+    size = max(1, round(saved.size / 1000))
+    where = f"on the branch {saved.branch}" if saved.branch else f"{size:,} kB in the journal"
+    return f"the work as of step {saved.step}, {where} (commit {saved.commit[:12]})"

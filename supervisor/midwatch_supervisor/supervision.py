@@ -11,6 +11,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import hint_of, kind_of
 from midwatch_monitor.words import (
@@ -29,6 +30,7 @@ from midwatch_monitor.words import (
     Intervention,
     Record,
     Spending,
+    Task,
 )
 from midwatch_supervisor.agenda import KINDS, Agenda
 from midwatch_supervisor.brief import Brief
@@ -37,12 +39,15 @@ from midwatch_supervisor.deadlines import Due, overdue
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.history import History
-from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.lookup import wanted_in
 from midwatch_supervisor.petition import petition_in
 from midwatch_supervisor.petitions import Plea, Ruled, by_policy
 from midwatch_supervisor.policy import approval_needed
 
 log = logging.getLogger(__name__)
+
+_Answering = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
+"""Answers a question under a guard."""
 
 _OVER = "the attempt is over"
 _CLOSED = "the question is closed"
@@ -63,7 +68,9 @@ class _Now:
 class Supervision:
     """Follows what is open in one run until it is told to stop.
 
-    What was stored is answered: what is still open after a crash is found again.
+    What was stored is answered: what is still open after a crash is found again. It follows all of
+    the run, and answers what its guards let it; what is answered after they have changed is refused
+    by the journal, so that two who thought about one question give one answer.
     """
 
     def __init__(
@@ -76,8 +83,14 @@ class Supervision:
         tasks: Mapping[int, TaskSpec],
         supervisors: Mapping[int, Supervisor],
         clock: Callable[[], datetime],
+        guards: Guards | None = None,
+        hire: Callable[[Task], Supervisor] | None = None,
+        calibrator: Calibrator | None = None,
     ) -> None:
-        """Decide with `supervisors`, by task; without one of its own, by the policy."""
+        """Decide with `supervisors`, by task, or with whom `hire` finds; else by the policy.
+
+        Without guards, everything of the run is answered.
+        """
         self._journal = journal
         self._bus = bus
         self._settings = settings
@@ -85,7 +98,10 @@ class Supervision:
         self._tasks = tasks
         self._supervisors = supervisors
         self._clock = clock
-        self._calibrator = Calibrator(journal)
+        self._guards = guards or Unguarded()
+        self._hire = hire
+        self._hired: dict[int, Supervisor] = {}
+        self._calibrator = calibrator or Calibrator(journal)
         self._after = 0
         self._began = clock()
         self._agenda = Agenda()
@@ -106,38 +122,40 @@ class Supervision:
                 task.cancel()
             await asyncio.gather(*self._answering.values(), return_exceptions=True)
 
+    async def settle(self) -> None:
+        """Answer what is open now; each question is tried once."""
+        await self._look()
+        await asyncio.gather(*self._answering.values(), return_exceptions=True)
+
     async def _look(self) -> None:
+        guards = self._guards.now()
         while page := await self._journal.entries(self._after, run=self._run, kinds=KINDS):
             for entry in page:
                 self._agenda.take(entry)
             self._after = page[-1].id
         person = self._settings.policy.person
         for due in overdue(self._agenda, person, self._clock(), began=self._began):
-            await self._in_time(due)
+            if guards.holds(due.attempt):
+                late = self._in_time(due, guards.guard_of(due.attempt))
+                await self._tried(("what is late of attempt", due.attempt), late)
         for id, entry in self._agenda.escalations.items():
-            self._begin(("escalation", id), entry, self._decide)
+            self._begin(("escalation", id), entry, self._decide, guards)
         for id, entry in self._agenda.petitions.items():
-            self._begin(("petition", id), entry, self._rule)
+            self._begin(("petition", id), entry, self._rule, guards)
         for key in [key for key, task in self._answering.items() if task.done()]:
             del self._answering[key]
 
     def _begin(
-        self,
-        key: tuple[str, int],
-        entry: Entry,
-        answer: Callable[[Entry], Coroutine[Any, Any, None]],
+        self, key: tuple[str, int], entry: Entry, answer: _Answering, guards: Guards
     ) -> None:
-        if key not in self._answering:
-            self._answering[key] = asyncio.create_task(self._tried(key, entry, answer))
+        if key in self._answering or entry.attempt is None or not guards.holds(entry.attempt):
+            return
+        work = answer(entry, guards.guard_of(entry.attempt))
+        self._answering[key] = asyncio.create_task(self._tried(key, work))
 
-    async def _tried(
-        self,
-        key: tuple[str, int],
-        entry: Entry,
-        answer: Callable[[Entry], Coroutine[Any, Any, None]],
-    ) -> None:
+    async def _tried(self, key: tuple[str, int], work: Coroutine[Any, Any, None]) -> None:
         try:
-            await answer(entry)
+            await work
         except StaleIncarnationError as error:
             log.info("somebody else was first: %s", error)
         except Exception:  # the question stays open, and the next look asks again
@@ -145,23 +163,20 @@ class Supervision:
 
     async def _brief(self, task: int, attempt: int) -> Brief:
         """What is known of an attempt; tasks that came later are found in the journal."""
-        spec = self._tasks.get(task)
-        if spec is None:
-            assignment = assignment_of(await self._journal.task(task))
-            if assignment is None:
-                raise LookupError(f"nothing says what task {task} wants")
-            spec = assignment.task
+        spec = self._tasks.get(task) or wanted_in(await self._journal.task(task))
         return await Brief.read(
             self._journal, await self._journal.attempt(attempt), spec, self._settings
         )
 
-    def _supervisor(self, task: int) -> Supervisor:
-        found = self._supervisors.get(task)
+    async def _supervisor(self, task: int) -> Supervisor:
+        found = self._supervisors.get(task) or self._hired.get(task)
+        if found is None and self._hire is not None:
+            found = self._hired[task] = self._hire(await self._journal.task(task))
         return Supervisor(None, self._settings.supervisor) if found is None else found
 
     # -- escalations -----------------------------------------------------------------------
 
-    async def _decide(self, entry: Entry) -> None:
+    async def _decide(self, entry: Entry, guard: int | None) -> None:
         escalation = entry.record
         if not isinstance(escalation, Escalation):
             return
@@ -169,10 +184,11 @@ class Supervision:
         standing = brief.standing(escalation.id, escalation.alerts)
         model = brief.dossier.model
         case = await brief.case(standing, await self._calibrator.calibration(model))
-        decided = await self._supervisor(entry.task).decide(case, brief.dossier, standing)
+        supervisor = await self._supervisor(entry.task)
+        decided = await supervisor.decide(case, brief.dossier, standing)
         answer = await self._answered(escalation, decided.decision)
         extra = _extra(decided.spending, decided.fault)
-        await self._write(entry.task, escalation.attempt, (*answer, *extra))
+        await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
 
     async def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
         """What becomes of a decision, by the state of the attempt now that it is made."""
@@ -227,7 +243,7 @@ class Supervision:
 
     # -- what workers ask for --------------------------------------------------------------
 
-    async def _rule(self, entry: Entry) -> None:
+    async def _rule(self, entry: Entry, guard: int | None) -> None:
         petition = petition_in(entry.record)
         if petition is None or entry.attempt is None:
             return
@@ -239,14 +255,14 @@ class Supervision:
         ruled = by_policy(plea, standing)
         if self._settings.mode is not Mode.OFF:
             case = await brief.case(standing)
-            supervisor = self._supervisor(entry.task)
+            supervisor = await self._supervisor(entry.task)
             ruled = await supervisor.rule(plea, case, brief.dossier, standing)
         extra = _extra(ruled.spending, ruled.fault)
         if await self._settled(entry):  # by an operator or its end, while the model thought
-            await self._write(entry.task, entry.attempt, extra)
+            await self._write(entry.task, entry.attempt, extra, guard)
             return
         act = ruled.intervention(plea, needs_approval=self._held(plea, ruled))
-        await self._write(entry.task, entry.attempt, (act, *extra))
+        await self._write(entry.task, entry.attempt, (act, *extra), guard)
 
     async def _settled(self, entry: Entry) -> bool:
         """Whether a petition needs no answer any more."""
@@ -264,15 +280,17 @@ class Supervision:
 
     # -- what nobody answered in time ------------------------------------------------------
 
-    async def _in_time(self, due: Due) -> None:
+    async def _in_time(self, due: Due, guard: int | None) -> None:
         record = due.record
         if isinstance(record, Delivery):
             dossier = await Dossier.read(self._journal, await self._journal.attempt(due.attempt))
             record = replace(record, step=dossier.view.last_step)
-        await self._write(due.task, due.attempt, (record,))
+        await self._write(due.task, due.attempt, (record,), guard)
         log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
 
-    async def _write(self, task: int, attempt: int, records: tuple[Record, ...]) -> None:
+    async def _write(
+        self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
+    ) -> None:
         if not records:
             return
         now = self._clock()
@@ -280,7 +298,8 @@ class Supervision:
             Commit(
                 drafts=tuple(
                     Draft(record=record, at=now, task=task, attempt=attempt) for record in records
-                )
+                ),
+                guard=guard,
             )
         )
         for entry in entries:

@@ -3,10 +3,11 @@
 import asyncio
 import fcntl
 import os
+import re
 import shutil
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -14,12 +15,22 @@ from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
 
+CLONES = "clones"
+"""The folder below a home that holds its clones of repositories."""
 EMAIL = "midwatch@localhost"
 """Who wrote Midwatch's own commits, and by that no person."""
 _IDENTITY = ("-c", "user.name=Midwatch", "-c", f"user.email={EMAIL}")
-_QUIET = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
+_QUIET = (
+    *("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.fsmonitor=false"),  # it may name a program, in a file that a worker can write
+)
+_ASKS_NOBODY = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
+NETWORK_SECONDS = 600.0
+"""How long git may take with another machine."""
 _LAST_SECONDS = 5.0
 """How long a killed process is waited for."""
+_SECRET = re.compile(r"(?<=://)[^/@\s]+@")
+"""Who logs in, and with what, in a URL that git repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +40,27 @@ class Ground:
     folder: Path
     branch: str = ""
     """The worktree's branch; empty where there is no git."""
+    base: str = ""
+    """The commit that every clone of the repository has; empty where nobody asks."""
 
 
 async def prepare(
-    folder: Path, source: Path | None, *, branch: str, merges: Sequence[str]
+    folder: Path, source: Path | None, *, branch: str, merges: Sequence[str], base: str = ""
 ) -> Ground:
     """Make the ground of an attempt in `folder`, which must not exist yet.
 
-    `merges` are the branches of finished tasks that this one builds on. Raises WorkspaceError
-    with the reason, a conflict between those branches among them.
+    `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
+    it starts from, by default the one that is checked out in `source`. Raises WorkspaceError with
+    the reason, a conflict between those branches among them.
     """
     if await asyncio.to_thread(_without_git, folder, source):
         return Ground(folder=folder)
     assert source is not None
     async with _alone(source):
-        await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+        await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), base or "HEAD")
     for other in merges:
         await _merge(folder, other)
-    return Ground(folder=folder, branch=branch)
+    return Ground(folder=folder, branch=branch, base=base)
 
 
 def _without_git(folder: Path, source: Path | None) -> bool:
@@ -127,9 +141,12 @@ async def keep(ground: Ground, message: str) -> None:
         await git(ground.folder, "commit", "--quiet", "--message", message)
 
 
-async def git(folder: Path, *command: str) -> str:
-    """Run git in a folder and answer its output; raises WorkspaceError with what it said."""
-    process = await _started(command, cwd=folder)
+async def git(folder: Path, *command: str, environ: Mapping[str, str] | None = None) -> str:
+    """Run git in a folder and answer its output; raises WorkspaceError with what it said.
+
+    `environ` are git's own variables; those of this process are never handed on.
+    """
+    process = await _started(command, cwd=folder, environ=environ or {})
     stdout, stderr = await process.communicate()
     _require_success(command, process, stdout, stderr)
     return stdout.decode(errors="replace")
@@ -138,9 +155,9 @@ async def git(folder: Path, *command: str) -> str:
 async def ask_git(folder: Path, *command: str, seconds: float) -> str:
     """Ask git about a folder by its full path, and answer its output, which may be long.
 
-    Only for what changes nothing: git and all that it started are ended after so many seconds, or
-    when the caller is cancelled. It asks nobody for a password. Raises WorkspaceError with what it
-    said, or TimeoutError.
+    Only for what may end in the middle: git and all that it started are ended after so many
+    seconds, or when the caller is cancelled. It asks nobody for a password. Raises WorkspaceError
+    with what it said, or TimeoutError.
     """
     # With a `cwd` that does not answer, a dead mount, this process would wait, and not git alone.
     asked = ("-C", str(folder), *command)
@@ -154,10 +171,34 @@ async def ask_git(folder: Path, *command: str, seconds: float) -> str:
     return await asyncio.to_thread(stdout.decode, errors="replace")
 
 
-async def _started(command: Sequence[str], *, cwd: Path, silent: bool = False) -> Process:
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    if silent:
-        environ |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": ""}
+async def head_of(source: str, *, url: bool = False) -> str:
+    """The commit that is checked out in a repository on this machine, or in one with a URL.
+
+    Empty for another folder, or none. Raises WorkspaceError where there is no commit.
+    """
+    if url:
+        try:
+            # Not in a folder: its configuration has no say in where the URL leads.
+            said = await ask_git(Path("/"), "ls-remote", source, "HEAD", seconds=NETWORK_SECONDS)
+        except TimeoutError as error:
+            raise WorkspaceError(str(error)) from error
+        if not said.strip():
+            raise WorkspaceError(f"{source} has no commit yet")
+        return said.split()[0]
+    if not source or not is_repository(Path(source)):
+        return ""
+    return (await git(Path(source), "rev-parse", "--verify", "HEAD^{commit}")).strip()
+
+
+async def _started(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    silent: bool = False,
+    environ: Mapping[str, str] | None = None,
+) -> Process:
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    variables |= {**(_ASKS_NOBODY if silent else {}), **(environ or {})}
     try:
         return await asyncio.create_subprocess_exec(
             "git",
@@ -165,7 +206,7 @@ async def _started(command: Sequence[str], *, cwd: Path, silent: bool = False) -
             *_QUIET,
             *command,
             cwd=cwd,
-            env=environ,
+            env=variables,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -180,7 +221,7 @@ def _require_success(
 ) -> None:
     if process.returncode != 0:
         said = (stderr or stdout).decode(errors="replace").strip()
-        raise WorkspaceError(f"git {command[0]}: {said}")
+        raise WorkspaceError(f"git {command[0]}: {_SECRET.sub('', said)}")
 
 
 @asynccontextmanager
@@ -198,16 +239,21 @@ async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
 
 
 async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:
-    """A name for a run's folders and branches that nothing has yet.
+    """A name for a run's folders and branches that nothing has yet, in clones below `home` either.
 
     Run numbers begin anew with a new journal, while the folders and branches of an old one stay.
     """
+    clones = await asyncio.to_thread(_clones, home)
     for number in count(1):
         label = f"r{run}" if number == 1 else f"r{run}.{number}"
         taken = await asyncio.to_thread((home / "work" / label).exists)
-        if not taken and not await _has_branches(label, sources):
+        if not taken and not await _has_branches(label, [*sources, *clones]):
             return label
     raise AssertionError("count() ended")
+
+
+def _clones(home: Path) -> list[Path]:
+    return [each for each in (home / CLONES).glob("*") if each.suffix not in {".part", ".lock"}]
 
 
 async def _has_branches(label: str, sources: Sequence[Path | None]) -> bool:

@@ -37,10 +37,13 @@ from midwatch_monitor.words import (
     GuidelinesAct,
     GuidelinesMark,
     Intervention,
+    Keeper,
     Lesson,
     Lifecycle,
     Meter,
     Method,
+    NodeState,
+    NodeStatus,
     Origin,
     Outcome,
     OutcomeReport,
@@ -57,6 +60,7 @@ from midwatch_monitor.words import (
     StepKind,
     TaskState,
 )
+from midwatch_supervisor.tui.feed import NodesNow
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
@@ -115,22 +119,24 @@ class Chronicle:
         self._run = run
         self._at = BEGIN
 
-    async def task(self, name: str, title: str, project: str = "") -> int:
+    async def task(self, name: str, title: str, project: str = "", spec: str = "{}") -> int:
         """Add a task; its id."""
         task = await self._journal.add_task(
-            run=self._run, name=name, title=title, spec="{}", at=self._at, project=project
+            run=self._run, name=name, title=title, spec=spec, at=self._at, project=project
         )
         await self._commit(task.id, None, TaskState(lifecycle=Lifecycle.SUBMITTED))
         return task.id
 
-    async def attempt(self, task: int, *records: Record, number: int = 1) -> Attempt:
+    async def attempt(
+        self, task: int, *records: Record, number: int = 1, node: str = "north"
+    ) -> Attempt:
         """Add an attempt that has begun to work."""
         attempt = await self._journal.add_attempt(
             task=task,
             number=number,
             worker="coder",
             model="openai:gpt-5",
-            node="north",
+            node=node,
             workspace="",
             at=self._at,
         )
@@ -342,3 +348,53 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
         proposed = Guidelines(version=2, text=AFTER, base=version, sources=(attempt.id, other.id))
         await log.tell(other, proposed)
         yield journal
+
+
+def node(name: str, state: NodeState, busy: int, silent: int, *labels: str) -> NodeStatus:
+    """A node that has been silent for some seconds at the end of the pictures' journals."""
+    heard = BEGIN + timedelta(minutes=9, seconds=40 - silent)
+    return NodeStatus(
+        name=name,
+        boot="1",
+        state=state,
+        slots=4,
+        busy=busy,
+        labels=labels,
+        version="0.6.0",
+        revision="0003",
+        started_at=BEGIN,
+        beat_at=heard,
+    )
+
+
+NODES = (
+    node("east", NodeState.UP, 2, 1, "gpu"),
+    node("north", NodeState.LOST, 1, 95),
+    node("west", NodeState.DRAINING, 1, 0, "gpu", "large"),
+)
+
+
+@pytest.fixture
+async def three_nodes(tmp_path: Path) -> AsyncGenerator[Journal]:
+    """A run of a fleet: one attempt works, one lost its node, one went on elsewhere."""
+    async with await Journal.open(tmp_path / "journal.db") as journal:
+        run = await journal.add_run(
+            source="tasks.yaml", settings="{}", at=BEGIN, keeper=Keeper.MONITOR
+        )
+        log = Chronicle(journal, run.id)
+        said = reflects(1, 40, 80, "It goes well.")
+        names = ("totals", "east"), ("delivery", "north"), ("labels", "north")
+        tasks = [(await log.task(name, "", spec="tasks.yaml"), node) for name, node in names]
+        *_, moved = [await log.attempt(task, said, node=node) for task, node in tasks]
+        await log.tell(moved, Change(lifecycle=Lifecycle.WORKING), Change(node="west"))
+        yield journal
+
+
+@pytest.fixture
+def nodes_now() -> NodesNow:
+    """How the nodes of `three_nodes` stand."""
+
+    async def now() -> tuple[NodeStatus, ...]:
+        return NODES
+
+    return now

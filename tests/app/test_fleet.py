@@ -175,7 +175,7 @@ async def test_idle_and_activity_are_told_apart() -> None:
         assert seat.titles[7:9] == ["idle", "activity"]
 
 
-ALL = "! task status health plan progress confidence idle activity budget alerts worker model node"
+ALL = "! task status health plan progress confidence idle activity budget alerts worker model"
 
 
 @pytest.mark.parametrize(
@@ -194,6 +194,14 @@ async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, ti
         await seat.say("fix", REPORT)
         assert " ".join(seat.titles) == titles
         assert "●" in seat.lines[0]
+
+
+async def test_the_node_is_named_once_there_are_two() -> None:
+    async with seated(200) as seat:
+        await seat.add("fix")
+        await seat.say("fix", Change(node="south"))
+        assert " ".join(seat.titles) == f"{ALL} node"
+        assert seat.lines[0].split()[-1] == "south"
 
 
 async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:

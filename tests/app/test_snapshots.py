@@ -21,7 +21,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.feed import Feed, NodesNow
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
@@ -60,6 +60,8 @@ LEARNED = {
 """On a journal from which something was learned."""
 WIDE = ("learned_lessons", "learned_guidelines")
 """Of these, what is also looked at on a large terminal."""
+FLEET = {"nodes": ("6",), "nodes_fleet": (), "nodes_attention": ("3",), "nodes_overview": ("4",)}
+"""Of several nodes, one of which is lost."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 
 
@@ -84,8 +86,8 @@ def _utc() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     time.tzset()
 
 
-def console(journal: Journal) -> Console:
-    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
+def console(journal: Journal, nodes: NodesNow | None = None) -> Console:
+    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10, nodes=nodes)
     desk = Desk(journal, author="ada", clock=lambda: NOW)
     app = Console(feed, desk, now=lambda: NOW, about=ABOUT)
     app.animation_level = "none"
@@ -184,4 +186,23 @@ async def test_what_was_learned_looks_as_it_did(
                 while lacks(app):
                     app.refresh_panes()
                     await pilot.pause()
+        assert await settled(app, pilot) == snapshot(extension_class=Picture)
+
+
+@pytest.mark.parametrize(
+    ("screen", "size"),
+    [*((screen, SIZES[1]) for screen in FLEET), ("nodes", SIZES[0]), ("nodes", SIZES[2])],
+    ids=named,
+)
+async def test_a_fleet_looks_as_it_did(
+    screen: str,
+    size: tuple[int, int],
+    three_nodes: Journal,
+    nodes_now: NodesNow,
+    snapshot: SnapshotAssertion,
+) -> None:
+    app = console(three_nodes, nodes_now)
+    async with app.run_test(size=size) as pilot:
+        await caught_up(app, pilot, three_nodes)
+        await pilot.press(*FLEET[screen])
         assert await settled(app, pilot) == snapshot(extension_class=Picture)

@@ -65,8 +65,16 @@ def journal_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def journal(journal_file: Path) -> AsyncGenerator[Journal]:
-    async with await Journal.open(journal_file) as opened:
+def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
+    """Where the journal is: a file, or for tests with the parameter `postgresql` a database."""
+    if getattr(request, "param", "file") == "postgresql":
+        return request.getfixturevalue("postgres_journal")
+    return str(journal_file)
+
+
+@pytest.fixture
+async def journal(location: str) -> AsyncGenerator[Journal]:
+    async with await Journal.open(location) as opened:
         yield opened
 
 

@@ -188,3 +188,12 @@ async def test_a_case_does_not_fail_over_a_workspace_that_git_cannot_read(
     broken = replace(attempt, workspace=str(tmp_path))
     case = await (await Dossier.read(journal, broken)).case(TASK)
     assert case.diff.startswith("(it cannot be read now: git ")
+
+
+async def test_a_case_says_where_the_files_of_a_moved_attempt_are(
+    journal: Journal, attempt: Attempt, write: Write, tmp_path: Path
+) -> None:
+    await write(Change(node="node-b"))
+    stale = replace(attempt, workspace=str(tmp_path))
+    case = await (await Dossier.read(journal, stale)).case(TASK)
+    assert case.diff == "(it cannot be read now: its files are on node-b)"

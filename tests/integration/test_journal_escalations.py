@@ -16,6 +16,8 @@ from midwatch_monitor.words import (
     EscalationState,
 )
 
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
 ALERTS = (AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py"))
 
 
@@ -40,6 +42,19 @@ async def test_an_escalation_is_stored_when_it_is_opened(
     )
     (entry,) = await journal.entries(kinds=[Escalation])
     assert (entry.record, entry.attempt) == (escalation, attempt.id)
+
+
+async def test_a_monitor_without_the_lease_opens_none(journal: Journal, attempt: Attempt) -> None:
+    with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
+        await journal.open_escalation(
+            attempt=attempt.id,
+            task=attempt.task,
+            alerts=ALERTS,
+            reason="stuck",
+            at=attempt.started_at,
+            guard=1,
+        )
+    assert await opened(journal, attempt)
 
 
 async def test_only_one_of_many_at_once_is_opened(journal: Journal, attempt: Attempt) -> None:

@@ -121,10 +121,20 @@ async def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> Non
 async def test_a_newer_journal_is_left_alone(journal_file: Path, at: datetime) -> None:
     await filled(journal_file, at)
     execute(journal_file, "UPDATE alembic_version SET version_num = '9999'")
+    execute(journal_file, "UPDATE compatibility SET oldest = '9999'")
     with pytest.raises(JournalTooNewError, match="update Midwatch"):
         await Journal.open(journal_file)
     with pytest.raises(JournalTooNewError, match="at 9999"):
         await Journal.open_to_read(journal_file)
+
+
+async def test_a_newer_journal_that_says_so_is_worked_with(
+    journal_file: Path, at: datetime
+) -> None:
+    run = await filled(journal_file, at)
+    execute(journal_file, "UPDATE alembic_version SET version_num = '9999'")
+    async with await Journal.open(journal_file) as journal:
+        assert await journal.runs() == [run]
 
 
 @pytest.mark.parametrize("content", [b"not a database at all\n" * 100, b"short"])

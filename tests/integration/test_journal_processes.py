@@ -4,10 +4,13 @@ import asyncio
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from pathlib import Path
+
+import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt, Entry, Fault
+
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
 WRITER = """
 import asyncio, sys
@@ -15,8 +18,8 @@ from datetime import UTC, datetime
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Commit, Draft, Fault
 
-async def main(file: str, name: str, count: int) -> None:
-    async with await Journal.open(file) as journal:
+async def main(location: str, name: str, count: int) -> None:
+    async with await Journal.open(location) as journal:
         for number in range(count):
             record = Fault(part=name, error=str(number))
             draft = Draft(record=record, at=datetime.now(UTC), task=1)
@@ -27,9 +30,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 
-async def started(program: str, file: Path, *arguments: str) -> Process:
+async def started(program: str, location: str, *arguments: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, str(file), *arguments, stdout=PIPE, stderr=PIPE
+        sys.executable, "-c", program, location, *arguments, stdout=PIPE, stderr=PIPE
     )
 
 
@@ -45,9 +48,9 @@ async def faults(journal: Journal) -> dict[int, Entry]:
 
 
 async def test_a_killed_process_loses_nothing_that_was_acknowledged(
-    journal: Journal, attempt: Attempt, journal_file: Path
+    journal: Journal, attempt: Attempt, location: str
 ) -> None:
-    process = await started(WRITER, journal_file, "doomed", "1000000")
+    process = await started(WRITER, location, "doomed", "1000000")
     assert process.stdout is not None
     said = [int(await asyncio.wait_for(process.stdout.readline(), 60)) for _ in range(50)]
     process.send_signal(signal.SIGKILL)
@@ -63,10 +66,10 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(
 
 
 async def test_two_processes_write_at_the_same_time(
-    journal: Journal, attempt: Attempt, journal_file: Path
+    journal: Journal, attempt: Attempt, location: str
 ) -> None:
-    one = await started(WRITER, journal_file, "one", "150")
-    other = await started(WRITER, journal_file, "other", "150")
+    one = await started(WRITER, location, "one", "150")
+    other = await started(WRITER, location, "other", "150")
     ids = await asyncio.gather(finished(one), finished(other))
     stored = await faults(journal)
     assert [len(each) for each in ids] == [150, 150]
@@ -74,3 +77,17 @@ async def test_two_processes_write_at_the_same_time(
     assert {stored[id_].record for id_ in ids[0]} == {
         Fault(part="one", error=str(number)) for number in range(150)
     }
+
+
+async def test_a_follower_of_several_processes_misses_nothing(
+    journal: Journal, attempt: Attempt, location: str
+) -> None:
+    processes = [await started(WRITER, location, name, "60") for name in ("one", "two", "three")]
+    written = asyncio.gather(*map(finished, processes))
+    seen: list[int] = []
+    last = await journal.last_id()
+    while not written.done() or await journal.last_id() > last:
+        for entry in await journal.entries(last):
+            last = entry.id
+            seen.append(entry.id)
+    assert seen == sorted(id_ for ids in await written for id_ in ids)

@@ -18,6 +18,7 @@ from midwatch_monitor.journal import schema
 from midwatch_monitor.journal.columns import metadata
 from midwatch_monitor.journal.engine import Access, connect, transaction
 from midwatch_monitor.journal.tables import REVISION
+from midwatch_monitor.journal.upgrading import alembic_config
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_the_migrations_name_every_constraint_as_the_tables_do(
 
 
 def test_the_known_revision_is_the_newest_migration() -> None:
-    assert ScriptDirectory.from_config(schema.alembic_config()).get_heads() == [REVISION]
+    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [REVISION]
 
 
 def test_an_id_is_never_given_twice(engine: Engine) -> None:

@@ -1,48 +1,77 @@
 """An older journal is brought up to date with all that is in it."""
 
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import inspect
+from sqlalchemy import Connection, inspect, text
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal import Journal, schema
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.engine import Access, connect, transaction
+from midwatch_monitor.journal.identity import go_on_after
 from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.upgrading import alembic_config, upgrade
 from midwatch_monitor.words import Chore, Ending, Wanted
+
+T = TypeVar("T")
 
 AT = "2026-11-21 20:00:00.000000"
 
 
-def migrate(file: Path, to: str, move: Callable[[Config, str], None] = command.upgrade) -> None:
-    store = connect(file, Access.CREATE, Synchronous.NORMAL)
-    assert store.writing is not None
-    with transaction(store.writing) as connection:
-        config = schema.alembic_config()
+def migrate(location: str, to: str, move: Callable[[Config, str], None] = command.upgrade) -> None:
+    def work(connection: Connection) -> None:
+        config = alembic_config()
         config.attributes["connection"] = connection
         move(config, to)
+
+    on(location, work)
+
+
+def on(location: str, work: Callable[[Connection], T]) -> T:
+    store = connect(location, Access.CREATE, Synchronous.NORMAL)
+    assert store.writing is not None
+    with transaction(store.writing) as connection:
+        done = work(connection)
+    store.close()
+    return done
+
+
+def bring_up(location: str) -> None:
+    store = connect(location, Access.WRITE, Synchronous.NORMAL)
+    upgrade(store)
     store.close()
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
+@pytest.fixture(params=["file", "postgresql"])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A journal of the first tables: three tasks, the first with attempts that ended."""
-    file = tmp_path / "journal.db"
-    migrate(file, "0001")
-    connection = sqlite3.connect(file)
-    connection.execute("INSERT INTO run VALUES (1, ?, 'tasks.yaml', '{}')", (AT,))
+    served = request.param == "postgresql"
+    place = request.getfixturevalue("postgres") if served else str(tmp_path / "journal.db")
+    migrate(place, "0001")
+    on(place, _fill)
+    return place
+
+
+def _fill(connection: Connection) -> None:
+    def put(table: str, **values: object) -> None:
+        names = ", ".join(values)
+        words = text(
+            f"INSERT INTO {table} ({names}) VALUES ({', '.join(map(':{}'.format, values))})"
+        )
+        connection.execute(words, values)
+
+    put("run", id=1, started_at=AT, source="tasks.yaml", settings="{}")
     for id, spec in enumerate(({"workspace": "/repo"}, {"workspace": None}, "no object"), 1):
-        row = (id, f"task-{id}", json.dumps(spec))
-        connection.execute("INSERT INTO task VALUES (?, 1, ?, '', ?)", row)
+        put("task", id=id, run=1, name=f"task-{id}", title="", spec=json.dumps(spec))
     for id, task in ((1, 1), (2, 1), (3, 2)):
-        row = (id, task, id, AT)
-        connection.execute("INSERT INTO attempt VALUES (?, ?, ?, 'w', 'm', 'n', '/w', ?)", row)
+        named = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
+        put("attempt", id=id, task=task, number=id, started_at=AT, **named)
     said: list[tuple[str, int, int, dict[str, object]]] = [
         ("attempt_state", 1, 1, {"lifecycle": "working"}),
         ("attempt_state", 1, 1, {"lifecycle": "failed", "reason": "", "ending": Ending.STUCK}),
@@ -52,25 +81,22 @@ def old(tmp_path: Path) -> Path:
         ("feedback", 1, 2, {"accepted": False, "comment": "", "origin": "automatic"}),
     ]
     for kind, task, attempt, body in said:
-        row = (AT, kind, task, attempt, json.dumps(body))
-        connection.execute(
-            "INSERT INTO entry (at, kind, task, attempt, body) VALUES (?, ?, ?, ?, ?)", row
-        )
-    connection.commit()
-    connection.close()
-    return file
+        put("entry", at=AT, kind=kind, task=task, attempt=attempt, body=json.dumps(body))
+    go_on_after(connection, {"run": 1, "task": 3, "attempt": 3})
 
 
 async def test_the_tasks_of_an_older_journal_get_the_project_of_their_workspace(
-    old: Path,
+    old: str,
 ) -> None:
+    bring_up(old)
     async with await Journal.open(old) as journal:
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]
         assert await Learned(journal).projects() == ["/repo"]
         assert len(await journal.entries()) == 6
 
 
-async def test_what_older_attempts_teach_is_still_to_be_drawn(old: Path) -> None:
+async def test_what_older_attempts_teach_is_still_to_be_drawn(old: str) -> None:
+    bring_up(old)
     async with await Journal.open(old) as journal:
         chores = await Learned(journal).chores(tries=1, limit=10)
     assert [(each.about, each.chore, each.attempt) for each in chores] == [
@@ -81,7 +107,8 @@ async def test_what_older_attempts_teach_is_still_to_be_drawn(old: Path) -> None
     ]
 
 
-async def test_an_older_journal_is_written_on(old: Path) -> None:
+async def test_an_older_journal_is_written_on(old: str) -> None:
+    bring_up(old)
     async with await Journal.open(old) as journal:
         learned = Learned(journal)
         at = (await journal.runs())[0].started_at
@@ -94,21 +121,26 @@ async def test_an_older_journal_is_written_on(old: Path) -> None:
         assert await learned.candidates(Wanted(project="/repo", text="anything")) == []
 
 
-async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: Path) -> None:
+async def test_a_file_is_brought_up_to_date_by_whoever_opens_it_to_write(old: str) -> None:
+    if "://" in old:
+        with pytest.raises(JournalError, match="run `midwatch db upgrade`"):
+            await Journal.open(old)
+        return
+    async with await Journal.open(old) as journal:
+        assert len(await journal.entries()) == 6
+
+
+async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: str) -> None:
     with pytest.raises(JournalError, match="written by an older Midwatch"):
         await Journal.open_to_read(old)
-    connection = sqlite3.connect(old)
-    assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
-    connection.close()
+    query = text("SELECT version_num FROM alembic_version")
+    assert on(old, lambda connection: connection.execute(query).scalars().all()) == ["0001"]
 
 
-async def test_back_at_the_first_tables_the_log_holds_everything(old: Path) -> None:
-    async with await Journal.open(old):
-        pass
+async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> None:
+    bring_up(old)
     migrate(old, "0001", command.downgrade)
-    engine = connect(old, Access.WRITE, Synchronous.NORMAL).writing
-    assert engine is not None
-    with engine.connect() as connection:
-        assert not {"lesson", "lesson_text", "project"} & set(inspect(connection).get_table_names())
-        assert connection.exec_driver_sql("SELECT count(*) FROM entry").scalar() == 6
-    engine.dispose()
+    found = on(old, lambda connection: set(inspect(connection).get_table_names()))
+    assert not {"lesson", "lesson_text", "project", "receipt"} & found
+    query = text("SELECT count(*) FROM entry")
+    assert on(old, lambda connection: connection.execute(query).scalar()) == 6

@@ -1,11 +1,6 @@
-"""What is learned is the same in a file, in memory and in PostgreSQL.
+"""What is learned is the same in a file, in memory and in PostgreSQL."""
 
-The last is tested where `MIDWATCH_TEST_POSTGRES` has the URL of an empty database.
-"""
-
-import os
 from collections.abc import AsyncGenerator
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +8,6 @@ import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.search import MOST_WORDS
 from midwatch_monitor.words import (
     Chore,
@@ -46,20 +40,16 @@ ODD = 'a\'b\\c "d" & | ! ( ) : * <-> %s :x 日本語 ☃'
 ROUNDING = Lesson(text="Rounding goes last.", insights=("Sum first.",), tags=("money",))
 
 
-POSTGRESQL = os.environ.get("MIDWATCH_TEST_POSTGRES")
-DATABASES = ["file", "memory", "postgresql"] if POSTGRESQL else ["file", "memory"]
-
-
-@pytest.fixture(params=DATABASES)
-async def journal(
-    request: pytest.FixtureRequest, tmp_path: Path, at: datetime
-) -> AsyncGenerator[Journal]:
-    """A journal in each database; what was there of an earlier test is forgotten."""
-    where = {"file": str(tmp_path / "journal.db"), "memory": ":memory:"}.get(request.param)
-    async with await Journal.open(where or POSTGRESQL or "") as opened:
-        learned = Learned(opened)
-        for project in await learned.projects():
-            await learned.forget(project, author="", at=at + timedelta(days=1))
+@pytest.fixture(params=["file", "memory", "postgresql"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Journal]:
+    match request.param:
+        case "file":
+            where = str(tmp_path / "journal.db")
+        case "memory":
+            where = ":memory:"
+        case _:
+            where = request.getfixturevalue("postgres_journal")
+    async with await Journal.open(where) as opened:
         yield opened
 
 

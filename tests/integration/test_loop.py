@@ -347,7 +347,7 @@ async def test_a_bus_that_drops_everything_only_delays(
     until: Callable[[Record], Awaitable[Entry]],
 ) -> None:
     class Deaf(LocalBus):
-        def subscribe(self) -> Subscription:
+        def subscribe(self, attempt: int | None = None) -> Subscription:
             return Subscription()
 
     running = asyncio.create_task(watching(bus=Deaf()).run())

@@ -208,7 +208,7 @@ class Deaf(LocalBus):
     def publish(self, hint: Hint) -> None:
         """Lose it."""
 
-    def subscribe(self) -> Subscription:
+    def subscribe(self, attempt: int | None = None) -> Subscription:
         return Subscription()
 
 

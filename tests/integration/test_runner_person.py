@@ -183,6 +183,7 @@ class Deaf(Journal):
         reason: str,
         silent: bool = False,
         at: datetime,
+        guard: int | None = None,
     ) -> Escalation | None:
         self.asked += 1
         raise JournalError("no room for questions")

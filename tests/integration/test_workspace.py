@@ -70,6 +70,16 @@ async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> 
     assert await git(repository, "show", "midwatch/b:b.txt") == "two\n"
 
 
+async def test_a_worktree_may_start_from_an_older_commit(repository: Path) -> None:
+    base = (await git(repository, "rev-parse", "HEAD")).strip()
+    (repository / "a.txt").write_text("two\n")
+    await keep(Ground(folder=repository, branch="main"), "Second")
+    folder = repository.parent / "old"
+    ground = await prepare(folder, repository, branch="midwatch/b", merges=(), base=base)
+    assert ground == Ground(folder=folder, branch="midwatch/b", base=base)
+    assert (folder / "a.txt").read_text() == "one\n"
+
+
 async def test_many_worktrees_may_begin_at_the_same_time(repository: Path) -> None:
     names = [f"many-{number}" for number in range(16)]
     grounds = await asyncio.gather(

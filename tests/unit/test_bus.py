@@ -2,7 +2,13 @@
 
 import asyncio
 
-from midwatch_monitor.bus import CAPACITY, Bus, LocalBus
+import pytest
+
+from midwatch_monitor.bus import CAPACITY, Bus, BusCounters, LocalBus, Subscription, bus_for
+from midwatch_monitor.bus.local import Audience
+from midwatch_monitor.bus.mqtt import MqttBus
+from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Hint
 
 
@@ -22,6 +28,24 @@ async def test_every_subscriber_gets_every_hint_in_order() -> None:
         bus.publish(hint(2))
         assert await one.wait() == [hint(1), hint(2)]
         assert await other.wait() == [hint(1), hint(2)]
+
+
+async def test_who_listens_for_one_attempt_is_not_woken_by_the_others() -> None:
+    bus, other = LocalBus(), Hint(entry=2, kind="step", task=1, attempt=2)
+    nobodys = Hint(entry=3, kind="task_state", task=1)
+    async with bus.subscribe(1) as subscription:
+        for each in (hint(1), other, nobodys):
+            bus.publish(each)
+        assert await subscription.wait() == [hint(1), nobodys]
+
+
+def test_who_listened_for_an_attempt_that_is_over_is_forgotten() -> None:
+    audience = Audience()
+    for attempt in range(1, 4):
+        audience.listen(attempt).close()
+    last = audience.listen(4)
+    audience.offer(hint(1))
+    assert (len(audience), last.dropped) == (1, 0)
 
 
 async def test_a_hint_from_before_the_subscription_does_not_come() -> None:
@@ -85,3 +109,42 @@ async def test_a_closed_subscription_takes_no_more_hints() -> None:
     subscription.close()
     bus.publish(hint(1))
     assert await subscription.wait() == []
+
+
+async def test_several_hints_offered_together_are_bounded_like_single_ones() -> None:
+    subscription = Subscription(3)
+    subscription.offer_all([hint(1), hint(2)])
+    subscription.offer_all([hint(3), hint(4), hint(5)])
+    subscription.offer_all([])
+    assert await subscription.wait() == [hint(3), hint(4), hint(5)]
+    assert subscription.dropped == 2
+
+
+async def test_without_a_broker_a_fleet_talks_within_its_process() -> None:
+    async with bus_for(FleetSettings(), name="a", environ={}) as bus:
+        async with bus.subscribe() as hints, bus.claims() as claims, bus.departures() as gone:
+            bus.publish(hint(1))
+            assert await hints.wait() == [hint(1)]
+            assert (await claims.wait(0), await gone.wait(0)) == ([], [])
+        assert bus.counters == BusCounters()
+
+
+def over_a_broker(name: str = "a") -> MqttBus:
+    settings = FleetSettings(broker=BrokerSettings(url="mqtt://127.0.0.1:9"))
+    bus = bus_for(settings, name=name, environ={})
+    assert isinstance(bus, MqttBus)
+    return bus
+
+
+async def test_a_bus_that_was_never_opened_still_carries_hints_within_its_process() -> None:
+    bus = over_a_broker()
+    async with bus.subscribe() as hints:
+        bus.publish(hint(1))
+        assert await hints.wait() == [hint(1)]
+    assert bus.counters == BusCounters(waiting=1)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "#"])
+async def test_a_name_that_topics_cannot_hold_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="no name for a node"):
+        over_a_broker(name)

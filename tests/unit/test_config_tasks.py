@@ -48,6 +48,25 @@ def test_a_workspace_starts_beside_its_file(tmp_path: Path) -> None:
     assert resolve_workspace(task, tmp_path) == tmp_path.parent / "other"
 
 
+@pytest.mark.parametrize(
+    ("workspace", "url"),
+    [
+        ("https://host/shop.git", True),
+        ("ssh://git@host:2222/shop", True),
+        ("git@host:team/shop.git", True),
+        ("file:///srv/shop.git", True),
+        ("../shop", False),
+        ("/srv/shop@host", False),
+        ("host:shop", False),
+    ],
+)
+def test_a_git_url_is_no_folder(workspace: str, url: bool, tmp_path: Path) -> None:
+    text = f"tasks:\n  - {{id: a, goal: x, acceptance: ['true'], workspace: '{workspace}'}}\n"
+    task = load_tasks(write(tmp_path, text)).tasks[0]
+    assert task.origin == (workspace if url else "")
+    assert (resolve_workspace(task, tmp_path) is None) is url
+
+
 def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
     file = write(tmp_path, f"defaults:\nmodels:\nworkers:\n{ONE}")
     assert load_tasks(file) == load_tasks(write(tmp_path, ONE))
@@ -84,6 +103,15 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         (
             f"{ONE}  - id: b\n    goal: x\n    acceptance: [x]\n    depends_on: [a, bb]\n",
             [":6: tasks[1].depends_on[1]: there is no task 'bb' (did you mean `b`?)"],
+        ),
+        *(
+            (
+                f"tasks:\n  - {{id: a, goal: x, acceptance: [x], workspace: '{url}'}}\n",
+                [":2: tasks[0].workspace: names who logs in: leave that to git's credential "
+                 "helper"],
+            )
+            for url in ("https://ada:secret@host/shop", "https://secret@host/shop",
+                        "ssh://git:secret@host/shop")
         ),
         (f"workers: {{bob: {{}}, ann: {{}}}}\n{ONE}",
          [":3: tasks[0].worker: must name one of the workers: bob, ann"]),

@@ -61,7 +61,7 @@ class Inbox:
 
         What was said before the pause does not end it.
         """
-        async with self._bus.subscribe() as hints:
+        async with self._bus.subscribe(self._attempt) as hints:
             while True:
                 due = await self.due()
                 if self.answered:

@@ -6,6 +6,7 @@ The capability `Watch` forwards pydantic-ai's hooks to it.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic_ai import UserPromptNode
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -13,6 +14,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     ToolCallPart,
     UserPromptPart,
+    repair_messages,
 )
 from pydantic_ai.tools import RunContext
 
@@ -83,6 +85,7 @@ class Session:
         self.requests = requests
         """Model requests of this attempt that were answered, before a crash too."""
         self._saved = saved
+        self._seen = saved  # of the run's own list: see `after_node`
         self._seconds = seconds
         self._mark = seconds()
         self._stopped: float | None = None
@@ -179,9 +182,18 @@ class Session:
 
     # -- after a model request -------------------------------------------------------------
 
-    async def after_request(self, messages: Sequence[ModelMessage]) -> None:
+    async def after_node(self, node: object, messages: Sequence[ModelMessage]) -> None:
+        """Append what a node of the run has added to the history, if it has."""
+        if isinstance(node, UserPromptNode):
+            # From here on pydantic-ai has what was brought along in a shape of its own: requests in
+            # a row, as a word to the worker makes them, have become one.
+            self._seen = len(repair_messages(messages, repair_last_response=False))
+        else:
+            await self._after_request(messages)
+
+    async def _after_request(self, messages: Sequence[ModelMessage]) -> None:
         """Append the history, with the stamps of what arrived in it and what it cost."""
-        fresh = list(messages[self._saved :])
+        fresh = list(messages[self._seen :])
         if not fresh:
             return
         response = fresh[-1] if fresh and isinstance(fresh[-1], ModelResponse) else None
@@ -205,7 +217,7 @@ class Session:
 
     async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
         """Store a conversation from before this attempt: nothing in it counts or costs here."""
-        await self._append(messages[self._saved :], ())
+        await self._append(messages[self._seen :], ())
 
     async def _append(self, fresh: Sequence[ModelMessage], records: Sequence[Record]) -> None:
         bodies = [
@@ -214,6 +226,7 @@ class Session:
         ]
         await self.recorder.record(*records, messages=bodies)
         self._saved += len(fresh)
+        self._seen += len(fresh)
 
     def _arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
         """The interventions that stand in the history now."""

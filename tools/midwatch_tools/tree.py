@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from midwatch_monitor.words import Edit, Writer
 
@@ -163,6 +164,15 @@ def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
         return item.stat(follow_symlinks=False)
     except OSError:  # it vanished since it was listed
         return None
+
+
+def digest_of(path: Path) -> str:
+    """The content of a file as edits name it; empty if there is no such file."""
+    try:
+        stat = path.lstat()
+    except (OSError, ValueError):
+        return ""
+    return _digest(path, stat.st_size) if S_ISREG(stat.st_mode) else ""
 
 
 def _digest(path: Path, size: int) -> str:

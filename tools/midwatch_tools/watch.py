@@ -206,13 +206,16 @@ class Watch(AbstractCapability[Any]):
         where = journal_location(self._journal, os.environ, Path.cwd())
         title = _title(ctx.prompt) or self.name
         try:
-            journal = await stack.enter_async_context(await Journal.open(where))
+            patience = self.settings.journal.patience_seconds
+            journal = await stack.enter_async_context(
+                await Journal.open(where, patience_seconds=patience)
+            )
             recorder = await self._claimed(journal, title)
             plan = Plan(steps=(PlanStep(title=title),))
             await recorder.record(working(), plan, *self._circumstances(plan))
             await self._begin(ctx, recorder)
         except Exception:  # the watch may fail; the work must not
-            log.exception("unwatched: the journal %s cannot be used", where)
+            log.exception("unwatched: the journal cannot be used")
             return None
         return recorder
 
@@ -335,7 +338,7 @@ class Watch(AbstractCapability[Any]):
     async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
         """Append the history after every node."""
         if self._acts is not None:
-            await self._tolerating(self._acts.session.after_request(ctx.messages))
+            await self._tolerating(self._acts.session.after_node(node, ctx.messages))
             look_again(ctx, result, self.settings.completion, self.budget())
         return result
 

@@ -1,5 +1,25 @@
 """The bus: hints that the journal has grown. It may lose any of them; then things are only late."""
 
-from midwatch_monitor.bus.local import CAPACITY, Bus, LocalBus, Subscription
+from midwatch_monitor.bus.local import (
+    Bus,
+    BusCounters,
+    Departures,
+    FleetBus,
+    LocalBus,
+    NodeGone,
+    Subscription,
+)
+from midwatch_monitor.bus.mailbox import CAPACITY
+from midwatch_monitor.bus.mqtt import bus_for
 
-__all__ = ["CAPACITY", "Bus", "LocalBus", "Subscription"]
+__all__ = [
+    "CAPACITY",
+    "Bus",
+    "BusCounters",
+    "Departures",
+    "FleetBus",
+    "LocalBus",
+    "NodeGone",
+    "Subscription",
+    "bus_for",
+]

@@ -1,5 +1,6 @@
 """The task file: what is to be done, by which workers, with which models."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +11,8 @@ from midwatch_monitor.config.refusal import Refusal, nearest_to
 from midwatch_monitor.config.rules import Percent, Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+_URL = re.compile(r"(https?|ssh|git|file)://|[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:")
+_LOGIN = re.compile(r"(https?|git)://[^/]*@|ssh://[^/@]*:[^/]*@")
 
 
 class WorkerKind(StrEnum):
@@ -130,7 +133,10 @@ class TaskSpec(Section):
     worker: str = ""
     """Default: the only worker, or a coder."""
     workspace: str | None = None
-    """A git repository gives a worktree and branch, another folder a copy, none an empty folder."""
+    """A git repository gives a worktree and branch, another folder a copy, none an empty folder.
+
+    A repository may be a git URL too: `https://…`, `ssh://…`, `git@host:path` or `file://…`.
+    """
     project: str = ""
     """What its lessons, guidelines and facts belong to.
 
@@ -155,10 +161,23 @@ class TaskSpec(Section):
     review: bool = False
     """Whether the role `reviewer` looks at the work, reading only, before it counts as done."""
 
+    @field_validator("workspace")
+    @classmethod
+    def _without_login(cls, workspace: str | None) -> str | None:
+        """A task stands in the journal and on the screen: no place for a password or a token."""
+        if workspace is not None and _LOGIN.match(workspace):
+            raise Refusal("names who logs in: leave that to git's credential helper")
+        return workspace
+
     @property
     def label(self) -> str:
         """What people see."""
         return self.title or self.id
+
+    @property
+    def origin(self) -> str:
+        """The workspace if it is a git URL; else empty."""
+        return self.workspace if self.workspace and _URL.match(self.workspace) else ""
 
 
 class Defaults(Section):
@@ -267,7 +286,10 @@ def _refuse_cycle(needs: dict[str, tuple[str, ...]]) -> None:
 
 
 def resolve_workspace(task: TaskSpec, beside: Path) -> Path | None:
-    """The task's workspace as an absolute path; relative ones start beside the task file."""
-    return (
-        None if task.workspace is None else (beside / Path(task.workspace).expanduser()).resolve()
-    )
+    """The task's workspace as an absolute path; relative ones start beside the task file.
+
+    `None` where it has none on this machine: an empty folder, or a git URL.
+    """
+    if task.workspace is None or task.origin:
+        return None
+    return (beside / Path(task.workspace).expanduser()).resolve()

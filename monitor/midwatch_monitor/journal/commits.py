@@ -6,15 +6,16 @@ and what it then writes.
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult, Table, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal import index, projects, tables
+from midwatch_monitor.journal import projects, tables
+from midwatch_monitor.journal.appending import append
 from midwatch_monitor.journal.engine import is_duplicate
-from midwatch_monitor.journal.records import kind_of, read, written
 from midwatch_monitor.words import (
     AlertKey,
     Attempt,
@@ -31,16 +32,9 @@ from midwatch_monitor.words import (
     TaskState,
 )
 
-# The two statements of every commit are built once: that takes longer than SQLite needs.
+# The statements of every commit are built once: that takes longer than SQLite needs.
 _HELD = select(tables.lease.c.incarnation).where(tables.lease.c.attempt == bindparam("of"))
-_ENTRY = insert(tables.entry)
-
-_FOLLOWS = {
-    EscalationState.OPEN: {EscalationState.OPEN},
-    EscalationState.ANSWERED: {EscalationState.OPEN},
-    EscalationState.CLOSED: {EscalationState.OPEN, EscalationState.ANSWERED},
-}
-"""After which states of an escalation each may stand."""
+_GUARDED = select(tables.guard.c.incarnation).where(tables.guard.c.attempt == bindparam("of"))
 
 
 def add_run(
@@ -85,7 +79,8 @@ def add_task(
         project=projects.made(connection, project),
         trial_of=projects.made(connection, trial_of),
     )
-    _append(connection, Draft(record=TaskState(lifecycle=Lifecycle.SUBMITTED), at=at, task=id_))
+    state = TaskState(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=id_)])
     return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
 
 
@@ -113,7 +108,7 @@ def add_attempt(
         started_at=at,
     )
     state = AttemptState(lifecycle=Lifecycle.SUBMITTED)
-    _append(connection, Draft(record=state, at=at, task=task, attempt=id_))
+    append(connection, [Draft(record=state, at=at, task=task, attempt=id_)])
     return Attempt(
         id=id_,
         task=task,
@@ -141,10 +136,8 @@ def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) ->
 
 def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
     """Store what belongs together. Raises StaleIncarnationError for what comes too late."""
-    _require_lease(connection, what)
     try:
-        entries = tuple(_append(connection, draft) for draft in what.drafts)
-        _extend(connection, what)
+        (entries,) = commit_all(connection, [what])
     except IntegrityError as error:
         if is_duplicate(error):
             raise StaleIncarnationError(
@@ -154,9 +147,28 @@ def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
     return entries
 
 
+def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
+    """Store many commits in their order, or raise for one of them: then none may stay."""
+    for held in {(each.attempt, each.incarnation): each for each in given}.values():
+        _require_lease(connection, held)
+    for each in given:
+        _require_guards(connection, each)
+    entries = append(connection, [draft for each in given for draft in each.drafts])
+    for each in given:
+        _extend(connection, each)
+    rest = iter(entries)
+    return [tuple(islice(rest, len(each.drafts))) for each in given]
+
+
 def _subject(what: Commit) -> str:
     numbers = {what.attempt, *(draft.attempt for draft in what.drafts)} - {None}
     return ", ".join(map(str, numbers))
+
+
+def _require_guards(connection: Connection, what: Commit) -> None:
+    if what.guard is not None:
+        for attempt in sorted({each.attempt for each in what.drafts if each.attempt is not None}):
+            _require_guard(connection, attempt, what.guard)
 
 
 def _require_lease(connection: Connection, what: Commit) -> None:
@@ -172,51 +184,17 @@ def _require_lease(connection: Connection, what: Commit) -> None:
         )
 
 
+def _require_guard(connection: Connection, attempt: int, guard: int) -> None:
+    held = connection.execute(_GUARDED, {"of": attempt}).scalar()
+    if held != guard:
+        raise StaleIncarnationError(
+            f"attempt {attempt} is watched at incarnation {held}, not {guard}: another monitor "
+            "has taken it over"
+        )
+
+
 def _incarnation(connection: Connection, attempt: int) -> int | None:
     return connection.execute(_HELD, {"of": attempt}).scalar()
-
-
-def _append(connection: Connection, draft: Draft) -> Entry:
-    record = draft.record
-    if isinstance(record, TaskState | AttemptState):
-        _refuse_late(connection, draft)
-    elif isinstance(record, Escalation):
-        _move_on(connection, record, draft)
-    values = {
-        "at": draft.at,
-        "kind": kind_of(type(record)),
-        "task": draft.task,
-        "attempt": draft.attempt,
-        "seq": draft.seq,
-        "body": written(record),
-    }
-    entry = Entry(
-        id=_id_of(connection.execute(_ENTRY, values)),
-        record=record,
-        at=draft.at,
-        task=draft.task,
-        attempt=draft.attempt,
-        seq=draft.seq,
-    )
-    index.take_in(connection, entry)
-    return entry
-
-
-def _refuse_late(connection: Connection, draft: Draft) -> None:
-    """Over is over: nothing follows a completed, failed, canceled or rejected status."""
-    entry = tables.entry
-    kind = kind_of(type(draft.record))
-    query = select(entry.c.body).where(entry.c.kind == kind, entry.c.task == draft.task)
-    what = f"task {draft.task}"
-    if isinstance(draft.record, AttemptState):
-        query = query.where(entry.c.attempt == draft.attempt)
-        what = f"attempt {draft.attempt}"
-    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    latest = None if body is None else read(kind, body)
-    if isinstance(latest, TaskState | AttemptState) and latest.lifecycle.over:
-        raise StaleIncarnationError(
-            f"{what} is already {latest.lifecycle.value}; a late result cannot change that"
-        )
 
 
 def _extend(connection: Connection, what: Commit) -> None:
@@ -242,8 +220,14 @@ def open_escalation(
     reason: str,
     silent: bool,
     at: datetime,
+    guard: int | None = None,
 ) -> Escalation | None:
-    """Open the attempt's escalation; `None` if one is open already."""
+    """Open the attempt's escalation; `None` if one is open already.
+
+    Raises StaleIncarnationError when another monitor has taken the attempt over.
+    """
+    if guard is not None:
+        _require_guard(connection, attempt, guard)
     table = tables.escalation
     query = select(table.c.id).where(table.c.attempt == attempt, table.c.closed_at.is_(None))
     if connection.execute(query).first() is not None:
@@ -256,32 +240,8 @@ def open_escalation(
         reason=reason,
         silent=silent,
     )
-    _append(connection, Draft(record=escalation, at=at, task=task, attempt=attempt))
+    append(connection, [Draft(record=escalation, at=at, task=task, attempt=attempt)])
     return escalation
-
-
-def _move_on(connection: Connection, escalation: Escalation, draft: Draft) -> None:
-    """An escalation is answered once and closed once, whoever else thinks that it is still open."""
-    entry = tables.entry
-    query = select(entry.c.body).where(
-        entry.c.kind == kind_of(Escalation), entry.c.attempt == draft.attempt
-    )
-    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    latest = None if body is None else read(kind_of(Escalation), body)
-    if (
-        isinstance(latest, Escalation)
-        and latest.id == escalation.id
-        and latest.state not in _FOLLOWS[escalation.state]
-    ):
-        raise StaleIncarnationError(f"escalation {escalation.id} is already {latest.state.value}")
-    if escalation.state is EscalationState.CLOSED:
-        _close(connection, escalation.id, draft.at)
-
-
-def _close(connection: Connection, escalation: int, at: datetime) -> None:
-    table = tables.escalation
-    change = update(table).where(table.c.id == escalation, table.c.closed_at.is_(None))
-    connection.execute(change, {"closed_at": at})
 
 
 def _insert(connection: Connection, table: Table, **values: object) -> int:

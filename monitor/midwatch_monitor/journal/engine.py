@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     URL,
@@ -19,7 +20,7 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from midwatch_monitor.config.settings import Synchronous
@@ -30,6 +31,10 @@ from midwatch_monitor.errors import (
     JournalReadOnlyError,
     MissingExtraError,
 )
+from midwatch_monitor.journal.outage import is_passing, sqlstate
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.postgres import Lines
 
 READERS = 4
 """Connections that read at the same time."""
@@ -37,7 +42,7 @@ BUSY_SECONDS = 10
 """How long a transaction waits for another process."""
 FOLDER = ".midwatch"
 """The folder that Midwatch makes for itself, and keeps out of git."""
-_LOCK = 0x6D696477
+LOCK = 0x6D696477
 """PostgreSQL's advisory lock of the journal's writers."""
 
 
@@ -62,6 +67,8 @@ class Store:
     """`None` where it is only read."""
     reading: Engine | None
     """`None` in memory: there is one connection, and the writer reads too."""
+    lines: "Lines | None" = None
+    """The connections to a server; `None` in SQLite."""
 
     def flush(self) -> None:
         """Let SQLite write its log into the file, and empty it: old pages stand there too."""
@@ -77,8 +84,15 @@ class Store:
         finally:
             connection.close()
 
+    def cut(self) -> None:
+        """End the connections to a server that does not answer; those who wait there fail."""
+        if self.lines is not None:
+            self.lines.cut()
+
     def close(self) -> None:
         """Close every connection."""
+        if self.lines is not None:
+            self.lines.close()
         for engine in (self.writing, self.reading):
             if engine is not None:
                 engine.dispose()
@@ -87,7 +101,7 @@ class Store:
 def connect(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
     """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL; touches no table."""
     url = _url_of(location)
-    if url.get_backend_name() != "sqlite":
+    if not url.drivername.startswith("sqlite"):
         return _elsewhere(url, access)
     if not url.database or url.database == ":memory:":
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -99,18 +113,28 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
 
 
 def _url_of(location: str | Path) -> URL:
-    if isinstance(location, str) and "://" in location:
+    if not isinstance(location, str) or "://" not in location:
+        return URL.create("sqlite", database=str(location))
+    try:
         return make_url(location)
-    return URL.create("sqlite", database=str(location))
+    except (ArgumentError, ValueError):
+        # Their text may have a part of a password in it.
+        raise JournalError("the URL of the journal cannot be read: is its port a number?") from None
 
 
 def _elsewhere(url: URL, access: Access) -> Store:
     try:
-        engine = create_engine(url, pool_size=READERS + 1)
+        from midwatch_monitor.journal import postgres
     except ModuleNotFoundError as error:
         raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
-    writing = None if access is Access.READ else engine
-    return Store(name=url.render_as_string(), writing=writing, reading=engine)
+    url = postgres.plain(url)
+    lines = postgres.Lines(url)
+    return Store(
+        name=postgres.name_of(url),
+        writing=None if access is Access.READ else lines.writing(),
+        reading=lines.reading(READERS),
+        lines=lines,
+    )
 
 
 def _require(path: Path, access: Access) -> None:
@@ -186,21 +210,24 @@ def transaction(engine: Engine) -> Generator[Connection]:
     """One write transaction. Others wait for it, so that ids are committed in their order."""
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+            connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
         yield connection
 
 
 @contextmanager
-def explaining(name: str) -> Generator[None]:
+def explaining(name: str, waited: float = 0) -> Generator[None]:
     """Raise what the database raises as what it means for the journal called `name`."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise explained(error, name) from error
+        raise explained(error, name, waited) from error
 
 
-def explained(error: SQLAlchemyError, name: str) -> JournalError:
-    """What an error of the database means for the journal called `name`."""
+def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
+    """What an error of the database means for the journal called `name`.
+
+    `waited` says for how many seconds it has been tried, where that may help.
+    """
     match _code(error):
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
             return JournalCorruptError(
@@ -217,19 +244,26 @@ def explained(error: SQLAlchemyError, name: str) -> JournalError:
             return JournalFullError(f"there is no space left for {name}")
         case sqlite3.SQLITE_BUSY:
             return JournalError(f"another process has held {name} for {BUSY_SECONDS} s")
+        case "55P03":
+            return JournalError(f"another process holds {name}{_for(waited)}")
         case _:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            return JournalError(f"{name}: {cause}")
+            reason = " ".join(str(cause).split())
+            if is_passing(error):
+                return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
+            return JournalError(f"{name}: {reason}")
+
+
+def _for(seconds: float) -> str:
+    return f" for {seconds:g} s" if seconds else ""
 
 
 def is_hopeless(error: Exception) -> bool:
     """Whether a failed transaction is to be given up as a whole, not tried again in parts.
 
-    A lock has been waited for already; after a lost connection nobody knows what was committed.
+    A lock has been waited for already.
     """
-    if not isinstance(error, DBAPIError):
-        return False
-    return error.connection_invalidated or _code(error) == sqlite3.SQLITE_BUSY
+    return isinstance(error, DBAPIError) and _code(error) == sqlite3.SQLITE_BUSY
 
 
 def is_duplicate(error: DBAPIError) -> bool:
@@ -246,4 +280,4 @@ def _code(error: SQLAlchemyError) -> int | str | None:
     extended = getattr(error.orig, "sqlite_errorcode", None)
     if isinstance(extended, int):
         return extended & 0xFF
-    return getattr(error.orig, "sqlstate", None)
+    return sqlstate(error)

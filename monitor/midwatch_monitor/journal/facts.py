@@ -44,11 +44,12 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     if tags:
         connection.execute(insert(tables.fact_tag), tags)
     if fact.state is not FactState.PENDING:
-        search.put(connection, Shelf.FACTS, owner.project, {entry.id: _wording(fact)})
+        search.put(connection, Shelf.FACTS, owner.project, {entry.id: wording_of(fact)})
     return sources[0]
 
 
-def _wording(fact: Fact) -> Wording:
+def wording_of(fact: Fact) -> Wording:
+    """What a fact is found by."""
     return Wording(text=fact.text, tags=" ".join((*fact.tags, *fact.files)))
 
 
@@ -132,7 +133,7 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
         return
     entry = tables.entry
     body = connection.execute(select(entry.c.body).where(entry.c.id == before.entry)).scalar_one()
-    search.put(connection, Shelf.FACTS, before.project, {before.entry: _wording(_fact(body))})
+    search.put(connection, Shelf.FACTS, before.project, {before.entry: wording_of(_fact(body))})
 
 
 def _fact(body: str) -> Fact:

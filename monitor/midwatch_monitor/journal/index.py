@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     LessonMark,
     Origin,
     Recall,
+    Record,
     Reflection,
     Study,
     Summary,
@@ -31,6 +32,8 @@ from midwatch_monitor.words import (
 
 _NEW = (AttemptState, Feedback, Recall, Summary, Lesson, Fact, Guidelines, Reflection)
 """What adds to the index; it is kept for a project."""
+KINDS: frozenset[type[Record]] = frozenset({LessonMark, FactMark, GuidelinesMark, Study, *_NEW})
+"""All that `take_in` does anything for."""
 
 
 def take_in(connection: Connection, entry: Entry) -> None:

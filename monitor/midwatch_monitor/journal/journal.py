@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,9 +13,13 @@ from sqlalchemy import Connection
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
-from midwatch_monitor.journal import commits, queries, schema, tables
-from midwatch_monitor.journal.engine import READERS, Access, Store, connect, explaining
+from midwatch_monitor.journal import commits, queries, tables
+from midwatch_monitor.journal.engine import Access, Store
+from midwatch_monitor.journal.gathering import Gathering
+from midwatch_monitor.journal.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
+from midwatch_monitor.journal.reader import Reader
 from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.schema import opened
 from midwatch_monitor.journal.writer import Writer
 from midwatch_monitor.words import (
     AlertKey,
@@ -43,14 +48,24 @@ class Journal:
     whose await was cancelled nobody knows whether it was committed.
     """
 
-    def __init__(self, store: Store, *, max_batch: int = 200) -> None:
+    def __init__(
+        self, store: Store, *, max_batch: int = 200, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Use `open` or `open_to_read`, unless the store is already connected and prepared."""
         self._store = store
         self._closed = False
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
+        patience = partial(Patience, patience_seconds)
+        self._reader: Reader | None = None
+        if store.reading is not None:
+            self._reader = Reader(store.reading, name=store.name, patience=patience())
         self._writer: Writer | None = None
         if store.writing is not None:
-            self._writer = Writer(store.writing, name=store.name, max_batch=max_batch)
+            self._writer = Writer(
+                store.writing, name=store.name, max_batch=max_batch, patience=patience()
+            )
+            self._gathering = Gathering(self._writer.submit, name=store.name, most=max_batch)
+        if store.lines is not None:
+            store.lines.watch(self._stuck, max(patience_seconds, STALL_SECONDS))
 
     @classmethod
     async def open(
@@ -60,32 +75,50 @@ class Journal:
         synchronous: Synchronous = Synchronous.NORMAL,
         max_batch: int = 200,
         create: bool = True,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> Self:
         """Open the journal at a path, `:memory:` or a SQLAlchemy URL, to read and to write.
 
         Makes the file and its folder, unless `create` is off: then there must be a journal. An
-        older journal is brought up to date. Raises JournalTooNewError, JournalCorruptError,
-        JournalReadOnlyError or JournalError.
+        older file is brought up to date; an older database in PostgreSQL is only by
+        `midwatch db upgrade`. Raises JournalTooNewError, JournalCorruptError, JournalReadOnlyError
+        or JournalError.
+
+        Once it is open, a lost connection to PostgreSQL is waited for `patience_seconds` long:
+        a write or read then only takes longer. Here at the opening it is waited for a short time.
         """
         access = Access.CREATE if create else Access.WRITE
-        store = await asyncio.to_thread(_opened, location, access, synchronous)
-        return cls(store, max_batch=max_batch)
+        store = await asyncio.to_thread(opened, location, access, synchronous, patience_seconds)
+        return cls(store, max_batch=max_batch, patience_seconds=patience_seconds)
 
     @classmethod
-    async def open_to_read(cls, location: str | Path) -> Self:
+    async def open_to_read(
+        cls, location: str | Path, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> Self:
         """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
-        return cls(await asyncio.to_thread(_opened, location, Access.READ, Synchronous.NORMAL))
+        store = await asyncio.to_thread(
+            opened, location, Access.READ, Synchronous.NORMAL, patience_seconds
+        )
+        return cls(store, patience_seconds=patience_seconds)
 
     async def close(self) -> None:
-        """Finish the writes that are under way and close every connection; again is no error."""
+        """Finish the writes that are under way and close every connection; again is no error.
+
+        Writes fail for which PostgreSQL does not answer within seconds.
+        """
         self._closed = True
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
         if self._writer is not None:
-            self._writer.close()
-        self._readers.shutdown()
+            self._writer.close(self._store.cut)
+        if self._reader is not None:
+            self._reader.close(self._store.cut)
         self._store.close()
+
+    def _stuck(self) -> float:
+        """For how many seconds the database has not answered."""
+        return max(each.stuck for each in (self._reader, self._writer) if each is not None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,7 +211,10 @@ class Journal:
         mark on guidelines that somebody else decided on, and for a chore that is done already.
         An escalation among the drafts that is closed lets its attempt have a new one.
         """
-        return await self.write(commits.commit, commit)
+        if self._writer is None:
+            raise self._read_only
+        # Whoever is cancelled meanwhile has numbered its records: to take them back leaves a gap.
+        return await asyncio.shield(self._gathering.add(commit))
 
     async def open_escalation(
         self,
@@ -189,8 +225,13 @@ class Journal:
         reason: str,
         silent: bool = False,
         at: datetime,
+        guard: int | None = None,
     ) -> Escalation | None:
-        """Open the attempt's escalation and store that; `None` if one is open already."""
+        """Open the attempt's escalation and store that; `None` if one is open already.
+
+        `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
+        StaleIncarnationError when another monitor has taken the attempt over.
+        """
         return await self.write(
             commits.open_escalation,
             attempt=attempt,
@@ -199,6 +240,7 @@ class Journal:
             reason=reason,
             silent=silent,
             at=at,
+            guard=guard,
         )
 
     async def runs(self) -> list[Run]:
@@ -304,12 +346,17 @@ class Journal:
     ) -> T:
         """Do a function of this package in a write transaction, perhaps twice: see Writer."""
         if self._writer is None:
-            raise JournalReadOnlyError(f"{self.name} was opened to be read only")
+            raise self._read_only
 
         def job(connection: Connection) -> T:
             return work(connection, *args, **kwargs)
 
+        self._gathering.seal()
         return await asyncio.wrap_future(self._writer.submit(job))
+
+    @property
+    def _read_only(self) -> JournalError:
+        return JournalReadOnlyError(f"{self.name} was opened to be read only")
 
     async def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -317,22 +364,14 @@ class Journal:
         """Ask a function of this package beside the writer."""
         if self._closed:
             raise JournalError(f"{self.name} is closed")
-        engine = self._store.reading
-        if engine is None:
+        if self._reader is None:
             return await self.write(work, *args, **kwargs)
 
-        def job() -> T:
-            with explaining(self.name), engine.connect() as connection:
-                return work(connection, *args, **kwargs)
+        def job(connection: Connection) -> T:
+            return work(connection, *args, **kwargs)
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, job)
-
-
-def _opened(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
-    store = connect(location, access, synchronous)
-    try:
-        schema.prepare(store)
-    except BaseException:
-        store.close()
-        raise
-    return store
+        unwanted = Event()
+        try:
+            return await asyncio.wrap_future(self._reader.submit(job, unwanted))
+        finally:
+            unwanted.set()

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
+from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaSerializer, to_json
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.words import (
@@ -91,20 +91,42 @@ def kind_of(word: type[Record]) -> str:
 
 def hint_of(entry: Entry) -> Hint:
     """What the bus says of an entry: that it is there, and where to look."""
+    record = entry.record
+    step, note = None, ""
+    if isinstance(record, Step):
+        step = record.number
+    elif isinstance(record, Alert):
+        step, note = record.step, f"{record.key.rule} {record.severity} {record.state}"
     return Hint(
-        entry=entry.id, kind=kind_of(type(entry.record)), task=entry.task, attempt=entry.attempt
+        entry=entry.id,
+        kind=kind_of(type(record)),
+        task=entry.task,
+        attempt=entry.attempt,
+        step=step,
+        note=note,
     )
 
 
 def written(record: Record) -> str:
     """A record as JSON, with every field that says something: a default may change, `None` not."""
+    try:
+        body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
+    except PydanticSerializationError:
+        return _forced(record)
+    # Made of its type, a number that is none is `null`. So is `null` within a text, rarely.
+    return (body if b":null" not in body else _exact(record)).decode()
+
+
+@cache
+def _serializer(word: type[Record]) -> SchemaSerializer:
+    return _adapter(_KINDS[word]).serializer
+
+
+def _exact(record: Record) -> bytes:
     said = {
         name: value for name in _names(type(record)) if (value := getattr(record, name)) is not None
     }
-    try:
-        return to_json(said, inf_nan_mode="constants").decode()
-    except PydanticSerializationError:
-        return _forced(record)
+    return to_json(said, inf_nan_mode="constants")
 
 
 @cache

@@ -1,76 +1,137 @@
 """The version of a journal's tables: looked up at every start, brought up to date when old.
 
-Alembic takes half a second to import, so it is imported only where there is something to do.
+A file is brought up to date by whoever opens it. A database in PostgreSQL has several machines on
+it: `midwatch db upgrade` does it once, and processes of the version before go on as long as the
+tables say that they can (`compatibility`). Alembic takes half a second to import, so it is
+imported only where there is something to do.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection, String, column, inspect, select, table
 
+from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
-from midwatch_monitor.journal.engine import Store, explaining, transaction
-from midwatch_monitor.journal.tables import REVISION, metadata
-
-if TYPE_CHECKING:
-    from alembic.config import Config
+from midwatch_monitor.journal.engine import Access, Store, connect, explaining, transaction
+from midwatch_monitor.journal.outage import OPENING_SECONDS, Patience, is_refusal
+from midwatch_monitor.journal.tables import REVISION, compatibility, metadata
 
 
-def prepare(store: Store) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What a database says of its tables."""
+
+    revision: str | None
+    """`None` where there are none."""
+    oldest: str | None
+    """The oldest revision whose Midwatch can work with them; `None` where nothing says so."""
+
+    @property
+    def current(self) -> bool:
+        """Whether this program can work with them as they are."""
+        if self.revision is None or self.revision == REVISION:
+            return self.revision is not None
+        return self.newer and self.oldest is not None and self.oldest <= REVISION
+
+    @property
+    def newer(self) -> bool:
+        """Whether a newer program has made them."""
+        return self.revision is not None and self.revision > REVISION
+
+
+def opened(
+    location: str | Path,
+    access: Access,
+    synchronous: Synchronous = Synchronous.NORMAL,
+    patience_seconds: float = 0,
+) -> Store:
+    """A journal's database, connected and with tables that this program can work with."""
+    store = connect(location, access, synchronous)
+    try:
+        prepare(store, access, min(patience_seconds, OPENING_SECONDS))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> None:
     """Make the tables of `store` those of this version, or say why that cannot be."""
-    with explaining(store.name):
-        found = _found(store)
-        if found == REVISION:
-            return
-        if store.writing is None:
-            raise _unreadable(store.name, found)
-        with transaction(store.writing) as connection:
-            _upgrade(connection, store.name)
+    with explaining(store.name, patience_seconds):
+        Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
-def _found(store: Store) -> str | None:
-    """The revision as a reader sees it, who need not wait for a writer."""
+def version_of(store: Store) -> Version:
+    """What a reader sees, who need not wait for a writer."""
     engine = store.reading or store.writing
     if engine is None:
-        return None
+        return Version(revision=None, oldest=None)
     with engine.connect() as connection:
-        return _revision(connection)
+        return read_version(connection)
 
 
-def _revision(connection: Connection) -> str | None:
-    """The revision of the tables; `None` where there are none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
+def read_version(connection: Connection) -> Version:
+    """The version of the tables."""
+    look = inspect(connection)
+    if not look.has_table("alembic_version"):
+        return Version(revision=None, oldest=None)
     query = select(column("version_num", String)).select_from(table("alembic_version"))
-    return connection.execute(query).scalar()
+    oldest = None
+    revision = connection.execute(query).scalar()
+    if revision is not None and look.has_table(compatibility.name):
+        oldest = connection.execute(select(compatibility.c.oldest)).scalar()
+    return Version(revision=revision, oldest=oldest)
 
 
-def _unreadable(name: str, revision: str | None) -> JournalError:
-    if revision is None:
-        return JournalCorruptError(f"{name} is not a journal")
-    if _known(revision):
-        return JournalError(
-            f"{name} was written by an older Midwatch: `midwatch run` brings it up to date"
-        )
-    return _too_new(name, revision)
-
-
-def _upgrade(connection: Connection, name: str) -> None:
-    # Asked again inside the transaction: another process may have been first.
-    revision = _revision(connection)
-    if revision == REVISION:
+def _prepare(store: Store, access: Access) -> None:
+    found = version_of(store)
+    if found.current:
         return
-    if revision is None:
-        _refuse_strangers(connection, name)
-    elif not _known(revision):
-        raise _too_new(name, revision)
-    from alembic import command
+    if found.newer:
+        raise _too_new(store.name, found)
+    refusal = _refusal(store, found, access)
+    if refusal is not None or store.writing is None:
+        raise refusal or JournalCorruptError(f"{store.name} is not a journal")
+    with transaction(store.writing) as connection:
+        # Asked again inside the transaction: another process may have been first.
+        found = read_version(connection)
+        if not found.current:
+            _bring_up(connection, store.name, found)
 
-    config = alembic_config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+
+def _refusal(store: Store, found: Version, access: Access) -> JournalError | None:
+    """Why tables that are missing or old are left as they are; `None` where they need not be."""
+    served = store.lines is not None
+    if found.revision is None:
+        if access is Access.WRITE and served:
+            return JournalError(f"there is no journal at {store.name}: nothing has run there yet")
+        return None
+    if served:
+        return JournalError(
+            f"{store.name} was written by an older Midwatch (its tables are at {found.revision}, "
+            f"this one needs {REVISION}): run `midwatch db upgrade`"
+        )
+    if access is Access.READ:
+        return JournalError(
+            f"{store.name} was written by an older Midwatch: `midwatch run` brings it up to date"
+        )
+    return None
 
 
-def _refuse_strangers(connection: Connection, name: str) -> None:
+def _bring_up(connection: Connection, name: str, found: Version) -> None:
+    # Only where there is something to do: Alembic.
+    from midwatch_monitor.journal.upgrading import migrate
+
+    if found.newer:
+        raise _too_new(name, found)
+    if found.revision is None:
+        refuse_strangers(connection, name)
+    migrate(connection, name)
+
+
+def refuse_strangers(connection: Connection, name: str) -> None:
+    """Raise JournalCorruptError where another program has tables with the names of ours."""
     taken = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
     if taken:
         raise JournalCorruptError(
@@ -78,25 +139,8 @@ def _refuse_strangers(connection: Connection, name: str) -> None:
         )
 
 
-def _known(revision: str) -> bool:
-    from alembic.script import ScriptDirectory
-
-    scripts = ScriptDirectory.from_config(alembic_config())
-    return revision in {script.revision for script in scripts.walk_revisions()}
-
-
-def _too_new(name: str, revision: str) -> JournalTooNewError:
+def _too_new(name: str, found: Version) -> JournalTooNewError:
     return JournalTooNewError(
-        f"{name} was written by a newer Midwatch (its tables are at {revision}, this one knows "
-        f"{REVISION}): update Midwatch, or name another journal"
+        f"{name} was written by a newer Midwatch (its tables are at {found.revision}, this one "
+        f"knows {REVISION}): update Midwatch, or name another journal"
     )
-
-
-def alembic_config() -> "Config":
-    """Where Alembic finds the migrations: inside the package, without a file of its own."""
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", "midwatch_monitor.journal:migrations")
-    config.set_main_option("path_separator", "os")
-    return config

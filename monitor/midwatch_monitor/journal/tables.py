@@ -1,8 +1,8 @@
 """The journal's tables.
 
 Append-only: a change of state is a new row in `entry`. Only erasure deletes, and only what says
-who is at work now is ever updated: a lease, a guard, a post, a node, an escalation's `closed_at`;
-and an attempt's `bundle`, which stands for its newest snapshot.
+who is at work now is ever updated: a lease, a guard, a post, a node, a writer's receipt, an
+escalation's `closed_at`; and an attempt's `bundle`, which stands for its newest snapshot.
 
 From `lesson` on, the tables are an index of what was learned. They say nothing that the log does
 not say: every row is made from entries, in the transaction that appends them, and a state in them
@@ -145,6 +145,16 @@ compatibility = Table(
     "compatibility",
     metadata,
     Column("oldest", Text, primary_key=True),
+)
+
+# The last transaction of each process that writes to PostgreSQL: after a lost connection it says
+# whether that one was committed.
+receipt = Table(
+    "receipt",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    Column("number", IDENTIFIER, nullable=False),
+    Column("at", Moment, nullable=False),
 )
 
 # AUTOINCREMENT: an id is never given twice, also after an erasure, so a follower of

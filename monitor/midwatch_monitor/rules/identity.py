@@ -48,6 +48,7 @@ SHELLS = frozenset(
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _SPACE = re.compile(r"\s+")
+_SORTED = json.JSONEncoder(sort_keys=True)
 LOOKED_AT = 20_000
 """Characters of an output that are compared; of a longer one its head and its tail."""
 SHORT = 512
@@ -102,7 +103,7 @@ def _cleaned(raw: dict[str, object], step: Step, line: str) -> str:
     }
     if not step.edits:
         kept = {key: _clean(key, value) for key, value in kept.items()}
-    return json.dumps(kept, sort_keys=True)
+    return _SORTED.encode(kept)
 
 
 def _clean(key: str, value: object) -> object:

@@ -29,10 +29,13 @@ class _Mask(NamedTuple):
 
     def may_differ(self, text: str) -> bool:
         """Whether it is worth to look for the pattern."""
-        return not self.hints or any(hint in text for hint in self.hints)
+        for hint in self.hints:  # a generator takes three times as long
+            if hint in text:
+                return True
+        return not self.hints
 
 
-_HEX = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
+_HEX = r"(?=[0-9a-f]{7})\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
 _MASKS = (
     _Mask(
         "<time>",
@@ -66,8 +69,10 @@ _MASKS = (
         "<duration>",
         # What is still to come shows how the work stands, and stays.
         re.compile(
+            # The digit first: without it every place in a text is looked at seven times.
+            r"(?=\d)\b"
             r"(?<!emaining )(?<!emaining: )(?<!left: )(?<!ETA )(?<!ETA: )(?<!eta )(?<!eta: )"
-            rf"\b(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
+            rf"(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
             r"(?! (?:left|remaining|to go)\b)"
         ),
         (),
@@ -113,7 +118,7 @@ _MASKS = (
     ),
     _Mask(
         "<name>",
-        re.compile(r"(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b"),
+        re.compile(r"(?=:\d{4})(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b"),
         (":",),
     ),
     _Mask(

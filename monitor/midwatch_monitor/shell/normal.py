@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from midwatch_monitor.shell.lexer import UNKNOWN, Token, TokenKind, tokens
 from midwatch_monitor.shell.wrapping import unwrapped
@@ -24,12 +25,21 @@ _MAX_DEPTH = 3
 """Shells fed by the here-document of a shell that are looked into."""
 
 
+_SHORT = 500
+"""Characters of a command that is remembered: what is short comes again, in every attempt."""
+
+
 def normal(command: str) -> str:
     """The command without comments and with white space that does not matter made one.
 
     Equal for commands that do the same. Quoted text stays as it is. Of the bodies of
     here-documents only blanks at the ends of lines go, and the comments of those that are run.
     """
+    return _known(command) if len(command) <= _SHORT else _normal(command, 0)
+
+
+@lru_cache(maxsize=512)
+def _known(command: str) -> str:
     return _normal(command, 0)
 
 

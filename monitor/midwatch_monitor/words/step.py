@@ -116,6 +116,8 @@ class Change:
     doing: str = ""
     """What exactly, where an activity is set: the commands or tools that run. For people."""
     budget: Budget | None = None
+    node: str | None = None
+    """The node of a fleet that goes on with it from here."""
 
 
 Event = Step | Change

@@ -11,6 +11,10 @@ from midwatch_monitor.errors import UsageError
 _COMMANDS = {
     "run": ("run:run", "Run the tasks of a file."),
     "demo": ("demo:demo", "Run the bundled example, offline."),
+    "submit": ("submit:submit", "Hand the tasks of a file over to a fleet."),
+    "node": ("node:node", "Work for a fleet on this machine."),
+    "monitor": ("monitor:monitor", "Watch and supervise what no `midwatch run` looks after."),
+    "nodes": ("nodes:nodes", "The nodes of a fleet, and what they have in hand."),
     "resume": ("resume:resume", "Go on with what a crash or a stop interrupted."),
     "watch": ("watch:watch", "Open the console of a run that works elsewhere, or is over."),
     "status": ("status:status", "What the tasks and their attempts are doing."),
@@ -31,6 +35,7 @@ _COMMANDS = {
     "export": ("export:export", "Write a recorded attempt as a trace, for replay."),
     "replay": ("replay:replay", "Run today's rules over recorded runs."),
     "tune": ("tune:tune", "What thresholds cost and found over recorded runs, and a proposal."),
+    "db": ("db:app", "Look after the journal's database: upgrade, check, copy."),
     "forget": ("forget:forget", "Delete everything about a project."),
     "rules": ("rules:app", "List the rules, and test them against timelines."),
     "config": ("config:app", "Check and show configuration."),

@@ -18,10 +18,11 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.account import AttemptAccount
 from midwatch_supervisor.cli.hearing import Hearer
+from midwatch_supervisor.cli.hints import desk_at
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.desk import Desk, operator_name
+from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of
 from midwatch_supervisor.lookup import account_of
@@ -85,8 +86,8 @@ async def _settle(
         if dry_run:
             write_line(f"would make {what} {state}")
             return
-        desk = Desk(opened, author=operator_name(author))
-        await _tell(desk, pending, chosen, account, agreed=agreed, comment=comment)
+        async with desk_at(opened, author) as desk:
+            await _tell(desk, pending, chosen, account, agreed=agreed, comment=comment)
         write_line(f"{state} {what}")
 
 

@@ -4,9 +4,10 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import ConsoleSettings, MonitorSettings
+from midwatch_monitor.bus import FleetBus
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.desk import Desk, operator_name
@@ -59,10 +60,13 @@ async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -
     return 1 if code is None else code
 
 
-async def attach(journal: Journal, run: int | None, desk: Desk, look: ConsoleSettings) -> int:
+async def attach(
+    journal: Journal, run: int | None, desk: Desk, settings: Settings, bus: FleetBus
+) -> int:
     """Show one run of a journal, or all of them, until the console is left; answers 0.
 
-    Nothing is watched, decided or run here.
+    Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
+    says when to look, and without a broker the journal is asked by itself.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.feed import Feed
@@ -70,12 +74,15 @@ async def attach(journal: Journal, run: int | None, desk: Desk, look: ConsoleSet
     feed = Feed(
         journal,
         run=run,
-        bus=LocalBus(),  # nobody speaks on it: the journal is asked
-        poll_seconds=MonitorSettings().poll_seconds,
-        hertz=look.hertz,
+        bus=bus,
+        poll_seconds=settings.monitor.poll_seconds,
+        hertz=settings.console.hertz,
+        nodes=Nodes(journal).all,
+        connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
     which = "all runs" if run is None else f"run {run}"
-    console = Console(feed, desk, settings=look, about=[f"Watching {which} of {journal.name}"])
+    about = [f"Watching {which} of {journal.name}"]
+    console = Console(feed, desk, settings=settings.console, about=about)
     await console.run_async()
     return 0
 

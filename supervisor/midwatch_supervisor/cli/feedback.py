@@ -11,6 +11,7 @@ from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import AttemptState, Chore, Feedback, Lifecycle, Origin
+from midwatch_supervisor.cli.hints import desk_at
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
@@ -21,7 +22,6 @@ from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.cli.show import TaskOrAttempt
-from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.learning.verdicts import (
     Given,
     given_verdicts,
@@ -61,9 +61,9 @@ async def feedback(
         if dry_run:
             _told(name, ended.id, accepted=accepted, json=json)
             return
-        desk = Desk(opened, author=operator_name(author))
         # The verdict is safe before anything is asked of a model.
-        id = await desk.judge(ended, accepted=accepted, comment=comment)
+        async with desk_at(opened, author) as desk:
+            id = await desk.judge(ended, accepted=accepted, comment=comment)
         if not json:
             write_line(f"{_past(accepted=accepted)} {name} ({id})")
         lesson, reason = None, "an accepted result teaches nothing by itself"

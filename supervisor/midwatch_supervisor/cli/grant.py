@@ -8,11 +8,11 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Action, BudgetRequest, Grant, Terms
 from midwatch_supervisor.account import AttemptAccount
 from midwatch_supervisor.cli.hearing import hearer
+from midwatch_supervisor.cli.hints import desk_at
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.show import TaskOrAttempt
-from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.petition import GRANTED
 from midwatch_supervisor.spelling import grant_words
 
@@ -48,14 +48,15 @@ async def grant(
         if dry_run:
             write_line(f"would issue {what}")
             return
-        number = await Desk(opened, author=operator_name(author)).act(
-            hearing.account.attempt,
-            Action.GRANT_BUDGET,
-            message or GRANTED,
-            about=[alert.key for alert in hearing.account.firing],
-            terms=Terms(grant=given),
-            petition=petition,
-        )
+        async with desk_at(opened, author) as desk:
+            number = await desk.act(
+                hearing.account.attempt,
+                Action.GRANT_BUDGET,
+                message or GRANTED,
+                about=[alert.key for alert in hearing.account.firing],
+                terms=Terms(grant=given),
+                petition=petition,
+            )
         write_line(f"issued {what} ({number})")
 
 

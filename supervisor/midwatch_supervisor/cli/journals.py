@@ -35,11 +35,19 @@ async def journal_to_read(option: str | None) -> "Journal":
     return await Journal.open_to_read(_existing(option))
 
 
-async def journal_to_write(option: str | None) -> "Journal":
-    """The existing journal, to read and to write. Raises UsageError where there is none."""
+async def journal_to_write(
+    option: str | None, *, patience_seconds: float | None = None
+) -> "Journal":
+    """The existing journal, to read and to write. Raises UsageError where there is none.
+
+    `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
+    """
     from midwatch_monitor.journal import Journal
 
-    return await Journal.open(_existing(option), create=False)
+    location = _existing(option)
+    if patience_seconds is None:
+        return await Journal.open(location, create=False)
+    return await Journal.open(location, create=False, patience_seconds=patience_seconds)
 
 
 def _existing(option: str | None) -> str:

@@ -2,19 +2,31 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Ending, Lifecycle
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.words import Attempt, Ending, Lifecycle
 from midwatch_supervisor.account import TaskAccount
-from midwatch_supervisor.assignment import whole_of
+from midwatch_supervisor.assignment import branch_of, whole_of
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.lookup import account_of, assignment_of, find
-from midwatch_supervisor.merging import Merge, merge_branch, plan_merge, rehearse
-from midwatch_supervisor.workspace import is_repository
+from midwatch_supervisor.merging import (
+    Merge,
+    give_back,
+    merge_branch,
+    plan_cloned,
+    plan_fetched,
+    plan_merge,
+    rehearse,
+)
+from midwatch_supervisor.workspace import git, is_repository
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal import Journal
 
 
 async def merge(
@@ -30,23 +42,50 @@ async def merge(
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
         account = await account_of(opened, found.task)
-    assignment = assignment_of(found.task)
+        plan = await _plan(opened, account)
+    try:
+        if not plan.commits:
+            write_line(f"{plan.branch} is in {plan.into} already")
+        elif dry_run:
+            await rehearse(plan)
+            write_line(f"would merge {_named(plan)}")
+        else:
+            await merge_branch(plan)
+            write_line(f"merged {_named(plan)}")
+    finally:
+        if dry_run:
+            await give_back(plan)
+
+
+async def _plan(journal: "Journal", account: TaskAccount) -> Merge:
+    """The merge of what completed the task, wherever that was done."""
+    attempt, folder = _accepted(account)
+    assignment = assignment_of(account.task)
     source = assignment.workspace if assignment else None
-    plan = await plan_merge(await asyncio.to_thread(_worktree, account), source)
-    if not plan.commits:
-        write_line(f"{plan.branch} is in {plan.into} already")
-    elif dry_run:
-        await rehearse(plan)
-        write_line(f"would merge {_named(plan)}")
-    else:
-        await merge_branch(plan)
-        write_line(f"merged {_named(plan)}")
+    bundles = Bundles(journal)
+    if assignment is not None and assignment.base and await bundles.snapshots(attempt.id):
+        home = await _repository(source, assignment.source)
+        return await plan_fetched(bundles, attempt, branch_of(folder), home)
+    worktree = await asyncio.to_thread(_worktree, account, folder)
+    if assignment is not None and assignment.origin:
+        return await plan_cloned(worktree, await _repository(None, assignment.origin))
+    return await plan_merge(worktree, source)
 
 
-def _worktree(account: TaskAccount) -> Path:
+async def _repository(source: Path | None, name: str) -> Path:
+    """Where the owner works: the task's workspace, or the repository around this folder."""
+    if source is not None and await asyncio.to_thread(is_repository, source):
+        return source
+    here = await asyncio.to_thread(Path.cwd)
+    try:
+        return Path((await git(here, "rev-parse", "--show-toplevel")).removesuffix("\n"))
+    except WorkspaceError as error:
+        raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
+
+
+def _worktree(account: TaskAccount, folder: Path) -> Path:
     """Where the branch that completed the task is checked out."""
     name = account.task.name
-    folder = _accepted(account)
     if not folder.is_dir():
         raise UsageError(f"the workspace of {name} is gone: there is no folder {folder}")
     if not is_repository(folder):
@@ -54,15 +93,17 @@ def _worktree(account: TaskAccount) -> Path:
     return folder
 
 
-def _accepted(account: TaskAccount) -> Path:
+def _accepted(account: TaskAccount) -> tuple[Attempt, Path]:
+    """What completed the task: the attempt, and the workspace of its result."""
     name, status = account.task.name, account.state.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
-    for attempt in reversed(account.attempts.values()):
-        if attempt.lifecycle is Lifecycle.COMPLETED:
-            return Path(attempt.attempt.workspace)
-        if attempt.state.ending is Ending.SPLIT:
-            return whole_of(Path(attempt.attempt.workspace))
+    for each in reversed(account.attempts.values()):
+        workspace = Path(each.attempt.workspace)
+        if each.lifecycle is Lifecycle.COMPLETED:
+            return each.attempt, workspace
+        if each.state.ending is Ending.SPLIT:
+            return each.attempt, whole_of(workspace)
     raise UsageError(f"no attempt of {name} was accepted")
 
 

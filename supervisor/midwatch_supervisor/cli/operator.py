@@ -7,10 +7,10 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Action
 from midwatch_supervisor.cli.hearing import Hearer, hearer
+from midwatch_supervisor.cli.hints import desk_at
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.show import TaskOrAttempt
-from midwatch_supervisor.desk import Desk, operator_name
 
 FromOption = Annotated[
     str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
@@ -41,10 +41,10 @@ async def tell(
         if dry_run:
             write_line(f"would issue {what}")
             return
-        desk = Desk(opened, author=operator_name(author))
         firing = hearing.account.firing if action is Action.NUDGE else ()
         about = [alert.key for alert in firing]
-        number = await desk.act(hearing.account.attempt, action, text, about=about)
+        async with desk_at(opened, author) as desk:
+            number = await desk.act(hearing.account.attempt, action, text, about=about)
         write_line(f"issued {what} ({number})")
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Run
+from midwatch_monitor.words import Keeper, Run
 from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
@@ -56,8 +56,10 @@ async def _found(location: str, wanted: int | None) -> Run:
             chosen = [run for run in runs if run.id == wanted]
             if not chosen:
                 raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
+            if chosen[0].keeper is Keeper.MONITOR:
+                raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
             return chosen[0]
-        for run in reversed(runs):
+        for run in reversed([run for run in runs if run.keeper is Keeper.PROCESS]):
             states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
             if any(not state.lifecycle.over for state in states):
                 return run

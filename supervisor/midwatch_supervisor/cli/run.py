@@ -46,7 +46,7 @@ def run(
 
 
 def _say(each: Assignment, *, json: bool) -> None:
-    workspace = str(each.workspace or "")
+    workspace = each.source
     if json:
         write_json(
             {"type": "plan", "task": each.task.id, "worker": each.worker, "workspace": workspace}

@@ -20,6 +20,7 @@ from midwatch_supervisor.cli.console import show_run
 from midwatch_supervisor.cli.leaving import run_to_end
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.garbage import calm
 from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import begin, conduct
 from midwatch_supervisor.line import Line, fields
@@ -110,8 +111,10 @@ async def _stay(
         location,
         synchronous=settings.journal.synchronous,
         max_batch=settings.journal.max_batch,
+        patience_seconds=settings.journal.patience_seconds,
     ) as journal:
         deck, jobs = await opened(journal)
+        calm()
         if console:
             return await show_run(deck, jobs, about=about(deck, jobs))
         reporter = Reporter(journal, jobs, json=json)

@@ -30,6 +30,7 @@ from midwatch_supervisor.spelling import (
     plan_check_words,
     plan_lines,
     request_words,
+    saved_words,
     spending_words,
     steps_words,
     terms_words,
@@ -145,7 +146,10 @@ def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | Non
     )
     yield f"  health {account.health}, last step {account.last_step}"
     yield from _reported(account, calibration)
-    yield f"  {by}{before} on {attempt.node}, in {attempt.workspace}"
+    on = ", then ".join((attempt.node, *account.moves))
+    yield f"  {by}{before} on {on}, in {attempt.workspace}"
+    if account.saved is not None:
+        yield f"  saved: {saved_words(account.saved)}"
     yield f"  used: {spent_words(account.budget)}"
     yield from _section("plan", plan_lines(account.plan))
     yield from _section("plan checks", _plan_checks(account))

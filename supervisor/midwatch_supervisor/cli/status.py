@@ -1,12 +1,14 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from midwatch_monitor.words import Health, Lifecycle, Run
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -14,11 +16,13 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.lookup import account_of, chosen_runs
 from midwatch_supervisor.progress import reserved, short
 
+_NODE = "node"
 _HEADINGS = (
     "task",
     "attempt",
     "status",
     "health",
+    _NODE,
     "plan",
     "progress",
     "confidence",
@@ -28,6 +32,8 @@ _HEADINGS = (
     "waits for",
 )
 _WAITS_WIDTH = 60
+_TOLD = timedelta(days=1)
+"""For how long a lost node is listed: some machines are never switched on again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,10 @@ class StatusLine:
     lifecycle: Lifecycle | None
     """Of the attempt."""
     health: Health | None
+    node: str | None
+    """Where the attempt is at work, or was last."""
+    node_state: NodeState | None
+    """Of that node, where it is one of a fleet."""
     plan_step: int | None
     """The first open plan step, from 1; one past the end when all are closed."""
     plan_steps: int
@@ -70,20 +80,37 @@ async def status(
     """Print where the tasks of the latest run stand."""
     async with await journal_to_read(journal) as opened:
         runs = await chosen_runs(opened, run)
+        known = Nodes(opened)
+        nodes = {each.name: each for each in await known.all()}
+        since = await known.now() - _TOLD
         for each in runs[::-1] if all else runs[:1]:
             accounts = [await account_of(opened, task) for task in await opened.tasks(each.id)]
-            lines = [status_line(account) for account in accounts]
+            fleet = nodes if each.keeper is Keeper.MONITOR else {}
+            lines = [status_line(account, fleet) for account in accounts]
             if json:
                 for line in lines:
                     write_json(asdict(line))
             else:
-                _print(each, lines)
+                _print(each, lines, nodes=each.keeper is Keeper.MONITOR)
+        if not json:
+            for lost in lost_lines(nodes.values(), since):
+                write_line(lost)
         if not runs and not json:
             write_line(f"nothing has run yet in {opened.name}")
 
 
-def status_line(account: TaskAccount) -> StatusLine:
-    """What is said of one task."""
+def lost_lines(
+    nodes: Iterable[NodeStatus], since: datetime, zone: tzinfo | None = None
+) -> Iterator[str]:
+    """The nodes that were lost since then, each with the moment when it was last heard."""
+    for each in nodes:
+        if each.state is NodeState.LOST and each.beat_at >= since:
+            heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+            yield f"node {each.name} is lost: last heard {heard}; others go on with its attempts"
+
+
+def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> StatusLine:
+    """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
     latest = account.latest
     return StatusLine(
         run=account.task.run,
@@ -93,7 +120,9 @@ def status_line(account: TaskAccount) -> StatusLine:
         attempt=latest.attempt.id if latest else None,
         number=latest.attempt.number if latest else None,
         lifecycle=latest.lifecycle if latest else None,
-        health=latest.health if latest else None,
+        health=_health(latest, nodes),
+        node=latest.node if latest else None,
+        node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         plan_step=latest.plan.current if latest and latest.plan.steps else None,
         plan_steps=len(latest.plan.steps) if latest else 0,
         progress_percent=_reported(latest)[0],
@@ -107,6 +136,15 @@ def status_line(account: TaskAccount) -> StatusLine:
     )
 
 
+def _health(latest: AttemptAccount | None, nodes: Mapping[str, NodeStatus]) -> Health | None:
+    """Of an attempt whose node is gone nobody knows, until another node goes on with it."""
+    if latest is None:
+        return None
+    at = nodes.get(latest.node)
+    gone = at is not None and at.state in (NodeState.LOST, NodeState.DOWN)
+    return Health.UNKNOWN if gone and latest.lifecycle is Lifecycle.WORKING else latest.health
+
+
 def _reported(latest: AttemptAccount | None) -> tuple[int | None, int | None]:
     if latest is None or latest.checkpoint is None:
         return None, None
@@ -118,10 +156,13 @@ def _limit(latest: AttemptAccount | None) -> int | None:
     return None if limit is None else int(limit)
 
 
-def _print(run: Run, lines: Sequence[StatusLine]) -> None:
+def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
+    """The table; where nodes share the run, with the node of each attempt."""
     write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
-    rows = [_HEADINGS, *(_row(line) for line in lines)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
+    shown = [name for name in _HEADINGS if nodes or name != _NODE]
+    every = [_HEADINGS, *(_row(line) for line in lines)]
+    rows = [[row[_HEADINGS.index(name)] for name in shown] for row in every]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(shown))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         write_line("  ".join(cells).rstrip())
@@ -138,6 +179,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         _or_dash(line.number),
         _status(line).value,
         _or_dash(line.health),
+        _node(line),
         f"{done}/{line.plan_steps}" if line.plan_steps else "-",
         _percent(line.progress_percent),
         _percent(line.confidence),
@@ -153,6 +195,12 @@ def _status(line: StatusLine) -> Lifecycle:
     if line.lifecycle is None or line.lifecycle.over or line.status.over:
         return line.status
     return line.lifecycle
+
+
+def _node(line: StatusLine) -> str:
+    away = line.node_state in (NodeState.LOST, NodeState.DOWN)
+    works = line.lifecycle is Lifecycle.WORKING
+    return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)
 
 
 def _percent(value: int | None) -> str:

@@ -8,11 +8,11 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Action, Terms
 from midwatch_supervisor.cli.grant import MessageOption
 from midwatch_supervisor.cli.hearing import hearer
+from midwatch_supervisor.cli.hints import desk_at
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.show import TaskOrAttempt
-from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.lookup import models_of
 
 
@@ -43,11 +43,12 @@ async def switch(
         if dry_run:
             write_line(f"would issue {what}")
             return
-        number = await Desk(opened, author=operator_name(author)).act(
-            hearing.account.attempt,
-            Action.SWITCH_MODEL,
-            message,
-            about=[alert.key for alert in hearing.account.firing],
-            terms=Terms(model=name),
-        )
+        async with desk_at(opened, author) as desk:
+            number = await desk.act(
+                hearing.account.attempt,
+                Action.SWITCH_MODEL,
+                message,
+                about=[alert.key for alert in hearing.account.firing],
+                terms=Terms(model=name),
+            )
         write_line(f"issued {what} ({number})")

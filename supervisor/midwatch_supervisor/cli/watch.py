@@ -1,14 +1,16 @@
-"""`midwatch watch`: the console of a run in another process, or of one that is over."""
+"""`midwatch watch`: the console of what another process runs, here or elsewhere, or has run."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.config.settings import ConsoleSettings
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.console import attach, on_terminal
+from midwatch_supervisor.cli.hints import bus_of
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_write
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
@@ -16,6 +18,7 @@ from midwatch_supervisor.cli.web import Page, in_browser, serve
 from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.lookup import chosen_runs
 from midwatch_supervisor.tui.looks import check_looks
+from midwatch_tools.home import VARIABLE
 
 
 async def watch(
@@ -34,19 +37,22 @@ async def watch(
         str | None, Parameter(help="What a browser must know. Default: a new random one.")
     ] = None,
 ) -> int:
-    """Watch a run of another process, or one that is over.
+    """Watch a run of another process, on this machine or another one, or one that is over.
 
-    What you do is written to the journal; the process of the run carries it out.
+    All that is needed is the journal: a file, or the URL of a database. What you do is written to
+    it, and whoever runs the attempt carries it out.
     """
-    look = settings_in_force(config).console
-    check_looks(look)
+    settings = settings_in_force(config)
+    check_looks(settings.console)
     chosen = await _chosen(journal, None if all else run, all=all)
     if web:
-        words = _words(chosen, journal=journal, config=config, author=author)
+        if journal is not None:
+            os.environ[VARIABLE] = journal  # its password stands in no list of processes
+        words = _words(chosen, config=config, author=author)
         return await serve(words, Page.at(host, port, token))
     if not (on_terminal() or in_browser()):
         raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
-    return await _show(chosen, journal=journal, author=author, look=look)
+    return await _show(chosen, journal=journal, author=author, settings=settings)
 
 
 async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
@@ -57,19 +63,20 @@ async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | N
 
 
 async def _show(
-    run: int | None, *, journal: str | None, author: str | None, look: ConsoleSettings
+    run: int | None, *, journal: str | None, author: str | None, settings: Settings
 ) -> int:
-    async with await journal_to_write(journal) as opened:
-        return await attach(opened, run, Desk(opened, author=operator_name(author)), look)
+    patience = settings.journal.patience_seconds
+    async with (
+        await journal_to_write(journal, patience_seconds=patience) as opened,
+        bus_of(settings.fleet) as bus,
+    ):
+        desk = Desk(opened, author=operator_name(author), bus=bus)
+        return await attach(opened, run, desk, settings, bus)
 
 
-def _words(
-    run: int | None, *, journal: str | None, config: Sequence[Path] | None, author: str | None
-) -> list[str]:
+def _words(run: int | None, *, config: Sequence[Path] | None, author: str | None) -> list[str]:
     """The command that shows the same console to one browser."""
     words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
-    if journal is not None:
-        words += ["--journal", journal]
     for file in config or ():
         words += ["--config", str(file)]
     if author is not None:

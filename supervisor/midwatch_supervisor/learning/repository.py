@@ -14,7 +14,7 @@ from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.words import Attempt
-from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.assignment import BRANCHES, branch_of
 from midwatch_supervisor.changes import begin
 from midwatch_supervisor.learning.chronicle import (
     BRANCH,
@@ -27,7 +27,7 @@ from midwatch_supervisor.learning.chronicle import (
     revisions,
 )
 from midwatch_supervisor.learning.fate import Judgement, Work
-from midwatch_supervisor.merging import BRANCHES, TRACES
+from midwatch_supervisor.merging import TRACES
 from midwatch_supervisor.workspace import ask_git
 from midwatch_tools.quotation import cut
 

@@ -45,6 +45,10 @@ Work = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""
 
 _FRAME_SECONDS = 0.1
+_PATIENT = 3
+"""Seconds without a broker that are not worth a word."""
+
+NO_BROKER = "no broker: hints are late"
 
 INTERRUPTED = 130
 """The exit code of a console that was left while its run worked."""
@@ -110,6 +114,9 @@ class Console(Acting):
         """The exit code of the run of this process, once it is over."""
         self._feed = feed
         self._calibrator = Calibrator(feed.journal)
+        self._heading = Heading(self.about)
+        self._unheard = 0
+        """For how many seconds there has been no broker."""
         self._taken = asyncio.Event()
         self._painted = 0.0
         self._work = work
@@ -117,7 +124,7 @@ class Console(Acting):
 
     def compose(self) -> ComposeResult:
         """What is watched, the panes, and the keys below."""
-        yield Heading(self.about)
+        yield self._heading
         yield self.banner
         yield self.panes
         yield Footing()
@@ -158,15 +165,19 @@ class Console(Acting):
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
+        for run in message.batch.runs:
+            self.board.meet_run(run)
         for task in message.batch.tasks:
             self.board.meet_task(task)
         for attempt in message.batch.attempts:
             self.board.meet_attempt(attempt)
         for entry in message.batch.entries:
             self.board.fold(entry)
+        if message.batch.nodes is not None:
+            self.board.meet_nodes(message.batch.nodes)
         self.follow_acts(message.batch.entries)
         self.queue.hear(message.batch.entries)
-        self.learned.hear(message.batch.entries)
+        self.learned.hear(message.batch.entries, again=message.batch.again)
         for screen in self.screen_stack:
             if isinstance(screen, Hearer):
                 screen.hear(message.batch)
@@ -205,10 +216,13 @@ class Console(Acting):
         """Show what only time changes (ages, silence), and call a person if one is needed."""
         self.refresh_panes()
         self.banner.hear_of_drops(self._feed.dropped)
+        self.banner.hear_of_silence(self._feed.unanswered, self._feed.problem)
+        self._heading.mark(NO_BROKER if self._unheard > _PATIENT else "")
+        self._unheard = 0 if self._feed.connected else self._unheard + 1
         if complaint := self.complaints.take():
             self.banner.tell("log", complaint, passing=True)
         self.banner.refresh_board()
-        said = self._bell.hear(self.queue.all)
+        said = self._bell.hear(self.queue.calling)
         if said is not None:
             self._call(said)
 
@@ -258,6 +272,9 @@ class Console(Acting):
 
     def action_pane(self, name: str) -> None:
         """See a pane, whatever is in front of it."""
+        if name == "nodes-pane" and not self.board.muster.nodes:
+            self.notify("there are no nodes: the work is done where it was started", timeout=3)
+            return
         self._uncover()
         self.panes.show(name)
         self.refresh_panes()
@@ -269,6 +286,8 @@ class Console(Acting):
         if row is not None:
             self._uncover()
             self.open_attempt(row)
+        elif self.queue.losses:
+            self.action_pane("nodes-pane")
         elif self.queue.proposals:
             self._uncover()
             self.panes.show_proposal(self.queue.proposals[0])

@@ -180,7 +180,7 @@ class AttemptScreen(Screen[None]):
 
     def hear(self, batch: Batch) -> None:
         """The journal has grown; what is new of this task is read from it."""
-        if any(entry.task == self.story.task.id for entry in batch.entries):
+        if batch.again or any(entry.task == self.story.task.id for entry in batch.entries):
             self._look()
 
     def _look(self) -> None:
@@ -263,7 +263,9 @@ class AttemptScreen(Screen[None]):
     def _show_header(self) -> None:
         app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
         colours = palette(app.get_css_variables())
-        standing, waiting = header(self.story, self._now(), colours, self._calibration)
+        standing, waiting = header(
+            self.story, self._now(), colours, self._calibration, adrift=self._row.adrift
+        )
         self.query_one("#standing", Static).update(standing)
         self.query_one("#waiting", Static).update(waiting)
 
@@ -352,10 +354,11 @@ class AttemptScreen(Screen[None]):
         elif not self._comparing:
             self._comparing = True
             self._compared = self.story.edited
-            self._read_diff(Path(workspace))
+            where = f" (the attempt is on {self._row.node})" if self._row.moves else ""
+            self._read_diff(Path(workspace), where)
 
     @work(group="diff")
-    async def _read_diff(self, folder: Path) -> None:
+    async def _read_diff(self, folder: Path, where: str) -> None:
         try:
             text = await changes(folder)
         except WorkspaceError as error:
@@ -364,7 +367,7 @@ class AttemptScreen(Screen[None]):
         reason = (
             "Nothing is changed."
             if text is not None
-            else f"There is no git worktree here: {folder}"
+            else f"There is no git worktree here: {folder}{where}"
         )
         self.post_message(self.Compared(text or "", reason))
 

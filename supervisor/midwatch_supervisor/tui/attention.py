@@ -1,6 +1,7 @@
 """The queue of what waits for a person: what it wants, and for how long."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +22,8 @@ from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered, holds
 from midwatch_supervisor.tui.fleet import span
-from midwatch_supervisor.tui.palette import Palette
+from midwatch_supervisor.tui.muster import Loss
+from midwatch_supervisor.tui.palette import LOST_SIGN, Palette
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
@@ -58,9 +60,64 @@ class Waiting:
         return ", ".join(dict.fromkeys(key.rule for key in self.row.firing))
 
     @property
-    def mark(self) -> tuple[int | None, Need, datetime | None]:
+    def mark(self) -> Hashable:
         """What tells this need from an earlier or later one of the same attempt."""
         return self.row.attempt, self.need, self.since
+
+    def began(self, opened_at: datetime) -> bool:
+        """Whether it began after the console was opened, or as it was."""
+        return self.since is not None and self.since >= opened_at
+
+    @property
+    def said(self) -> str:
+        """How a person is called for it."""
+        word = {Need.ANSWER: "waits for an answer", Need.APPROVAL: "waits for approval"}
+        return f"{self.row.name}#{self.row.number} {word.get(self.need, 'is stuck')}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostNode:
+    """A node that is lost; others go on with what it had, as far as there are others."""
+
+    loss: Loss
+    adrift: int = 0
+    """How many of its attempts no other goes on with yet."""
+    calls: bool = True
+    kind: str = "lost"
+    rules: str = ""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return one_line(self.loss.status.name)
+
+    @property
+    def since(self) -> datetime:
+        """When it was last heard."""
+        return self.loss.status.beat_at
+
+    @property
+    def what(self) -> str:
+        """What is known of it."""
+        if not self.adrift:
+            return "the node is lost; others go on with what it had"
+        waits = "1 attempt waits" if self.adrift == 1 else f"{self.adrift} attempts wait"
+        return f"the node is lost; {waits} for another one"
+
+    @property
+    def mark(self) -> Hashable:
+        """Which start of which node."""
+        return self.loss.key
+
+    def began(self, opened_at: datetime) -> bool:
+        """Whether it was lost while the console looked."""
+        del opened_at  # of another clock than its beats
+        return not self.loss.old
+
+    @property
+    def said(self) -> str:
+        """How a person is called for it."""
+        return f"{self.name}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +144,9 @@ class Proposal:
         return one_line(f"{said}: enter shows what it changes")
 
 
-Line = Waiting | Proposal
+Calling = Waiting | LostNode
+"""What a person may be called for."""
+Line = Calling | Proposal
 
 
 def waiting(row: Row) -> Waiting:
@@ -159,6 +218,20 @@ class Queue:
         """The same, with what each waits for."""
         return [waiting(row) for row in self.rows]
 
+    @property
+    def losses(self) -> list[LostNode]:
+        """The nodes that are lost, by name."""
+        losses = self._board.muster.losses
+        if not losses:
+            return []
+        adrift = Counter(row.node for row in self._board.rows.values() if row.adrift)
+        return [LostNode(loss=loss, adrift=adrift[loss.status.name]) for loss in losses]
+
+    @property
+    def calling(self) -> list[Calling]:
+        """Everything that a person may be called for."""
+        return [*self.losses, *self.all]
+
 
 _KINDS = {Need.ANSWER: "answer", Need.APPROVAL: "approval", Need.STUCK: "stuck"}
 _SIGNS = {Need.ANSWER: "?", Need.APPROVAL: "!"}
@@ -181,6 +254,8 @@ def columns(now: Callable[[], datetime]) -> list[Column[Line]]:
 def _sign(line: Line, colours: Palette) -> Cell:
     if isinstance(line, Proposal) or not line.calls:
         return "·", colours.accent
+    if isinstance(line, LostNode):
+        return LOST_SIGN, colours.bad
     sign = _SIGNS.get(line.need)
     return (sign, colours.warn) if sign else ("■", colours.bad)
 
@@ -234,6 +309,11 @@ class AttentionPane(Filtered[Line]):
         return self.current.row if isinstance(self.current, Waiting) else None
 
     @property
+    def lost(self) -> LostNode | None:
+        """The lost node of the cursor."""
+        return self.current if isinstance(self.current, LostNode) else None
+
+    @property
     def proposal(self) -> Proposal | None:
         """The proposed guidelines of the cursor."""
         return self.current if isinstance(self.current, Proposal) else None
@@ -241,7 +321,7 @@ class AttentionPane(Filtered[Line]):
     def refresh_board(self) -> None:
         """Show the queue as it is now; the cursor stays on what it was on."""
         before = self.current
-        every = (*self._queue.all, *self._queue.proposals)
+        every = (*self._queue.calling, *self._queue.proposals)
         self.lines = [line for line in every if holds(text(line), self.wanted)]
         cursor = (n for n, line in enumerate(self.lines) if before and _same(line, before))
         self.show(next(cursor, None))
@@ -249,6 +329,10 @@ class AttentionPane(Filtered[Line]):
 
 def _same(line: Line, before: Line) -> bool:
     """Whether two lines are about the same attempt, or the same version."""
-    if isinstance(line, Waiting):
-        return isinstance(before, Waiting) and line.row is before.row
-    return isinstance(before, Proposal) and line.known.id == before.known.id
+    match line:
+        case Waiting():
+            return isinstance(before, Waiting) and line.row is before.row
+        case LostNode():
+            return isinstance(before, LostNode) and line.mark == before.mark
+        case Proposal():
+            return isinstance(before, Proposal) and line.known.id == before.known.id

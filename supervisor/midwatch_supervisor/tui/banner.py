@@ -13,10 +13,13 @@ from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Need, Row
-from midwatch_supervisor.tui.told import LEARNING
+from midwatch_supervisor.tui.told import LEARNING, NODE, because
 
 RULES = frozenset(Rules.model_fields)
 """The parts of the watch that are rules."""
+_PATIENT = 3.0
+"""Seconds for which the journal may owe an answer."""
+_NO_CONNECTION = "no connection to the journal, trying again"
 LASTING = timedelta(minutes=1)
 """How long a passing trouble is shown; a monitor that fails says so at each tick, sooner."""
 
@@ -42,11 +45,14 @@ class Told(Trouble):
 
 
 def broken(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
-    """What failed and still matters: an attempt that is over needs no rule any more."""
+    """What failed and still matters: an attempt that is over needs no rule any more.
+
+    A node that is lost stands in the queue for a person; the watch goes on without it.
+    """
     return [
         Trouble(what=_fault(row, fault), since=at)
         for at, row, fault in faults
-        if row is None or row.need is not Need.OVER
+        if fault.part != NODE and (row is None or row.need is not Need.OVER)
     ]
 
 
@@ -71,9 +77,24 @@ def standing_still(
     return Trouble(what=f"the journal does not grow, though {attempts}", since=last_at)
 
 
+def nobody_works(board: Board) -> Trouble | None:
+    """That there are tasks of a fleet to be worked on and no node, if it is so."""
+    nodes = board.muster.nodes.values()
+    if not nodes or board.muster.at_work:
+        return None
+    waiting = sum(board.shared(row) for row in board.all_rows())
+    if not waiting:
+        return None
+    attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
+    since = max(each.beat_at for each in nodes)
+    return Trouble(what=f"no node is up, and {attempts} for one", since=since)
+
+
 def works(row: Row) -> bool:
-    """Whether entries are to be expected of an attempt: it works, and is not parked."""
-    return row.lifecycle is Lifecycle.WORKING and row.activity is not Activity.WAITING
+    """Whether entries are to be expected of an attempt: it works, here or on a node that lives."""
+    if row.adrift or row.activity is Activity.WAITING:
+        return False
+    return row.lifecycle is Lifecycle.WORKING
 
 
 def spoken(troubles: Sequence[Trouble], now: datetime) -> str:
@@ -103,6 +124,7 @@ class Banner(Static):
         self._stale_seconds = stale_seconds
         self._told: dict[str, Told] = {}
         self._dropped = 0
+        self._silence: Trouble | None = None
         self.said = ""
         """What it says now."""
 
@@ -121,10 +143,19 @@ class Banner(Static):
             self._dropped = dropped
             self.tell("bus", "the bus drops hints: what is shown may be late", passing=True)
 
+    def hear_of_silence(self, seconds: float, problem: str) -> None:
+        """For how long the journal has not answered, and why, as far as that is known."""
+        if seconds < _PATIENT:
+            self._silence = None
+            return
+        began = self._now() - timedelta(seconds=seconds)
+        since = began if self._silence is None else self._silence.since
+        self._silence = Trouble(what=f"{_NO_CONNECTION}{because(problem)}", since=since)
+
     def refresh_board(self) -> None:
         """Look whether all is well."""
         now = self._now()
-        still = standing_still(
+        still = nobody_works(self._board) or standing_still(
             self._board.rows.values(),
             self._board.last_at,
             now,
@@ -132,7 +163,8 @@ class Banner(Static):
         )
         self._told = {part: told for part, told in self._told.items() if not told.passed(now)}
         troubles = [*broken(self._board.faults), *self._told.values(), *([still] if still else [])]
-        said = spoken(troubles, now)
+        # Of a journal that nobody can read nothing else is known.
+        said = spoken([self._silence] if self._silence else troubles, now)
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")

@@ -4,22 +4,19 @@ import asyncio
 import html
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from midwatch_supervisor.tui.attention import Waiting
+from midwatch_supervisor.tui.attention import Calling, Waiting
 from midwatch_supervisor.tui.plain import one_line
-from midwatch_supervisor.tui.row import Need
-
-Mark = tuple[int | None, Need, datetime | None]
 
 _LONGEST = 160
 """Characters of a notice: it is read in passing."""
 
 
 def due(
-    waiting: Iterable[Waiting], announced: Collection[Mark], *, opened_at: datetime
-) -> list[Waiting]:
+    waiting: Iterable[Calling], announced: Collection[Hashable], *, opened_at: datetime
+) -> list[Calling]:
     """What a person has not been called for yet.
 
     What began before the console was opened is seen there, and no reason to ring.
@@ -27,21 +24,16 @@ def due(
     return [
         each
         for each in waiting
-        if each.calls
-        and each.mark not in announced
-        and each.since is not None
-        and each.since >= opened_at
+        if each.calls and each.mark not in announced and each.began(opened_at)
     ]
 
 
-def call(new: Sequence[Waiting]) -> str:
+def call(new: Sequence[Calling]) -> str:
     """What is said, in one line; the text of an agent in it is harmless."""
-    first = new[0]
-    who = f"{first.row.name}#{first.row.number}"
-    word = {Need.ANSWER: "waits for an answer", Need.APPROVAL: "waits for approval"}
-    said = f"{who} {word.get(first.need, 'is stuck')}: {first.what}"
+    said = new[0].said
     if len(new) > 1:
-        said = f"{len(new)} attempts need a person; {said}"
+        what = "attempts" if all(isinstance(each, Waiting) for each in new) else "things"
+        said = f"{len(new)} {what} need a person; {said}"
     said = one_line(said)
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
 
@@ -51,9 +43,9 @@ class Bell:
 
     def __init__(self, opened_at: datetime) -> None:
         self._opened_at = opened_at
-        self._announced: frozenset[Mark] = frozenset()
+        self._announced: frozenset[Hashable] = frozenset()
 
-    def hear(self, waiting: Sequence[Waiting]) -> str | None:
+    def hear(self, waiting: Sequence[Calling]) -> str | None:
         """What is to be said now, if anything; a need that passed may be announced again."""
         new = due(waiting, self._announced, opened_at=self._opened_at)
         self._announced = frozenset(each.mark for each in waiting)

@@ -1,6 +1,7 @@
 """The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,15 +17,19 @@ from midwatch_monitor.words import (
     Entry,
     Fault,
     Intervention,
+    Keeper,
     Lifecycle,
+    NodeStatus,
     Outcome,
     OutcomeReport,
     Plan,
+    Run,
     Step,
     Task,
     TaskState,
 )
 from midwatch_supervisor.tui.learned.tally import Tally
+from midwatch_supervisor.tui.muster import Muster
 from midwatch_supervisor.tui.row import Need, Row
 
 STREAM = 5_000
@@ -89,14 +94,36 @@ class Board:
         self.reports: deque[Report] = deque(maxlen=STREAM)
         self.totals = Totals()
         self.tally = Tally()
+        self.muster = Muster()
+        self.places: set[str] = set()
+        """Every node that an attempt was on."""
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
         self.operators: dict[int, Intervention] = {}
         """What people issued, by journal id."""
+        self._fleet: set[int] = set()
+        """The runs that nodes share."""
         self._waiting: dict[int, Row] = {}
         """What may be in the queue for a person, by attempt id."""
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
+
+    def meet_run(self, run: Run) -> None:
+        """Learn of a run."""
+        if run.keeper is Keeper.MONITOR:
+            self._fleet.add(run.id)
+
+    def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
+        """Learn how the nodes stand: what was at work on one that is gone is adrift."""
+        if self.muster.take(statuses):
+            for row in self.rows.values():
+                self._moor(row)
+
+    def _moor(self, row: Row) -> None:
+        adrift = row.moves and not row.lifecycle.over and self.muster.gone(row.node)
+        if adrift is not row.adrift:
+            row.adrift = adrift
+            self._changed.add(row)
 
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
@@ -123,7 +150,10 @@ class Board:
             worker=attempt.worker,
             model=attempt.model,
             node=attempt.node,
+            moves=self._shared(task),
         )
+        self.places.add(attempt.node)
+        self._moor(row)
         self.rows[attempt.id] = row
         self._changed.add(row)
 
@@ -139,6 +169,10 @@ class Board:
             return
         self._count(row, entry)
         row.fold(entry)
+        if isinstance(entry.record, Change) and entry.record.node is not None:
+            self.places.add(row.node)
+            self._moor(row)
+            self._changed.add(row)
         if not isinstance(entry.record, _UNMOVED):
             self._moved(entry.attempt or 0, row)
 
@@ -218,6 +252,19 @@ class Board:
         seen = {*waiting, *stuck}
         asking = [row for row in pressing if row.petitions and row not in seen]
         return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_petition(asking)]
+
+    def shared(self, row: Row) -> bool:
+        """Whether a row is one that nodes are to work on, and is not over."""
+        return row.need is not Need.OVER and self._shared(self.tasks[row.task])
+
+    def _shared(self, task: Task) -> bool:
+        # An agent that somebody watches in a process of their own has no task file.
+        return task.run in self._fleet and task.spec != "{}"
+
+    @property
+    def several_nodes(self) -> bool:
+        """Whether it says something to name the node of an attempt."""
+        return len(self.places | self.muster.nodes.keys()) > 1
 
     @property
     def only_waits(self) -> bool:

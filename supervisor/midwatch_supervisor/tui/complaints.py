@@ -12,6 +12,8 @@ LOGGERS = (
     "midwatch_supervisor.learning",
 )
 """Who watches, decides and learns; what workers and runs say is in the journal."""
+_BUS = "midwatch_monitor.bus"
+"""A broker that is away makes hints late and loses nothing: a mark on top says it."""
 
 
 class Complaints(logging.Handler):
@@ -23,6 +25,8 @@ class Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what is complained of, with the error if there is one."""
+        if record.name.startswith(_BUS):
+            return
         said = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]

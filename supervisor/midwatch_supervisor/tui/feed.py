@@ -1,33 +1,48 @@
 """The journal as the console hears it: in batches, never faster than it can draw."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Entry, Task
+from midwatch_monitor.words import Attempt, Entry, NodeStatus, Run, Task
 
 _BATCH = 500
 """Entries of one batch; a long history arrives in many, so that keys are heard between."""
 
-_FEW = 4
-"""More unknown tasks than this are asked for all at once."""
+_AGAIN = 1.0
+"""Seconds between two tries while the journal cannot be read."""
+_NODES = 1.0
+"""Seconds between two looks at the nodes: they beat once a second."""
+
+NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
+"""How the nodes stand in the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What is new, with the tasks and attempts that are met in it for the first time."""
+    """What is new, with the runs, tasks and attempts that are met in it for the first time."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = ()
+    runs: tuple[Run, ...] = ()
     tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    nodes: tuple[NodeStatus, ...] | None = None
+    """All nodes, where one of them has changed."""
     more: bool = False
     """Whether another batch follows at once: what is drawn now would soon be old."""
+    again: bool = False
+    """Whether the journal could not be read before it: others may have missed something."""
 
 
 class Feed:
-    """Follows a journal. A bus makes it sooner; without one, the journal is asked by itself."""
+    """Follows a journal. A bus makes it sooner; without one, the journal is asked by itself.
+
+    A journal that cannot be read is asked again until it can.
+    """
 
     def __init__(
         self,
@@ -37,62 +52,118 @@ class Feed:
         bus: Bus,
         poll_seconds: float,
         hertz: float,
+        nodes: NodesNow | None = None,
+        connected: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second."""
+        """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
+
+        `nodes` is asked where there may be a fleet; `connected` says whether the bus has its
+        broker.
+        """
         self._journal = journal
         self._run = run
         self._bus = bus
         self._poll_seconds = poll_seconds
         self._pause = 1 / hertz
+        self._nodes_now = nodes
+        self._connected = connected
         self._after = 0
+        self._runs: set[int] = set()
         self._tasks: set[int] = set()
         self._attempts: set[int] = set()
+        self._nodes: tuple[NodeStatus, ...] = ()
+        self._called_at = 0.0
+        self._asked_at: float | None = None
+        self._failed = False
         self.dropped = 0
         """Hints that the bus dropped: what they told of is read all the same, but later."""
+        self.problem = ""
+        """Why the journal could not be read the last time; empty if it could."""
 
     @property
     def journal(self) -> Journal:
         """The journal that is followed."""
         return self._journal
 
+    @property
+    def connected(self) -> bool:
+        """Whether hints of other machines can come."""
+        return self._connected()
+
+    @property
+    def unanswered(self) -> float:
+        """For how many seconds the journal has owed an answer; 0 while it owes none."""
+        return 0.0 if self._asked_at is None else monotonic() - self._asked_at
+
     async def batches(self) -> AsyncGenerator[Batch]:
         """What the journal says, from its beginning, and then whatever is added.
 
-        Nothing is read ahead: who takes the next batch has dealt with the last one.
+        Nothing is read ahead: who takes the next batch has dealt with the last one. Raises
+        JournalTooNewError or JournalCorruptError; no second try helps there.
         """
         async with self._bus.subscribe() as hints:
             while True:
-                page = await self._journal.entries(self._after, run=self._run, limit=_BATCH)
-                if page:
-                    self._after = page[-1].id
-                    yield await self._met(page)
-                if len(page) == _BATCH:
+                batch = await self._asked()
+                if batch is None:
+                    await asyncio.sleep(_AGAIN)
                     continue
-                if page:
+                if batch.entries or batch.again or batch.nodes is not None:
+                    yield batch
+                if batch.more:
+                    continue
+                if batch.entries:
                     await asyncio.sleep(self._pause)
                     await hints.wait(0)  # the next look at the journal answers them
                 else:
                     await hints.wait(self._poll_seconds)
                 self.dropped = hints.dropped
 
-    async def _met(self, page: list[Entry]) -> Batch:
-        tasks = dict.fromkeys(entry.task for entry in page if entry.task not in self._tasks)
-        attempts = dict.fromkeys(
-            entry.attempt
-            for entry in page
-            if entry.attempt is not None and entry.attempt not in self._attempts
-        )
-        self._tasks.update(tasks)
-        self._attempts.update(attempts)
+    async def _asked(self) -> Batch | None:
+        """What is new now; `None` if the journal cannot be read."""
+        self._asked_at = monotonic() if self._asked_at is None else self._asked_at
+        try:
+            batch = await self._read()
+        except (JournalTooNewError, JournalCorruptError):
+            self._asked_at = None
+            raise
+        except JournalError as error:
+            self._failed, self.problem = True, str(error)
+            return None
+        self._asked_at, self._failed, self.problem = None, False, ""
+        return batch
+
+    async def _read(self) -> Batch:
+        page = await self._journal.entries(self._after, run=self._run, limit=_BATCH)
+        tasks = await self._met_tasks({entry.task for entry in page} - self._tasks)
+        wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
+        attempts = await self._journal.attempts_with(wanted) if wanted else []
+        runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
+        nodes = await self._nodes_if_changed()
+        # Only what was read to its end counts as read.
+        if page:
+            self._after = page[-1].id
+        self._runs.update(run.id for run in runs)
+        self._tasks.update(task.id for task in tasks)
+        self._attempts.update(attempt.id for attempt in attempts)
         return Batch(
             entries=tuple(page),
-            tasks=await self._learned(set(tasks)),
-            attempts=tuple([await self._journal.attempt(id) for id in attempts]),
+            runs=tuple(runs),
+            tasks=tuple(tasks),
+            attempts=tuple(attempts),
+            nodes=nodes,
             more=len(page) == _BATCH,
+            again=self._failed,
         )
 
-    async def _learned(self, tasks: set[int]) -> tuple[Task, ...]:
-        if self._run is not None and len(tasks) > _FEW:
-            found = await self._journal.tasks(self._run)
-            return tuple(task for task in found if task.id in tasks)
-        return tuple([await self._journal.task(id) for id in sorted(tasks)])
+    async def _met_tasks(self, ids: set[int]) -> list[Task]:
+        return await self._journal.tasks_with(ids) if ids else []
+
+    async def _nodes_if_changed(self) -> tuple[NodeStatus, ...] | None:
+        if self._nodes_now is None or monotonic() - self._called_at < _NODES:
+            return None
+        self._called_at = monotonic()
+        found = tuple(await self._nodes_now())
+        if found == self._nodes:
+            return None
+        self._nodes = found
+        return found

@@ -87,6 +87,11 @@ class Filtered(Vertical, Generic[T]):
         self._filter.add_class("open")
         self._filter.focus()
 
+    def filter_by(self, wanted: str) -> None:
+        """Show only the lines that hold these words; the keys stay with the lines."""
+        self._filter.add_class("open")
+        self._filter.value = wanted
+
     def close_filter(self) -> bool:
         """Drop the filter; answers whether there was one."""
         was_open = self._filter.has_class("open")

@@ -56,16 +56,21 @@ def span(seconds: float) -> str:
 
 
 def columns(
-    now: Callable[[], datetime], *, group: tuple[str, Group | None] = GROUPS[0]
+    now: Callable[[], datetime],
+    *,
+    group: tuple[str, Group | None] = GROUPS[0],
+    several_nodes: bool = False,
 ) -> list[Column[Row]]:
     """The columns of the fleet; the least important ones have the highest rank.
 
-    What the lines are grouped by stands first and stays, with a sign in its title.
+    What the lines are grouped by stands first and stays, with a sign in its title. The node is
+    left out where there is only one.
     """
     name, _ = group
     return [
         _first(column) if column.title == name else column
         for column in sorted(_columns(now), key=lambda column: column.title != name)
+        if several_nodes or column.title != "node" or name == "node"
     ]
 
 
@@ -86,9 +91,9 @@ def _columns(now: Callable[[], datetime]) -> list[Column[Row]]:
         Column(title="activity", width=12, rank=4, grow=2, draw=_activity),
         Column(title="budget", width=6, rank=8, draw=_budget),
         Column(title="alerts", width=6, rank=2, grow=2, draw=_alerts),
-        Column(title="worker", width=8, rank=9, grow=1, draw=_worker),
-        Column(title="model", width=12, rank=10, grow=1, draw=_model),
-        Column(title="node", width=8, rank=11, draw=_node),
+        Column(title="worker", width=8, rank=10, grow=1, draw=_worker),
+        Column(title="model", width=12, rank=11, grow=1, draw=_model),
+        Column(title="node", width=10, rank=9, grow=1, draw=_node),
     ]
 
 
@@ -173,6 +178,8 @@ _ACTIVITIES: Mapping[Activity, str] = {
 
 
 def _activity(row: Row, colours: Palette) -> Cell:
+    if row.adrift and row.lifecycle is Lifecycle.WORKING:
+        return "needs a node", colours.warn
     return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
 
 
@@ -200,16 +207,20 @@ def _model(row: Row, colours: Palette) -> Cell:
 
 
 def _node(row: Row, colours: Palette) -> Cell:
-    return one_line(row.node), colours.dim
+    return one_line(row.node), colours.warn if row.adrift else colours.dim
 
 
 class FleetPane(Filtered[Row]):
     """The fleet as a table, with its filter."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
-        self._layouts = [columns(now, group=group) for group in GROUPS]
+        self._layouts = {
+            several: [columns(now, group=group, several_nodes=several) for group in GROUPS]
+            for several in (False, True)
+        }
+        self._several = False
         super().__init__(
-            self._layouts[0],
+            self._layouts[False][0],
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=(
@@ -239,6 +250,9 @@ class FleetPane(Filtered[Row]):
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
         before, at = self.current, self.roll.cursor
+        if self._several is not self._board.several_nodes and self._table.is_mounted:
+            self._several = self._board.several_nodes
+            self._lay_out()
         self._order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
@@ -259,11 +273,14 @@ class FleetPane(Filtered[Row]):
         except ValueError:
             return None
 
+    def _lay_out(self) -> None:
+        self._table.use(self._layouts[self._several][self._group])
+
     def regroup(self) -> None:
         """Group by the next thing."""
         before = self.current
         self._group = (self._group + 1) % len(GROUPS)
         self._order.group(GROUPS[self._group][1])
-        self._table.use(self._layouts[self._group])
+        self._lay_out()
         self.lines = self._order.rows
         self.show(self._place(before, self.roll.cursor))

@@ -23,22 +23,30 @@ from midwatch_supervisor.tui.told import because, brief
 
 
 def header(
-    story: Story, now: datetime, colours: Palette, calibration: Calibration | None = None
+    story: Story,
+    now: datetime,
+    colours: Palette,
+    calibration: Calibration | None = None,
+    *,
+    adrift: bool = False,
 ) -> tuple[Text, Text]:
-    """The two lines. What is most needed stands first, as a narrow terminal cuts the ends."""
+    """The two lines. What is most needed stands first, as a narrow terminal cuts the ends.
+
+    `adrift` is an attempt whose node is gone, before another goes on with it.
+    """
     account, attempt = story.account, story.attempt
     title = brief(story.task.title)
     first = Text.assemble(
         (f"{brief(story.task.name)}#{attempt.number}  ", colours.strong),
-        *_standing(account, colours),
+        *_standing(account, colours, adrift=adrift),
         (f"  {_progress(account, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (_model(account), colours.dim),
-        (f" on {brief(attempt.node)}" if attempt.node else "", colours.dim),
+        (f" on {brief(account.node)}" if account.node else "", colours.dim),
         (f"  {title}" if title and title != story.task.name else "", colours.dim),
     )
     second = Text.assemble(
-        *_asked(account, colours),
+        *_asked(account, colours, adrift=adrift),
         *_judged(story, colours),
         (_idle(story, now), colours.text),
         (f"used: {spent_words(account.budget)}", colours.dim),
@@ -46,7 +54,9 @@ def header(
     return first, second
 
 
-def _standing(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:
+def _standing(
+    account: AttemptAccount, colours: Palette, *, adrift: bool
+) -> list[tuple[str, Style]]:
     if account.split:
         return [(f"{SPLIT_SIGN} {account.standing}", colours.text)]
     lifecycle = account.lifecycle
@@ -57,7 +67,7 @@ def _standing(account: AttemptAccount, colours: Palette) -> list[tuple[str, Styl
     }.get(lifecycle, colours.text)
     parts: list[tuple[str, Style]] = [(f"{LIFECYCLE_SIGNS[lifecycle]} {lifecycle.value}", style)]
     if lifecycle is Lifecycle.WORKING:
-        health: Health = account.health
+        health: Health = Health.UNKNOWN if adrift else account.health
         parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
     return parts
 
@@ -84,8 +94,11 @@ def _model(account: AttemptAccount) -> str:
     return f" with {brief(account.model)}{was}"
 
 
-def _asked(account: AttemptAccount, colours: Palette) -> list[tuple[str, Style]]:
+def _asked(account: AttemptAccount, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
     """What it waits for, else why it is where it is."""
+    if adrift and account.lifecycle is Lifecycle.WORKING:
+        waits = f"waits for a node: {brief(account.node)} is gone"
+        return [(waits, colours.warn), ("  ", colours.text)]
     if account.waits_for:
         return [(f"waits for {brief(account.waits_for)}", colours.warn), ("  ", colours.text)]
     if account.state.reason:

@@ -18,4 +18,12 @@ class Heading(Static):
     """
 
     def __init__(self, about: Sequence[str]) -> None:
-        super().__init__(" · ".join(["Midwatch", *map(one_line, about)]), markup=False)
+        self._about = " · ".join(["Midwatch", *map(one_line, about)])
+        self._mark = ""
+        super().__init__(self._about, markup=False)
+
+    def mark(self, text: str) -> None:
+        """Say something small before the rest, where it is not cut; nothing if empty."""
+        if text != self._mark:
+            self._mark = text
+            self.update(f"({text}) {self._about}" if text else self._about)

@@ -63,6 +63,7 @@ EVERYWHERE = (
         action="pane('learned-pane')",
         does="Show what was learned: lessons, facts, guidelines",
     ),
+    Key(id="nodes", keys="6", action="pane('nodes-pane')", does="Show the nodes of a fleet"),
     Key(
         id="next",
         keys="n",

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from midwatch_monitor.words import Actor, Lifecycle, Outcome
 from midwatch_supervisor.tui.board import Board, Totals
 from midwatch_supervisor.tui.keys import ROLL
+from midwatch_supervisor.tui.muster import standing
 from midwatch_supervisor.tui.palette import Palette, palette
 from midwatch_supervisor.tui.row import Need, Row
 
@@ -28,6 +29,14 @@ _AXIS = 6
 """Cells left of a bar chart."""
 _FEW = 1_000
 """Attempts that may be summed at every frame."""
+_NODES = (
+    ("up", "good"),
+    ("doubted", "warn"),
+    ("draining", "warn"),
+    ("down", "dim"),
+    ("lost", "bad"),
+)
+"""How nodes stand, with the name of the style."""
 SPANS = (10, 30, 60, 120, 300, 600, 1800, 3600)
 """Seconds that one bar may stand for."""
 
@@ -164,6 +173,7 @@ class Overview:
         """All of it."""
         text = Text(no_wrap=True, overflow="ellipsis")
         self._fleet(text)
+        self._nodes(text)
         self._spent(text)
         self._done(text)
         for what in ("alerts", "interventions"):
@@ -184,6 +194,22 @@ class Overview:
             if place % per_line == per_line - 1 or place == len(lines) - 1:
                 text.append("\n")
         text.append("\n")
+
+    def _nodes(self, text: Text) -> None:
+        """What there is to work on; nothing where the work is done in one place."""
+        nodes = self._board.muster.nodes.values()
+        if not nodes:
+            return
+        self._title(text, "Nodes")
+        counts = Counter(standing(each) for each in nodes)
+        for word, style in _NODES:
+            if counts[word] or word in ("up", "lost"):
+                found = getattr(self._colours, style) if counts[word] else self._colours.dim
+                text.append(f"  {counts[word]:>5}", found)
+                text.append(f" {word}", self._colours.text)
+        there = self._board.muster.at_work
+        busy, slots = sum(each.busy for each in there), sum(each.slots for each in there)
+        text.append(f"   {busy} of {slots} slots in use\n\n", self._colours.text)
 
     def _spent(self, text: Text) -> None:
         sums = self._sums

@@ -142,6 +142,9 @@ LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
     Lifecycle.REJECTED: "⊘",
 }
 
+LOST_SIGN = "✗"
+"""Of a node that is lost."""
+
 SPLIT_SIGN = "÷"
 """Of an attempt that smaller tasks took over; it is over, and no failure."""
 

@@ -16,6 +16,7 @@ from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.checkpoints import CheckpointsPane
 from midwatch_supervisor.tui.fleet import FleetPane
 from midwatch_supervisor.tui.learned.pane import LearnedPane
+from midwatch_supervisor.tui.nodes import NodesPane
 from midwatch_supervisor.tui.overview import OverviewPane
 from midwatch_supervisor.tui.pane import Pane
 from midwatch_supervisor.tui.roll import Roll
@@ -27,10 +28,11 @@ _TITLES = {
     "attention-pane": "Attention",
     "overview-pane": "Overview",
     "learned-pane": "Learned",
+    "nodes-pane": "Nodes",
 }
 
 
-_Any = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane
+_Any = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane | NodesPane
 
 
 def tab(pane: str) -> str:
@@ -39,7 +41,10 @@ def tab(pane: str) -> str:
 
 
 class Panes(Vertical):
-    """The fleet, the checkpoints, the attention queue, the overview and the learned, on tabs."""
+    """The fleet, the checkpoints, the attention queue, the overview, the learned, on tabs.
+
+    The nodes have one as soon as there are any.
+    """
 
     DEFAULT_CSS = """
     Panes { height: 1fr; }
@@ -56,19 +61,24 @@ class Panes(Vertical):
         self, board: Board, queue: Queue, learned: LearnedPane, now: Callable[[], datetime]
     ) -> None:
         super().__init__()
+        self._board = board
         self._queue = queue
         self._tabs = TabbedContent(initial=tab("fleet-pane"), id="panes")
         self._waiting = -1
+        self._several = False
+        """Whether there are machines to be told apart."""
         self.fleet = FleetPane(board, now)
         self.learned = learned
         self._attention = AttentionPane(queue, now)
         self._overview = OverviewPane(board, now)
+        self._hosts = NodesPane(board, now)
         self._panes: dict[str, _Any] = {
             "fleet-pane": self.fleet,
             "checkpoints-pane": CheckpointsPane(board, now),
             "attention-pane": self._attention,
             "overview-pane": self._overview,
             "learned-pane": learned,
+            "nodes-pane": self._hosts,
         }
 
     def compose(self) -> ComposeResult:
@@ -113,6 +123,10 @@ class Panes(Vertical):
         self.learned.see_version(proposal.known.id)
         self.focus_lines()
 
+    def on_mount(self) -> None:
+        """There is no tab for nodes before there are nodes."""
+        self._tabs.hide_tab(tab("nodes-pane"))
+
     @on(TabbedContent.TabActivated)
     def _seen(self) -> None:
         self.refresh_board()
@@ -120,7 +134,7 @@ class Panes(Vertical):
     def refresh_board(self) -> None:
         """Show the board as it is now, in what is seen of it."""
         self.current.refresh_board()
-        waiting = len(self._queue.rows) + len(self._queue.proposals)
+        waiting = len(self._queue.calling) + len(self._queue.proposals)
         # A batch may come before the tabs are there, or while they are taken down.
         there = self._tabs.query(f"#{ContentTab.add_prefix(tab('attention-pane'))}")
         if waiting != self._waiting and there:
@@ -128,6 +142,16 @@ class Panes(Vertical):
             title = _TITLES["attention-pane"]
             label = f"{title} ({waiting})" if waiting else title
             self._tabs.get_tab(tab("attention-pane")).label = label
+        if there and self._board.muster.nodes and not self._several:
+            self._several = True
+            self._tabs.show_tab(tab("nodes-pane"))
+
+    @on(Roll.Opened, "#nodes")
+    def _opened_node(self, message: Roll.Opened) -> None:
+        message.stop()
+        if self._hosts.node is not None:
+            self.show("fleet-pane")
+            self.fleet.filter_by(self._hosts.node)
 
     @on(Roll.Opened, "#fleet, #checkpoints, #attention")
     def _opened(self, message: Roll.Opened) -> None:
@@ -135,5 +159,7 @@ class Panes(Vertical):
         row, proposal = self.chosen, self._attention.proposal
         if row is not None:
             self.post_message(self.Wanted(row))
+        elif self._attention.lost is not None and self.current is self._attention:
+            self.show("nodes-pane")
         elif proposal is not None and self.current is self._attention:
             self.show_proposal(proposal)

@@ -63,6 +63,11 @@ class Row:
     worker: str = ""
     model: str = ""
     node: str = ""
+    """Where it is at work, or was last."""
+    moves: bool = False
+    """Whether another node goes on with it when its own is gone."""
+    adrift: bool = False
+    """Whether its node is gone and no other goes on with it yet."""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
     split: bool = False
     """Whether smaller tasks took over: it is over, and no failure."""
@@ -142,6 +147,7 @@ class Row:
             self.plan_step, self.progress = change.plan_step, None
             self.plan_steps = change.plan_steps or self.plan_steps
         self.model = change.model or self.model
+        self.node = change.node or self.node
 
     def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
         self.lifecycle = lifecycle
@@ -178,7 +184,7 @@ class Row:
         """How it fares; a parked one is not blamed for standing still."""
         if self.lifecycle is not Lifecycle.WORKING:
             return Health.OK
-        return health(self.firing.values())
+        return Health.UNKNOWN if self.adrift else health(self.firing.values())
 
     @property
     def need(self) -> Need:

@@ -207,7 +207,7 @@ class Story:
         if entry.task != self.task.id or entry.id <= self.last_id:
             return
         self.last_id = entry.id
-        lifecycle = self.account.lifecycle
+        lifecycle, node = self.account.lifecycle, self.account.node
         self._standing.fold(entry)
         self._follow(entry)
         if entry.attempt != self.attempt.id:
@@ -217,7 +217,8 @@ class Story:
         self.last_at = entry.at
         match entry.record:
             case Change() as change:
-                if change.lifecycle is not None and change.lifecycle is not lifecycle:
+                turned = change.lifecycle not in (None, lifecycle)
+                if turned or self.account.node != node:
                     self._add(entry)
             case Step() as step:
                 self._observe(step)

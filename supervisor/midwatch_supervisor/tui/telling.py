@@ -29,14 +29,21 @@ from midwatch_monitor.words import (
     Plan,
     Record,
     Severity,
+    Snapshot,
     Step,
     StepKind,
 )
-from midwatch_supervisor.spelling import in_brackets, plan_lines, steps_words, terms_words
+from midwatch_supervisor.spelling import (
+    in_brackets,
+    plan_lines,
+    saved_words,
+    steps_words,
+    terms_words,
+)
 from midwatch_supervisor.tui import accounts, taught
 from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.tui.plain import plain
-from midwatch_supervisor.tui.told import LEARNING, Told, Tone, because, brief
+from midwatch_supervisor.tui.told import LEARNING, NODE, Told, Tone, because, brief
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 _MAX_ARGS = 10_000
@@ -84,6 +91,10 @@ def line(record: Record, about: Intervention | None = None) -> Told:
         case AttemptState() as state:
             text = f"{state.lifecycle.value}{because(state.reason)}"
             return _standing(state.lifecycle, text)
+        case Change(node=str() as node):
+            return Told(sign="→", what="node", text=f"goes on on {brief(node)}", tone=Tone.WARN)
+        case Snapshot() as saved:
+            return Told(sign="·", what="saved", text=saved_words(saved), tone=Tone.DIM)
         case Change() as change:
             lifecycle = change.lifecycle or Lifecycle.WORKING
             return _standing(lifecycle, lifecycle.value)
@@ -139,6 +150,8 @@ def _verdict(record: Record, about: Intervention | None) -> Told:
             sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
             verdict = "passed" if check.passed else "FAILED"
             return Told(sign=sign, what="check", text=f"{verdict} {brief(check.check)}", tone=tone)
+        case Fault(part=part, error=error) if part == NODE:
+            return Told(sign="✗", what="node", text=brief(error), tone=Tone.WARN)
         case Fault() as fault:
             part = fault.part if fault.part.startswith(LEARNING) else f"{fault.part} of the watch"
             text = f"{brief(part)} failed: {brief(fault.error)}"

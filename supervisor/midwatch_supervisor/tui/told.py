@@ -13,6 +13,10 @@ LEARNING = "learning"
 """How the parts begin that draw something from the work: they may fail, and the watch is well."""
 
 
+NODE = "node"
+"""The part of a fleet that is no part of the watch: others go on where one is lost."""
+
+
 class Tone(Enum):
     """How a line is meant; the console gives each a style, and no line is told by it alone."""
 

@@ -150,8 +150,10 @@ class LearnedPane(Vertical):
         """No line is an attempt."""
         return None
 
-    def hear(self, entries: Iterable[Entry]) -> None:
-        """Learn whether new entries change what is shown."""
+    def hear(self, entries: Iterable[Entry], *, again: bool = False) -> None:
+        """Learn whether new entries change what is shown; `again` after a lost connection."""
+        self._stale = self._stale or again
+        self._proposals_stale = self._proposals_stale or again
         for entry in entries:
             if isinstance(entry.record, _SHOWN):
                 self._stale = True

@@ -31,6 +31,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("attempt", name="bundle_pk"),
         sa.ForeignKeyConstraint(["attempt"], ["attempt.id"], name="bundle_attempt_fk"),
     )
+    op.create_table(
+        "receipt",
+        sa.Column("writer", sa.Text, nullable=False),
+        sa.Column("number", IDENTIFIER, nullable=False),
+        sa.Column("at", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("writer", name="receipt_pk"),
+    )
     made = op.create_table(
         "compatibility",
         sa.Column("oldest", sa.Text, nullable=False),
@@ -41,7 +48,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the tables; the log keeps everything but saved work."""
-    for name in ("compatibility", "bundle", "node", "post", "guard"):
+    for name in ("compatibility", "receipt", "bundle", "node", "post", "guard"):
         op.drop_table(name)
     op.drop_column("run", "keeper")
 

@@ -1,0 +1,225 @@
+"""The one module that knows the MQTT client."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from aiomqtt import Client, Message, MqttError, ProtocolVersion
+from aiomqtt import Will as ClientWill
+from paho.mqtt.client import Client as Paho
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from midwatch_monitor.bus.link import Address, Heard, Login, Will
+from midwatch_monitor.errors import LinkError, LinkFault
+
+_PATIENCE = 5.0
+"""Seconds that the broker has for one answer."""
+_AT_ONCE = 64
+"""Messages that wait for their acknowledgement at the same time. The client looks through all of
+them at each new one."""
+_REFUSED = (4, 5, 134, 135)
+"""MQTT's reasons: bad user name or password, not authorised; of version 3 and of version 5."""
+_ENDED = 128
+"""What the client says where the broker gave no reason."""
+_TAKEN_OVER = 142
+"""As it should be told; mosquitto 2.0.11 gives no reason then either."""
+_ENDING = "it ended the connection, as it does when another process comes by the same --name"
+
+
+class _Client(Client):
+    """Writes at once what is to be said, and lets the loop watch the socket only for what did not
+    fit.
+
+    The client would have it watched from the next turn of the loop on and write in the one after.
+    That takes time, and by then the socket may be closed, which asyncio reports as an error of
+    ours, or its number belong to another.
+    """
+
+    def _on_socket_register_write(self, client: Paho, userdata: Any, sock: Any) -> None:
+        def write() -> None:
+            try:
+                client.loop_write()
+            except Exception as error:
+                if not self._disconnected.done():
+                    self._disconnected.set_exception(error)
+
+        def write_all() -> None:
+            write()
+            if sock.fileno() >= 0 and client.want_write():
+                self._loop.add_writer(sock.fileno(), write)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # it is in the thread that connects
+            self._loop.call_soon_threadsafe(write_all)
+        else:
+            write_all()
+
+
+class Link:
+    """A connection that stands. Every method raises LinkError once it does not."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
+        """Say something; returns when the broker has it (QoS 1)."""
+
+        try:
+            await self._client.publish(topic, payload, qos=1, retain=retain)
+        except MqttError as error:
+            raise _fault(error) from error
+
+    async def subscribe(self, topic: str, *, number: int) -> None:
+        """Hear what is said there; what comes by it has this number, 1 or more.
+
+        What we say ourselves does not come back, except by a shared subscription, where the
+        protocol forbids to ask for that.
+        """
+
+        options = SubscribeOptions(qos=1, noLocal=not topic.startswith("$share/"))
+        properties = Properties(PacketTypes.SUBSCRIBE)
+        properties.SubscriptionIdentifier = number
+        try:
+            await self._client.subscribe(topic, options=options, properties=properties)
+        except MqttError as error:
+            raise _fault(error) from error
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Hear nothing more of what is said there."""
+
+        try:
+            await self._client.unsubscribe(topic)
+        except MqttError as error:
+            raise _fault(error) from error
+
+    async def over(self) -> LinkError:
+        """Wait until the connection has ended; why it did."""
+
+        try:
+            async for _ in self._client.messages:
+                pass  # none is ever queued: what is heard is handed on at once
+        except MqttError as error:
+            return _fault(error)
+        return LinkError(LinkFault.AWAY, "the connection ended")
+
+
+@asynccontextmanager
+async def linked(
+    address: Address, login: Login, will: Will | None, hear: Callable[[Heard], None]
+) -> AsyncGenerator[Link]:
+    """Connect, and disconnect in the end. Raises LinkError where that cannot be done.
+
+    `hear` is called with every message and must not raise; its work keeps the connection waiting,
+    so that no more is read than it can follow.
+    """
+    try:
+        tls = await asyncio.to_thread(_tls, address) if address.secure else None
+    except OSError as error:
+        why = f"the certificate {address.ca_file} cannot be used: {error}"
+        raise LinkError(LinkFault.AWAY, why) from error
+    client = _client(address, login, will, hear, tls)
+    try:
+        await _entered(client)
+    except MqttError as error:
+        raise _fault(error) from error
+    try:
+        yield Link(client)
+    finally:
+        with suppress(MqttError):  # it was lost already, for whatever reason
+            await client.__aexit__(None, None, None)
+
+
+async def _entered(client: Client) -> None:
+    """Connect. The client does that in a thread which cannot be stopped, so who is cancelled
+    waits for it, a few seconds at most: else a connection would stay that nobody closes."""
+    entering = asyncio.ensure_future(client.__aenter__())
+    try:
+        await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        await asyncio.wait({entering})
+        if not entering.cancelled() and entering.exception() is None:
+            with suppress(MqttError):
+                await client.__aexit__(None, None, None)
+        raise
+
+
+def _client(
+    address: Address,
+    login: Login,
+    will: Will | None,
+    hear: Callable[[Heard], None],
+    tls: ssl.SSLContext | None,
+) -> Client:
+    properties = Properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval = login.session_seconds
+    client = _Client(
+        address.host,
+        address.port,
+        identifier=login.client,
+        username=login.username,
+        password=login.password,
+        protocol=ProtocolVersion.V5,
+        clean_start=not login.session_seconds,
+        properties=properties,
+        will=will and ClientWill(will.topic, will.payload, qos=1, retain=True),
+        keepalive=address.keepalive,
+        timeout=_PATIENCE,
+        tls_context=tls,
+        queue_type=_ear(hear),
+        max_inflight_messages=_AT_ONCE,
+        max_concurrent_outgoing_calls=_AT_ONCE,
+        # Else a message that follows another waits until the first was confirmed by the peer's
+        # kernel, which takes its time: 40 ms.
+        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+    )
+    client.pending_calls_threshold = 2 * _AT_ONCE
+    return client
+
+
+def _ear(hear: Callable[[Heard], None]) -> type[asyncio.Queue[Message]]:
+    """A queue that hands everything on at once: none that grows, and no task for each message."""
+
+    class Ear(asyncio.Queue[Message]):
+        def put_nowait(self, item: Message) -> None:
+            hear(_heard(item))
+
+    return Ear
+
+
+def _heard(message: Message) -> Heard:
+    numbers: list[int] = getattr(message.properties, "SubscriptionIdentifier", [])
+    return Heard(topic=message.topic.value, payload=message.payload, subscriptions=tuple(numbers))
+
+
+def _tls(address: Address) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=address.ca_file)
+    context.sslsocket_class = _TlsSocket
+    return context
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """The client leaves a socket open whose other end it does not trust."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except OSError:
+            self.close()
+            raise
+
+
+def _fault(error: MqttError) -> LinkError:
+    source = error.__cause__ or error
+    code = getattr(source, "rc", None)
+    value = getattr(code, "value", code)
+    if value in _REFUSED:
+        return LinkError(LinkFault.REFUSED, str(error))
+    if value == _TAKEN_OVER:
+        return LinkError(LinkFault.TAKEN_OVER, str(source))
+    return LinkError(LinkFault.AWAY, _ENDING if value == _ENDED else str(source))

@@ -1,0 +1,306 @@
+"""The bus between machines: hints and liveness over an MQTT broker, which may be away.
+
+Nothing that comes from there is believed: it says where to look, and the journal says what is so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from midwatch_monitor.bus.link import Login, Will, address_of
+from midwatch_monitor.bus.local import BusCounters, Departures, FleetBus, LocalBus, Subscription
+from midwatch_monitor.bus.outage import Outage, pause
+from midwatch_monitor.bus.outbox import Outbox, by_attempt
+from midwatch_monitor.bus.password import password_of
+from midwatch_monitor.bus.payload import packed, stated
+from midwatch_monitor.bus.reception import FOR_ALL, FOR_US, Reception
+from midwatch_monitor.bus.topics import Topics, fits
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import LinkError, LinkFault, UsageError
+from midwatch_monitor.words import Hint, NodeState, NodeStatus
+
+if TYPE_CHECKING:
+    from midwatch_monitor.bus.client import Link
+
+log = logging.getLogger(__name__)
+
+_STEADY = 5.0
+"""Seconds: a connection that was lost sooner was none, and the next pause is longer."""
+_FEW = 64
+"""Hints that may be under way while more are sent: it is quick while there are few, and in large
+batches while there are many."""
+_FAREWELL = 3.0
+"""Seconds to say goodbye."""
+
+
+def bus_for(
+    settings: FleetSettings,
+    *,
+    name: str,
+    status: NodeStatus | None = None,
+    environ: Mapping[str, str],
+    share: str = "",
+    session: bool = True,
+) -> FleetBus:
+    """The bus of a process: over the broker of the settings, else within the process."""
+    if not settings.broker.url:
+        return LocalBus()
+    return MqttBus(
+        settings, name=name, status=status, environ=environ, share=share, session=session
+    )
+
+
+class MqttBus:
+    """Carries hints to every process of the fleet, and tells who is gone.
+
+    Belongs to the thread of one event loop. Entering returns at once: it connects in the
+    background and for ever, and what is published meanwhile waits, up to `max_waiting`.
+    """
+
+    def __init__(
+        self,
+        settings: FleetSettings,
+        *,
+        name: str,
+        status: NodeStatus | None = None,
+        environ: Mapping[str, str],
+        share: str = "",
+        session: bool = True,
+    ) -> None:
+        """With a `status` the fleet knows this process as a node, and hears when it dies.
+
+        `share` names a group whose members each get a part of the hints as `claims`. Without a
+        `session` the broker keeps nothing for this process while it is away: for consoles, of
+        which several may have the same name. Raises UsageError for a name that topics cannot hold.
+        """
+        if not fits(name) or (status and status.name != name):
+            raise UsageError(f"{name!r} is no name for a node: letters, digits, and . _ - in it")
+        self._settings = settings.broker
+        self._address = address_of(settings.broker)
+        self._topics = Topics(settings.name)
+        self._name = name
+        self._username = settings.broker.username or name
+        self._environ = environ
+        self._share = share
+        role = "monitor" if share else "node"
+        self._client = f"midwatch-{settings.name}-{role}-{name}" if session else ""
+        self._status: NodeStatus | None = None
+        self._said: NodeStatus | None = None
+        self._outbox = Outbox(settings.broker.max_waiting)
+        self._reception = Reception(self._topics, limit=settings.broker.max_payload_bytes)
+        self._outage = Outage(self._address, settings.broker, self._username)
+        self._visits = 0
+        self._connected = False
+        self._sent = 0
+        self._under_way = 0
+        """Hints that were sent and not acknowledged yet."""
+        self._landed = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        if status is not None:
+            self.say(status)
+
+    @property
+    def counters(self) -> BusCounters:
+        """What went through it."""
+        return BusCounters(
+            sent=self._sent,
+            received=self._reception.received,
+            waiting=len(self._outbox) + self._under_way,
+            dropped=self._outbox.dropped,
+            malformed=self._reception.malformed,
+            oversize=self._reception.oversize,
+            reconnects=max(0, self._visits - 1),
+            connected=self._connected,
+        )
+
+    def publish(self, hint: Hint) -> None:
+        """Tell those in this process at once, and all others soon. Never blocks, never raises."""
+        self._reception.hints.offer(hint)
+        self._outbox.put(hint)
+
+    def subscribe(self, attempt: int | None = None) -> Subscription:
+        """A new queue that gets every hint of this process and of others, until it is closed.
+
+        With an attempt, only those that are about it, or about none.
+        """
+        return self._reception.hints.listen(attempt, capacity=self._settings.max_waiting)
+
+    def claims(self) -> Subscription:
+        """A new queue of those hints that the broker gave to this process alone of its group.
+
+        They come a second time, to everybody, like all others. Nothing comes without a `share`.
+        """
+        return self._reception.claims.listen(capacity=self._settings.max_waiting)
+
+    def departures(self) -> Departures:
+        """A new queue of the nodes that the broker says have gone.
+
+        At every connection it says it again of those who left before and did not come back.
+        """
+        departures = Departures()
+        self._reception.departures.add(departures)
+        return departures
+
+    def say(self, status: NodeStatus) -> None:
+        """Let the broker keep and tell this of us, now and at every connection."""
+        self._status = status
+        self._reception.holder = status.holder
+        self._outbox.ring()
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._stay(), name="mqtt bus")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Send what waits and leave, if that can be done soon."""
+        task, self._task = self._task, None
+        self._leaving.set()
+        self._outbox.ring()
+        if task is None:
+            return
+        try:
+            await asyncio.wait({task}, timeout=_FAREWELL)
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _stay(self) -> None:
+        """Connect again and again, until it is time to leave."""
+        clock = asyncio.get_running_loop().time
+        tries = 0
+        while not self._leaving.is_set():
+            began = clock()
+            fault = await self._visit()
+            tries = 1 if clock() - began > _STEADY else tries + 1
+            if fault is not None:
+                self._outage.tell(fault)
+                taken = fault.fault is LinkFault.TAKEN_OVER
+                longest = self._settings.max_wait_seconds
+                await self._pause(longest if taken else pause(tries, longest))
+
+    async def _visit(self) -> LinkError | None:
+        """One connection, from its beginning to its end; why it ended, unless we left."""
+        from midwatch_monitor.bus.client import linked  # dear, and only who has a broker needs it
+
+        try:
+            login = await asyncio.to_thread(self._login)
+            async with linked(self._address, login, self._will(), self._reception.hear) as link:
+                return await self._talk(link)
+        except LinkError as error:
+            return error
+        except Exception:  # whatever it is, the work goes on without hints, and the bus tries again
+            log.exception("the bus failed and tries again")
+            return LinkError(LinkFault.AWAY, "the bus failed")
+        finally:
+            self._connected = False
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._leaving.wait()
+        except TimeoutError:
+            return
+
+    def _login(self) -> Login:
+        return Login(
+            client=self._client,
+            username=self._username,
+            password=password_of(self._settings, self._environ),
+            session_seconds=self._settings.session_seconds if self._client else 0,
+        )
+
+    def _will(self) -> Will | None:
+        if self._status is None:
+            return None
+        lost = replace(self._status, state=NodeState.LOST)
+        return Will(topic=self._topics.status(self._name), payload=stated(lost))
+
+    async def _talk(self, link: "Link") -> LinkError | None:
+        """Say and hear what there is, until the connection ends or it is time to leave."""
+        over = asyncio.create_task(link.over())
+        sending = asyncio.create_task(self._send(link))
+        try:
+            await asyncio.wait({over, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                return over.result()
+            error = sending.exception()
+            if isinstance(error, LinkError) and over.done():
+                return over.result()  # it knows why
+            return sending.result()
+        finally:
+            over.cancel()
+            sending.cancel()
+            await asyncio.wait({over, sending})
+
+    async def _arrive(self, link: "Link") -> None:
+        """The status first: what is said of an earlier start of us is over."""
+        self._said = None
+        await self._say(link)
+        await link.subscribe(self._topics.statuses, number=FOR_ALL)
+        await link.subscribe(self._topics.events, number=FOR_ALL)
+        if self._share:
+            await link.subscribe(self._topics.turns(self._share), number=FOR_US)
+        self._visits += 1
+        self._connected = True
+        self._outage.end()
+
+    async def _send(self, link: "Link") -> None:
+        """Send what waits at once, while few hints are under way; else the next batch grows until
+        the broker has them."""
+        await self._arrive(link)
+        try:
+            async with asyncio.TaskGroup() as flights:
+                while not self._leaving.is_set() or len(self._outbox):
+                    await self._outbox.wait()
+                    while self._under_way >= _FEW:
+                        self._landed.clear()
+                        await self._landed.wait()
+                    self._send_batch(link, flights, self._outbox.take())
+                    await self._say(link)
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        await self._leave(link)
+
+    def _send_batch(self, link: "Link", flights: asyncio.TaskGroup, hints: Sequence[Hint]) -> None:
+        said = 0
+        for attempt, group in by_attempt(hints).items():
+            topic = self._topics.events_of(attempt)
+            for payload, part in packed(group, self._settings.max_payload_bytes):
+                said += len(part)
+                flight = flights.create_task(link.publish(topic, payload))
+                flight.add_done_callback(partial(self._land, part))
+        self._under_way += said
+        self._outbox.dropped += len(hints) - said  # what no message can say
+
+    def _land(self, hints: Sequence[Hint], flight: asyncio.Task[None]) -> None:
+        """Count what the broker has, and let the rest wait again: repeated is better than lost."""
+        self._under_way -= len(hints)
+        self._landed.set()
+        if flight.cancelled() or flight.exception() is not None:
+            self._outbox.put_back(hints)
+        else:
+            self._sent += len(hints)
+
+    async def _say(self, link: "Link") -> None:
+        status = self._status
+        if status is not None and status != self._said:
+            await link.publish(self._topics.status(self._name), stated(status), retain=True)
+            self._said = status
+
+    async def _leave(self, link: "Link") -> None:
+        """Say that we go. The group's part must come to those who are there."""
+        if self._share:
+            await link.unsubscribe(self._topics.turns(self._share))
+        if self._status is not None:
+            self._status = replace(self._status, state=NodeState.DOWN, busy=0)
+            await self._say(link)

@@ -1,0 +1,115 @@
+"""What is said on the broker, as bytes. Whatever comes from there is validated first.
+
+Hints go as an array of arrays, `[entry, kind, task, step, note]`: the attempt stands in the topic.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from midwatch_monitor.bus.topics import fits
+from midwatch_monitor.words import Hint, NodeStatus
+
+MAX_STATUS = 8_192
+"""Bytes of a node's status."""
+_MAX_NOTE = 160
+_MAX_WORD = 80
+_MAX_LABELS = 64
+_MAX_SLOTS = 1_000_000
+_ROW = 64
+"""Bytes that a hint takes at most as a rule; a longer message is cut again."""
+
+_UNSEEN = "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+"""What a terminal acts on, or shows as if it were not there."""
+_VISIBLE = re.compile(f"[^{_UNSEEN}]*")
+
+_Id = Annotated[int, Field(ge=0, lt=2**63)]
+_Row = tuple[
+    _Id,
+    Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,39}$")],
+    _Id | None,
+    _Id | None,
+    Annotated[str, Field(max_length=_MAX_NOTE, pattern=f"^{_VISIBLE.pattern}$")],
+]
+
+
+def packed(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
+    """Hints of one attempt as messages of at most `limit` bytes, 1,024 or more, each with what it
+    says. What no message can say is left out."""
+    length = max(1, limit // _ROW)
+    pieces = [hints[start : start + length] for start in range(0, len(hints), length)]
+    return [message for piece in pieces for message in _cut(piece, limit)]
+
+
+def _cut(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
+    try:
+        payload = to_json([(h.entry, h.kind, h.task, h.step, _note(h.note)) for h in hints])
+    except PydanticSerializationError:  # half a surrogate pair where a kind should be
+        payload = b""
+    if payload and len(payload) <= limit:
+        return [(payload, hints)]
+    half = len(hints) // 2
+    return _cut(hints[:half], limit) + _cut(hints[half:], limit) if half else []
+
+
+def _note(note: str) -> str:
+    if not note or (len(note) <= _MAX_NOTE and note.isprintable()):
+        return note
+    cut = note if len(note) <= _MAX_NOTE else f"{note[: _MAX_NOTE - 1]}…"
+    return "".join(each if each.isprintable() else " " for each in cut)
+
+
+def unpacked(payload: bytes, attempt: int | None) -> list[Hint] | None:
+    """The hints in a message about an attempt; `None` where it is no such message."""
+    try:
+        rows = _rows().validate_json(payload)
+    except ValidationError:
+        return None
+    return [
+        Hint(entry=entry, kind=kind, task=task, attempt=attempt, step=step, note=note)
+        for entry, kind, task, step, note in rows
+    ]
+
+
+@cache
+def _rows() -> TypeAdapter[list[_Row]]:
+    return TypeAdapter(list[_Row], config={"strict": True})
+
+
+def stated(status: NodeStatus) -> bytes:
+    """A node's status as a message."""
+    return _statuses().dump_json(status)
+
+
+def read_status(payload: bytes, node: str) -> NodeStatus | None:
+    """What a node says of itself; `None` where it is no status, or that of another node."""
+    if len(payload) > MAX_STATUS:
+        return None
+    try:
+        status = _statuses().validate_json(payload, strict=True)
+    except ValidationError:
+        return None
+    return status if status.name == node and _sound(status) else None
+
+
+def _sound(status: NodeStatus) -> bool:
+    words = (status.boot, status.version, status.revision, *status.labels)
+    times = (status.started_at, status.beat_at, status.doubted_at)
+    return (
+        fits(status.name)
+        and bool(status.boot)
+        and all(len(word) <= _MAX_WORD and _VISIBLE.fullmatch(word) for word in words)
+        and len(status.labels) <= _MAX_LABELS
+        and 0 <= status.slots <= _MAX_SLOTS
+        and 0 <= status.busy <= _MAX_SLOTS
+        and all(time is None or time.tzinfo is not None for time in times)
+    )
+
+
+@cache
+def _statuses() -> TypeAdapter[NodeStatus]:
+    return TypeAdapter(NodeStatus)

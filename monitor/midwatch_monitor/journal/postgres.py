@@ -1,0 +1,139 @@
+"""PostgreSQL as the journal's database: how it is connected to, and cut off from.
+
+Imported only for a journal there: it needs psycopg, which comes with an extra.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from weakref import WeakSet
+
+import psycopg
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from midwatch_monitor.errors import JournalError
+
+NAME = "postgresql"
+_DRIVER = "postgresql+psycopg"
+_LOCK_SECONDS = 30
+"""How long the server lets a statement wait for another transaction."""
+_IDLE_SECONDS = 10
+"""After this long between two statements a transaction is rolled back by the server: whoever was
+cut off must not hold the writers' lock for ever."""
+_CONNECTING = {
+    "application_name": "midwatch",
+    "connect_timeout": 5,
+    # A peer that is gone without a word is noticed within half a minute, on both sides.
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+_SESSION = {
+    "idle_in_transaction_session_timeout": _IDLE_SECONDS * 1000,
+    "lock_timeout": _LOCK_SECONDS * 1000,
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# What a function reads is of one moment, as it is in SQLite.
+_READING = {
+    "default_transaction_isolation": "repeatable\\ read",
+    "default_transaction_read_only": "on",
+}
+
+
+def plain(url: URL) -> URL:
+    """A URL of PostgreSQL with the one driver that we have. Raises JournalError for another."""
+    if url.drivername not in {"postgres", NAME, _DRIVER}:
+        raise JournalError(
+            f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}"
+        )
+    if "@" in (url.database or ""):
+        raise JournalError(
+            "the URL of the journal cannot be read: write the password's special characters as "
+            "in %40 for @"
+        )
+    return url.set(drivername=_DRIVER)
+
+
+def name_of(url: URL) -> str:
+    """What people call the database: the URL without password and options."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+class Lines:
+    """The connections to the server: made here, and cut here where nothing comes over them."""
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+        self._lock = Lock()
+        self._open: WeakSet[psycopg.Connection] = WeakSet()
+        self._closed = Event()
+
+    def reading(self, connections: int) -> Engine:
+        """Connections that only read."""
+        return self._engine(connections, {**_SESSION, **_READING})
+
+    def writing(self) -> Engine:
+        """The one connection that writes."""
+        return self._engine(1, _SESSION)
+
+    def cut(self) -> None:
+        """End every connection, whoever waits at it: what they do fails as a lost connection does.
+
+        A proxy or a stopped server may keep a connection open over which no answer will come.
+        """
+        with self._lock:
+            for connection in self._open:
+                # It may have been closed meanwhile.
+                with suppress(OSError, psycopg.Error):
+                    _shut_down(connection.fileno())
+
+    def watch(self, stuck: Callable[[], float], limit: float) -> None:
+        """Cut by itself where no answer has come for so many seconds, until this is closed."""
+
+        def look() -> None:
+            while not self._closed.wait(1):
+                if stuck() > limit:
+                    self.cut()
+
+        Thread(target=look, name="journal-lines", daemon=True).start()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._closed.set()
+
+    def _engine(self, connections: int, session: Mapping[str, object]) -> Engine:
+        ours = [f"-c {name}={value}" for name, value in session.items()]
+        # The later option holds: whoever wrote the URL may know better.
+        options = " ".join([*ours, *_given(self._url, "options")])
+        known = {key: value for key, value in _CONNECTING.items() if key not in self._url.query}
+        engine = create_engine(
+            self._url.difference_update_query(["options"]),
+            pool_size=connections,
+            max_overflow=0,
+            connect_args={**known, "options": options},
+        )
+        event.listen(engine, "connect", self._remember)
+        return engine
+
+    def _remember(self, connection: psycopg.Connection, _entry: ConnectionPoolEntry) -> None:
+        with self._lock:
+            self._open.add(connection)
+
+
+def _given(url: URL, key: str) -> tuple[str, ...]:
+    value = url.query.get(key, ())
+    return (value,) if isinstance(value, str) else value
+
+
+def _shut_down(descriptor: int) -> None:
+    """Let both directions of a socket end; it stays its owner's to close."""
+    with socket.socket(fileno=os.dup(descriptor)) as line:
+        line.shutdown(socket.SHUT_RDWR)

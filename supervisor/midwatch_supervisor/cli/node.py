@@ -1,0 +1,107 @@
+"""`midwatch node`: work for a fleet on this machine."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_supervisor.fleet.identity import Identity
+
+NameOption = Annotated[
+    str | None,
+    Parameter(name="--name", help="What it is called in the fleet. Default: the machine's name."),
+]
+
+
+def node(
+    *,
+    slots: Annotated[
+        int | None, Parameter(help="Tasks at the same time. Default: `fleet.slots`.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="What it can do that others cannot; may be given again."),
+    ] = None,
+    name: NameOption = None,
+    home: Annotated[
+        Path | None,
+        Parameter(help="Where it works. Default: .midwatch in the main worktree around here."),
+    ] = None,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+) -> int:
+    """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C)."""
+    from midwatch_supervisor.cli.leaving import run_to_end
+    from midwatch_supervisor.cli.running import home as own_home
+    from midwatch_supervisor.cli.running import where
+    from midwatch_supervisor.fleet.handout import system_url
+    from midwatch_supervisor.fleet.identity import identity
+
+    settings = _own(settings_in_force(config), slots=slots, labels=label or [])
+    location, who = where(journal), identity(name)
+    system_url(location)  # a file will not do, and none is to be made
+    folder = (home or own_home()).resolve() / "nodes" / who.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be written: {error}") from error
+    return run_to_end(
+        _work(settings, location, who, folder), grace_seconds=settings.run.grace_seconds
+    )
+
+
+def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
+    """The node's own settings, with what its options say."""
+    from pydantic import ValidationError
+
+    from midwatch_monitor.config.fleet import FleetSettings
+    from midwatch_supervisor.fleet.handout import queues_of
+
+    said = {
+        "slots": settings.fleet.slots if slots is None else slots,
+        "labels": tuple(sorted({*settings.fleet.labels, *labels})),
+    }
+    try:
+        fleet = FleetSettings.model_validate({**settings.fleet.model_dump(), **said})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"{first['loc'][0]} of the node: {first['msg']}") from error
+    queues_of(fleet.name, fleet.labels)
+    return settings.model_copy(update={"fleet": fleet})
+
+
+async def _work(settings: "Settings", location: str, who: "Identity", home: Path) -> int:
+    from midwatch_monitor.journal import Journal
+    from midwatch_supervisor.fleet.joining import joined
+
+    fleet = settings.fleet
+    async with (
+        await Journal.open(
+            location,
+            max_batch=settings.journal.max_batch,
+            patience_seconds=settings.journal.patience_seconds,
+        ) as journal,
+        joined(*(journal, location, who), home=home, settings=settings, environ=os.environ) as node,
+    ):
+        loop = asyncio.get_running_loop()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, node.stop)
+
+        def ready() -> None:
+            labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
+            write_line(f"Node {who.name} of fleet {fleet.name}: {fleet.slots} slots{labels}")
+            write_line(f"Journal {journal.name}, works in {home}")
+
+        await node.run(location, ready=ready)
+        write_line(f"Node {who.name} has left")
+    return 0

@@ -1,0 +1,145 @@
+"""This node's own clone of each repository that its attempts work on."""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.workspace import (
+    CLONES,
+    NETWORK_SECONDS,
+    ask_git,
+    git,
+    is_repository,
+)
+
+_LOOK_SECONDS = 0.05
+"""How often one who waits for another's clone looks again."""
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where an attempt's worktree comes from on this node."""
+
+    folder: Path | None
+    """A repository, a folder to copy, or nothing."""
+    base: str = ""
+    """The commit to start from; empty for what is checked out there."""
+
+
+async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origin:
+    """What the worktrees of a task are made from.
+
+    That is its workspace itself; for a git URL, and for every repository in a `fleet`, an up to
+    date clone below `home`. Raises WorkspaceError where the commit to start from cannot be had.
+    """
+    folder = assignment.workspace
+    cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
+    if not cloned:
+        return Origin(folder=folder, base=assignment.base)
+    clone = clone_of(assignment.source, home)
+    async with _alone(clone):
+        await _made(clone, assignment.source)
+        base = assignment.base or await _newest(clone)
+        await fetch(clone, base)
+    return Origin(folder=clone, base=base)
+
+
+def _versioned(folder: Path | None) -> bool:
+    return folder is not None and is_repository(folder)
+
+
+def clone_of(source: str, home: Path) -> Path:
+    """Where the clone of a repository is: `clones/shop-1f3a09c2` below `home`."""
+    name = source.rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2]
+    digest = hashlib.blake2b(source.encode(), digest_size=4).hexdigest()
+    return home / CLONES / f"{_NAME.sub('-', name) or 'repository'}-{digest}"
+
+
+async def _made(clone: Path, source: str) -> None:
+    """Clone a repository unless that is done; a killed process leaves no half of one."""
+    if is_repository(clone):
+        return
+    part = clone.with_name(f"{clone.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        # Not in a folder: its configuration has no say in where the URL leads.
+        command = ("clone", "--quiet", "--no-checkout", source, str(part))
+        await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS)
+    except TimeoutError as error:
+        raise WorkspaceError(f"{source} is not cloned: {error}") from error
+    part.rename(clone)
+
+
+async def _newest(clone: Path) -> str:
+    """What is checked out at the origin now."""
+    await _asked(clone, "fetch", "--quiet", "origin", "HEAD")
+    return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
+
+
+async def fetch(repository: Path, commit: str) -> None:
+    """See to it that a repository has a commit of its origin. Raises WorkspaceError if it cannot.
+
+    Nothing is asked of the origin where the commit is there already.
+    """
+    if await has(repository, commit):
+        return
+    said = ""
+    # A commit that no branch of the origin leads to can still be asked for by its name.
+    for wanted in ((), (commit,)):
+        try:
+            await _asked(repository, "fetch", "--quiet", "origin", *wanted)
+        except WorkspaceError as error:
+            said = f": {error}"
+        if await has(repository, commit):
+            return
+    raise WorkspaceError(f"{repository} has no commit {commit[:12]}, and gets none{said}")
+
+
+async def has(repository: Path, commit: str) -> bool:
+    """Whether a repository has a commit."""
+    try:
+        await git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
+    except WorkspaceError:
+        return False
+    return True
+
+
+async def _asked(repository: Path, *command: str) -> None:
+    try:
+        await ask_git(repository, *command, seconds=NETWORK_SECONDS)
+    except TimeoutError as error:
+        raise WorkspaceError(str(error)) from error
+
+
+@asynccontextmanager
+async def _alone(clone: Path) -> AsyncGenerator[None]:
+    """Keep all others, in other processes too, from making or fetching a clone.
+
+    Cloning may take long; no thread waits for it, for there are few.
+    """
+    clone.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(clone.with_name(f"{clone.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(lock):  # noqa: ASYNC110 — another process has no event to set
+            await asyncio.sleep(_LOOK_SECONDS)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

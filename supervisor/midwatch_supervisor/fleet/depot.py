@@ -1,0 +1,268 @@
+"""Where the work of attempts is saved, and found again by another node of the fleet.
+
+A snapshot holds the files that git sees: ignored ones, such as installed packages, stay behind.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.words import Attempt, Draft, Snapshot, Step
+from midwatch_supervisor.assignment import branch_of, place_of
+from midwatch_supervisor.changes import beginning
+from midwatch_supervisor.fleet.behind import missing, notice
+from midwatch_supervisor.fleet.clone import Origin
+from midwatch_supervisor.fleet.shipping import (
+    branch_brought,
+    fetched,
+    find,
+    finished,
+    owner_of,
+    pushed,
+)
+from midwatch_supervisor.fleet.snapshot import (
+    Files,
+    Mark,
+    files_of,
+    hold,
+    mark_of,
+    packed,
+    spread,
+    take,
+    tip_of,
+)
+from midwatch_supervisor.workspace import Ground, clear, git, prepare
+from midwatch_tools.tree import digest_of
+
+_MB = 1_000_000
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What came of saving."""
+
+    commit: str
+    fault: str = ""
+    """Why all of it or some of it cannot move to another node."""
+    whole: bool = True
+    """Whether the work can move, if perhaps without some files."""
+
+
+async def _begun(ground: Ground) -> str:
+    try:
+        return (await beginning(ground.folder)).removeprefix("HEAD") or ground.base
+    except WorkspaceError:
+        return ground.base  # the worker is on a branch that has no commit yet
+
+
+class Depot:
+    """Saves the work of attempts, and makes it again on this node."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        home: Path,
+        node: str,
+        settings: FleetSettings,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        """Save into `journal`, and work below `home` as the node with that name."""
+        self.settings = settings
+        self._journal = journal
+        self._bundles = Bundles(journal)
+        self._home = home
+        self._node = node
+        self._clock = clock
+        self._marks: dict[Path, Mark] = {}
+        self._newest: dict[int, Snapshot | None] = {}
+
+    def folder(self, workspace: str | Path) -> Path:
+        """Where a workspace is on this node, wherever it was made.
+
+        What is there may be removed, so a path that is no workspace of ours is refused.
+        """
+        path = Path(workspace)
+        label, name = path.parent.name, path.name
+        if not label or {label, name} & {"", ".."}:
+            raise WorkspaceError(f"{workspace!s} is no workspace of an attempt")
+        return self._home / "work" / label / name
+
+    def _private(self, folder: Path) -> Path:
+        return self._home / "saved" / f"{place_of(folder)}.git"
+
+    # -- saving ----------------------------------------------------------------------------
+
+    async def save(
+        self, attempt: Attempt, ground: Ground, *, step: int, incarnation: int | None
+    ) -> Saved:
+        """Save the ground's files as they are after `step`; nothing new is no error.
+
+        Raises StaleIncarnationError where another process has taken the attempt over, and
+        WorkspaceError or OSError where the files cannot be read.
+        """
+        files = await files_of(ground, self._private(ground.folder))
+        taken = await take(files, await self._mark(attempt, ground))
+        last = await self._last(attempt)
+        if last and taken.commit == last.commit:
+            return Saved(commit=taken.commit, fault=taken.fault)
+        await hold(files, place_of(ground.folder), taken.commit)
+        snapshot = Snapshot(commit=taken.commit, base=ground.base, messages=0, step=step)
+        snapshot, body = await self._stowed(attempt, ground, files, snapshot, incarnation)
+        draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
+        await self._bundles.put(draft, body, incarnation=incarnation)
+        self._newest[attempt.id] = snapshot
+        if not (snapshot.size or snapshot.branch):
+            large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
+            return Saved(commit=taken.commit, fault=large, whole=False)
+        return Saved(commit=taken.commit, fault=taken.fault)
+
+    async def _mark(self, attempt: Attempt, ground: Ground) -> Mark:
+        mark = self._marks.get(ground.folder)
+        if mark is None:
+            begun = await _begun(ground) if ground.branch else ""
+            of = f"{place_of(ground.folder)} of {attempt.started_at.isoformat()}"
+            mark = self._marks[ground.folder] = Mark(of=of, begun=begun)
+        return mark
+
+    async def _last(self, attempt: Attempt) -> Snapshot | None:
+        if attempt.id not in self._newest:
+            known = await self._bundles.snapshots(attempt.id)
+            self._newest[attempt.id] = known[-1] if known else None
+        return self._newest[attempt.id]
+
+    async def _stowed(
+        self,
+        attempt: Attempt,
+        ground: Ground,
+        files: Files,
+        snapshot: Snapshot,
+        incarnation: int | None,
+    ) -> tuple[Snapshot, bytes]:
+        """Push the snapshot, or pack it; an empty bundle with neither means too large."""
+        if self.settings.push and ground.branch:
+            lease = await self._bundles.lease_of(attempt.id)
+            if incarnation is not None and (lease is None or lease.incarnation != incarnation):
+                raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
+            last = await self._last(attempt)
+            before = last.commit if last and last.branch == ground.branch else ""
+            await pushed(ground, snapshot.commit, mark=self._marks[ground.folder], before=before)
+            return replace(snapshot, branch=ground.branch), b""
+        body = await packed(
+            files,
+            place_of(ground.folder),
+            base=ground.base,
+            max_bytes=self.settings.max_bundle_mb * _MB,
+        )
+        return (snapshot, b"") if body is None else (replace(snapshot, size=len(body)), body)
+
+    # -- finding again ---------------------------------------------------------------------
+
+    async def is_here(self, attempt: Attempt) -> bool:
+        """Whether this node had the attempt last, and still has its files."""
+        lease = await self._bundles.lease_of(attempt.id)
+        if lease is None or lease.holder.rpartition(":")[0] != self._node:
+            return False
+        return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
+
+    async def ground(self, attempt: Attempt, origin: Origin, *, versioned: bool) -> Ground | None:
+        """The ground of an attempt that has begun: as it is here, or made again from its snapshot.
+
+        `None` where nothing was saved. Raises WorkspaceError where what was saved cannot be had.
+        """
+        folder = self.folder(attempt.workspace)
+        if await self.is_here(attempt):
+            branch = branch_of(folder) if versioned else ""
+            return Ground(folder=folder, branch=branch, base=origin.base)
+        snapshot = await find(self._bundles, attempt)
+        if snapshot is None:
+            return None
+        self._marks.pop(folder, None)
+        self._newest.pop(attempt.id, None)
+        if not versioned or origin.folder is None:
+            return await self._without_git(folder, attempt, snapshot)
+        return await self._worktree(folder, attempt, snapshot, origin.folder, origin.base)
+
+    async def _worktree(
+        self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
+    ) -> Ground:
+        """A worktree with a snapshot's files, in place of whatever is in `folder`."""
+        branch, commit = branch_of(folder), snapshot.commit
+        await fetched(self._bundles, clone, attempt, snapshot, place=place_of(folder))
+        begun = (await mark_of(clone, commit)).begun or base
+        await clear(folder, clone, branch=branch)
+        ground = await prepare(folder, clone, branch=branch, merges=(), base=begun)
+        tip = await tip_of(clone, commit)
+        if tip not in {"", begun}:
+            await git(folder, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
+        await spread(Files(folder=folder), commit)
+        return replace(ground, base=base)
+
+    async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Ground:
+        """A plain folder with a snapshot's files, in place of whatever is in `folder`."""
+        private = self._private(folder)
+        for each in (folder, private):
+            await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
+        await asyncio.to_thread(folder.mkdir, parents=True)
+        ground = Ground(folder=folder)
+        files = await files_of(ground, private)
+        await fetched(self._bundles, private, attempt, snapshot, place=place_of(folder))
+        await spread(files, snapshot.commit)
+        return ground
+
+    async def tell(self, attempt: Attempt, ground: Ground) -> None:
+        """Have the worker told what its history says and its files, made again here, do not show.
+
+        However often that is tried, it is told once.
+        """
+        snapshot = await find(self._bundles, attempt)
+        saved = 0 if snapshot is None else snapshot.step
+        steps = await self._steps(attempt, saved)
+        folder = ground.folder
+        names = await asyncio.to_thread(missing, steps, lambda name: digest_of(folder / name))
+        if names:
+            record = notice(names, saved=saved, last=steps[-1].number)
+            draft = Draft(record=record, at=self._clock(), task=attempt.task, attempt=attempt.id)
+            await self._bundles.issue_once(draft)
+
+    async def _steps(self, attempt: Attempt, after: int) -> list[Step]:
+        entries = self._journal.all_entries(attempt=attempt.id, kinds=(Step,))
+        found = [each.record async for each in entries if isinstance(each.record, Step)]
+        return [step for step in found if step.number > after]
+
+    # -- what others built -----------------------------------------------------------------
+
+    async def bring_branches(self, repository: Path, names: Collection[str], *, run: int) -> None:
+        """See to it that a repository has the finished branches of other attempts of a run.
+
+        Raises WorkspaceError for one that was not saved, or not as it was at its end.
+        """
+        attempts = await self._bundles.attempts(run) if names else []
+        for name in names:
+            await self._bring_branch(repository, name, attempts)
+
+    async def _bring_branch(self, repository: Path, name: str, attempts: Sequence[Attempt]) -> None:
+        owner = owner_of(name, attempts)
+        if owner.own and await self.is_here(owner.attempt):
+            return
+        await branch_brought(self._bundles, repository, owner.attempt, name)
+
+    async def bring_folder(self, workspace: Path, *, run: int) -> Path:
+        """The folder of another attempt of a run, without git, on this node."""
+        owner = owner_of(branch_of(workspace), await self._bundles.attempts(run))
+        folder = self.folder(workspace)
+        if not (owner.own and await self.is_here(owner.attempt)):
+            snapshot = await finished(self._bundles, owner.attempt)
+            await self._without_git(folder, owner.attempt, snapshot)
+        return folder

@@ -1,0 +1,155 @@
+"""Hands out what can go on, and takes from lost nodes what they had in hand."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import Commit, Draft, Fault, NodeState, NodeStatus, Run
+from midwatch_supervisor.fleet.docket import Docket
+from midwatch_supervisor.fleet.dockets import Dockets
+from midwatch_supervisor.fleet.handout import Handed, Ticket, run_key
+from midwatch_supervisor.fleet.identity import name_of
+
+_KEPT = timedelta(days=7)
+"""How long it is remembered who had which turn; the journal keeps what came of it."""
+_TIDY_EVERY = timedelta(hours=1)
+_GONE = frozenset({NodeState.DOWN, NodeState.LOST})
+
+
+class Hands(Protocol):
+    """What a dispatcher needs of the hand-out; see `Handout`."""
+
+    @property
+    def fleet(self) -> str: ...
+    async def under_way(self) -> list[Handed]: ...
+    async def last_numbers(self, run: Run) -> dict[int, int]: ...
+    async def hand_out(
+        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None: ...
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None: ...
+    async def drop(self, ticket: Ticket) -> None: ...
+    async def forget(self, before: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What is to be done about the tasks of one run."""
+
+    begin: tuple[int, ...] = ()
+    """Tasks whose next turn is to be handed out."""
+    rescue: tuple[Handed, ...] = ()
+    """Turns that are with a process which is gone."""
+    drop: tuple[Handed, ...] = ()
+    """The same, but a later turn of the task is under way."""
+
+
+def due(ready: Sequence[int], handed: Sequence[Handed], nodes: Sequence[NodeStatus]) -> Due:
+    """What is to be done, by the tasks that can go on and the turns that are under way. Pure.
+
+    A turn whose process is not among the nodes is as lost as one of a lost node.
+    """
+    alive = {node.holder for node in nodes if node.state not in _GONE}
+    last: dict[int, int] = {}
+    for each in handed:
+        last[each.ticket.task] = max(each.ticket.number, last.get(each.ticket.task, 0))
+    stranded = [each for each in handed if each.holder and each.holder not in alive]
+    return Due(
+        begin=tuple(task for task in ready if task not in last),
+        rescue=tuple(each for each in stranded if each.ticket.number == last[each.ticket.task]),
+        drop=tuple(each for each in stranded if each.ticket.number < last[each.ticket.task]),
+    )
+
+
+class Dispatcher:
+    """Hands out turns of the tasks that `midwatch submit` stored.
+
+    Several may look at the same time: two who hand out the same turn make one.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        handout: Hands,
+        nodes: Nodes,
+        *,
+        settings: FleetSettings,
+        clock: Clock,
+        dockets: Dockets | None = None,
+    ) -> None:
+        """`dockets` may be shared with others who ask for them."""
+        self._journal = journal
+        self._handout = handout
+        self._nodes = nodes
+        self._settings = settings
+        self._clock = clock
+        self._dockets = dockets or Dockets(journal)
+        self._tidied_at: datetime | None = None
+
+    async def look(self) -> None:
+        """Hand out what can go on now, and what lost nodes had. Raises JournalError."""
+        await self._nodes.lose(
+            after_seconds=self._settings.lost_after_seconds,
+            beat_seconds=self._settings.beat_seconds,
+        )
+        await self._tidy()
+        fleet = self._handout.fleet
+        runs = [run for run in await self._dockets.open() if fleet_of(run) == fleet]
+        if not runs:
+            return
+        # Asked before the journal is read: a turn that ends meanwhile has said so there by then.
+        handed = await self._handout.under_way()
+        nodes = await self._nodes.starts()
+        for run in runs:
+            docket = await self._dockets.of(run.id)
+            mine = [each for each in handed if _of(each, run) and docket.knows(each.ticket.task)]
+            await self._do(run, docket, due(docket.ready(), mine, nodes))
+
+    async def _tidy(self) -> None:
+        """Forget turns of long ago, now and then."""
+        now = self._clock()
+        if self._tidied_at is None or now - self._tidied_at > _TIDY_EVERY:
+            self._tidied_at = now
+            await self._handout.forget(now - _KEPT)
+
+    async def _do(self, run: Run, docket: Docket, what: Due) -> None:
+        for each in what.drop:
+            await self._handout.drop(each.ticket)
+        for each in what.rescue:
+            await self._tell(docket, each)
+            labels = docket.labels(each.ticket.task)
+            await self._handout.rescue(each.ticket, labels=labels)
+        last = await self._handout.last_numbers(run) if what.begin else {}
+        for task in what.begin:
+            number = last.get(task, 0) + 1
+            ticket = Ticket.of(self._handout.fleet, run, task, number)
+            await self._handout.hand_out(ticket, labels=docket.labels(task))
+
+    async def _tell(self, docket: Docket, handed: Handed) -> None:
+        """Let people see why another node goes on."""
+        attempt = docket.live(handed.ticket.task)
+        if attempt is None:
+            return
+        name = name_of(handed.holder)
+        fault = Fault(part="node", error=f"{name} is gone: another node goes on with it")
+        task = (await self._journal.attempt(attempt)).task
+        draft = Draft(record=fault, at=self._clock(), task=task, attempt=attempt)
+        await self._journal.commit(Commit(drafts=(draft,)))
+
+
+def fleet_of(run: Run) -> str:
+    """The fleet that a run was handed over to. Pure.
+
+    Only that is read: a newer Midwatch may have written settings that this one does not know.
+    """
+    said: dict[str, dict[str, str]] = json.loads(run.settings)
+    return said.get("fleet", {}).get("name", FleetSettings().name)
+
+
+def _of(handed: Handed, run: Run) -> bool:
+    return handed.ticket.run == run_key(run)

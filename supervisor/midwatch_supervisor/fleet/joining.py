@@ -1,0 +1,77 @@
+"""A node joins a fleet: everything that it needs is opened, and closed again."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.sandbox import find_walls
+from midwatch_monitor.bus import bus_for
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.fleet.dispatch import Dispatcher
+from midwatch_supervisor.fleet.dockets import Dockets
+from midwatch_supervisor.fleet.handout import Handout
+from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.node import Node, status_of
+from midwatch_supervisor.fleet.turn import Machine, Outcome, take_turn
+from midwatch_tools.watch import now
+
+ALIVE_BEATS = 3
+"""A name is taken as long as its node was heard within so many beats."""
+
+
+@asynccontextmanager
+async def joined(
+    journal: Journal,
+    location: str,
+    who: Identity,
+    *,
+    home: Path,
+    settings: Settings,
+    environ: Mapping[str, str],
+) -> AsyncGenerator[Node]:
+    """A node on the journal at `location`, ready to run, that works below `home`.
+
+    Raises as `find_walls` and `Handout.open` do, and UsageError where its name is taken.
+    """
+    fleet = settings.fleet
+    walls = await find_walls(settings.run.sandbox)
+    status = status_of(who, slots=fleet.slots, labels=fleet.labels)
+    async with AsyncExitStack() as stack:
+        handout = await Handout.open(location, fleet=fleet.name)
+        stack.push_async_callback(handout.close)
+        nodes, dockets = Nodes(journal), Dockets(journal)
+        # Before the broker hears of us: it would let go of who bears the name already.
+        bus = bus_for(fleet, name=who.name, status=status, environ=environ)
+        await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
+        await stack.enter_async_context(bus)
+        machine = Machine(
+            journal=journal,
+            bus=bus,
+            settings=settings,
+            identity=who,
+            home=home,
+            walls=walls,
+            breakers=Breakers(settings.provider),
+            dockets=dockets,
+            depot=Depot(journal=journal, home=home, node=who.name, settings=fleet),
+            clock=now,
+        )
+
+        async def take(task: int) -> Outcome:
+            return await take_turn(machine, task)
+
+        yield Node(
+            status,
+            take=take,
+            nodes=nodes,
+            bus=bus,
+            handout=handout,
+            dispatcher=Dispatcher(
+                journal, handout, nodes, settings=fleet, clock=now, dockets=dockets
+            ),
+            settings=fleet,
+        )

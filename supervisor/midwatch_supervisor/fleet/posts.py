@@ -1,0 +1,163 @@
+"""What one monitor of all does at a time: to learn, and to hand out tasks."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import JournalError, MidwatchError, MissingExtraError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.recorder import Clock
+
+log = logging.getLogger(__name__)
+
+LEARNER = "learner"
+DISPATCH = "dispatch"
+_LOOK_SECONDS = 1.0
+"""How often tasks are handed out without a hint."""
+_BREATH = 0.1
+"""Seconds between two looks, however many hints there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostTold:
+    """A post was taken or left."""
+
+    name: str
+    held: bool
+
+
+class Post:
+    """One post: taken whenever nobody has it, and left when another does."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        watches: Watches,
+        holder: str,
+        lease_seconds: float,
+        tell: Callable[[PostTold], None],
+    ) -> None:
+        """Do `work` while the post is held; where it ends or fails, it is begun again."""
+        self._name = name
+        self._work = work
+        self._watches = watches
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._tell = tell
+        self._working: asyncio.Task[None] | None = None
+        self._until = 0.0
+
+    async def keep(self) -> None:
+        """Take, renew and leave the post, until cancelled."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                began = loop.time()
+                if await self._held():
+                    self._begin()
+                else:
+                    await self._leave()
+                passed = loop.time() - began
+                await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))
+        finally:
+            await self._leave()
+
+    async def _held(self) -> bool:
+        """Whether the post is this process's; without an answer, until the lease has run out."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        left = self._until - began if self._working else self._lease_seconds
+        try:
+            async with asyncio.timeout(left):
+                taken = await self._watches.take_post(
+                    self._name, holder=self._holder, seconds=self._lease_seconds
+                )
+        except (TimeoutError, JournalError) as error:
+            log.debug("the post %s cannot be renewed: %s", self._name, error)
+            return loop.time() < self._until
+        self._until = began + self._lease_seconds if taken else 0.0
+        return taken is not None
+
+    def _begin(self) -> None:
+        if self._working is None:
+            self._tell(PostTold(name=self._name, held=True))
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._try())
+
+    async def _try(self) -> None:
+        try:
+            await self._work()
+        except MidwatchError as error:
+            log.warning("%s stops for now: %s", self._name, error)
+        except Exception:  # the watch may fail; the work must not
+            log.exception("%s failed and is begun again", self._name)
+
+    async def _leave(self) -> None:
+        if self._working is None:
+            return
+        self._working.cancel()
+        await asyncio.wait({self._working})
+        self._working = None
+        self._tell(PostTold(name=self._name, held=False))
+
+
+def no_dispatch(location: str) -> str:
+    """Why nothing can be handed out from a journal; empty where it can."""
+    from midwatch_supervisor.fleet.handout import system_url
+
+    try:
+        system_url(location)
+        if find_spec("dbos") is None:
+            raise MissingExtraError("to hand out tasks", "fleet")
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+async def dispatch(
+    journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
+) -> None:
+    """Hand out tasks, once a second and on hints, until cancelled. Raises as `Handout.open`."""
+    from midwatch_supervisor.fleet.dispatch import Dispatcher
+    from midwatch_supervisor.fleet.handout import Handout
+
+    handout = await Handout.open(location, fleet=settings.name)
+    try:
+        dispatcher = Dispatcher(journal, handout, Nodes(journal), settings=settings, clock=clock)
+        async with bus.subscribe() as hints:
+            while True:
+                await _look(dispatcher.look())
+                await asyncio.sleep(_BREATH)
+                await hints.wait(_LOOK_SECONDS)
+    finally:
+        await handout.close()
+
+
+async def _look(look: Coroutine[Any, Any, None]) -> None:
+    try:
+        await look
+    except JournalError as error:  # the next look tries again
+        log.warning("nothing is handed out at present: %s", error)
+
+
+async def dispatch_once(
+    journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
+) -> None:
+    """Hand out what can go on now. Raises as `Handout.open` and `Dispatcher.look`."""
+    from midwatch_supervisor.fleet.dispatch import Dispatcher
+    from midwatch_supervisor.fleet.handout import Handout
+
+    handout = await Handout.open(location, fleet=settings.name)
+    try:
+        await Dispatcher(journal, handout, Nodes(journal), settings=settings, clock=clock).look()
+    finally:
+        await handout.close()

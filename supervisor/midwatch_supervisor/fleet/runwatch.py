@@ -1,0 +1,206 @@
+"""One run that no process of its own looks after, as a monitor of a fleet follows it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from midwatch_agents.breaker import Breakers
+from midwatch_monitor.bus import Bus, LocalBus, Subscription
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.guards import Guards
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.unattended import EMBEDDED
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.words import Hint, Run, Task
+from midwatch_supervisor.calibrator import Calibrator
+from midwatch_supervisor.crew import Crew
+from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.supervision import Supervision
+
+log = logging.getLogger(__name__)
+
+
+class Relay:
+    """A bus on which only what concerns its listeners is heard, and which tells everybody."""
+
+    def __init__(self, everybody: Bus) -> None:
+        self._everybody = everybody
+        self._here = LocalBus()
+
+    def publish(self, hint: Hint) -> None:
+        """Tell everybody; who listens here hears of it with the next news of the journal."""
+        self._everybody.publish(hint)
+
+    def subscribe(self, attempt: int | None = None) -> Subscription:
+        """A new queue of what is handed on, or of what is about one attempt."""
+        return self._here.subscribe(attempt)
+
+    def hand_on(self, hints: Collection[Hint]) -> None:
+        """Tell those who listen here."""
+        for hint in hints:
+            self._here.publish(hint)
+
+
+class RunWatch:
+    """The monitor and the supervisor of one run, with the run's own settings.
+
+    They act on what the guards let them. They do not ask the journal by themselves but on their
+    tick: whoever follows the whole journal tells them when there is something new.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        run: Run,
+        *,
+        bus: Bus,
+        guards: Guards,
+        calibrator: Calibrator,
+        clock: Callable[[], datetime],
+        embedded: bool,
+    ) -> None:
+        """Use `open`."""
+        self._journal = journal
+        self._run = run
+        self._relay = Relay(bus)
+        self._settings = _settings_of(run)
+        self._breakers = Breakers(self._settings.provider)
+        self._clock = clock
+        self._looked = clock()
+        self._working: asyncio.Task[None] | None = None
+        self.embedded = embedded
+        """Whether it came without a task file: no runner sees to it that its attempts end."""
+        self.attempts: set[int] = set()
+        """All that was heard of."""
+        self.heard_at = self._looked
+        """When something new was last heard of it."""
+        self.monitor = Monitor(
+            journal=journal,
+            bus=self._relay,
+            settings=self._settings,
+            run=run.id,
+            clock=clock,
+            guards=guards,
+        )
+        self.supervision = Supervision(
+            journal=journal,
+            bus=self._relay,
+            settings=self._settings,
+            run=run.id,
+            tasks={},
+            supervisors={},
+            clock=clock,
+            guards=guards,
+            hire=self._hired,
+            calibrator=calibrator,
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        journal: Journal,
+        run: int,
+        *,
+        bus: Bus,
+        guards: Guards,
+        calibrator: Calibrator,
+        clock: Callable[[], datetime],
+    ) -> "RunWatch":
+        """The watch of a run, which has read what the journal says of it. Raises JournalError."""
+        tasks = await journal.tasks(run)
+        watch = cls(
+            journal,
+            await journal.run(run),
+            bus=bus,
+            guards=guards,
+            calibrator=calibrator,
+            clock=clock,
+            embedded=all(task.spec == EMBEDDED for task in tasks),
+        )
+        await watch.monitor.look()
+        watch.attempts |= watch.monitor.unfinished | watch.monitor.finished
+        return watch
+
+    async def look(self) -> None:
+        """Look at everything once, and answer what is open."""
+        await self.monitor.try_to_look(everything=True)
+        await self.supervision.settle()
+        await self.monitor.try_to_look(everything=True)
+
+    def start(self) -> None:
+        """Follow the run until it is told to stop."""
+        self._working = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self.monitor.run())
+                    group.create_task(self.supervision.run())
+            except Exception:  # both try again by themselves, so this is a fault of theirs
+                log.exception("the watch over run %d failed and begins again", self._run.id)
+                await asyncio.sleep(self._settings.monitor.tick_seconds)
+
+    async def stop(self) -> None:
+        """Let a look end that is under way, and do nothing any more."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait({self._working})
+
+    def hear(self, hints: Collection[Hint]) -> set[int]:
+        """There is something new in the run; the attempts that are heard of for the first time."""
+        self.heard_at = self._clock()
+        self._relay.hand_on(hints)
+        said = {hint.attempt for hint in hints}
+        new = {each for each in said if each is not None} - self.attempts
+        self.attempts |= new
+        return new
+
+    def win(self, attempts: Collection[int]) -> None:
+        """Attempts may be acted on from now on: look at what was missed."""
+        if attempts:
+            self.monitor.touch(attempts)
+            self._wake()
+
+    def tick(self) -> None:
+        """Look, if time alone shows something new."""
+        now = self._clock()
+        if self.monitor.due(self._looked, now):
+            self._wake()
+        self._looked = now
+
+    def _wake(self) -> None:
+        self._relay.hand_on((Hint(entry=0, kind="lease"),))
+
+    async def over(self) -> bool:
+        """Whether nothing can follow: every task is over, every attempt judged."""
+        if self.monitor.unfinished:
+            return False
+        return all(self.monitor.ended(task.id) for task in await self._journal.tasks(self._run.id))
+
+    def _hired(self, task: Task) -> Supervisor:
+        """Who decides about a task: the model that its task file names, else the policy."""
+        assignment = assignment_of(task)
+        if assignment is not None:
+            crew = Crew(assignment, settings=self._settings, breakers=self._breakers, built=False)
+            try:
+                return crew.supervisor
+            except UsageError as error:  # no key here, no such package
+                log.warning("the policy decides about task %s: %s", task.name, error)
+        return Supervisor(None, self._settings.supervisor)
+
+
+def _settings_of(run: Run) -> Settings:
+    """What was in force when the run began; asked for news only at each tick."""
+    try:
+        settings = Settings.model_validate_json(run.settings)
+    except ValidationError:  # of another version of Midwatch
+        log.warning("the settings of run %d cannot be read: the built-in ones hold", run.id)
+        settings = Settings()
+    seldom = settings.monitor.model_copy(update={"poll_seconds": settings.monitor.tick_seconds})
+    return settings.model_copy(update={"monitor": seldom})

@@ -1,0 +1,168 @@
+"""What goes wrong, in turn: every kind of process is killed, a node is cut off; a person acts."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from players import Player
+
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Attempt,
+    AttemptState,
+    Change,
+    Lifecycle,
+)
+from midwatch_stage.proxy import Cut
+from midwatch_supervisor.desk import Desk
+
+
+class Server(Protocol):
+    """A server that can be killed, with its data left as they are. Blocks."""
+
+    def kill(self) -> None: ...
+
+    def restart(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Whom it hits."""
+
+    nodes: Sequence[Player]
+    monitors: Sequence[Player]
+    database: Server
+    broker: Server
+
+
+@dataclass(slots=True, kw_only=True)
+class Storm:
+    """Goes on until it is cancelled. What it has taken down, it has put up again by then."""
+
+    cast: Cast
+    chance: random.Random
+    calm: float
+    """Seconds between one thing that goes wrong and the next, on average."""
+    cut_seconds: float
+    """How long a node is cut off; longer than it takes to be given up."""
+    say: Callable[[str], None]
+    kills: Counter[str] = field(default_factory=Counter[str])
+    cuts: int = 0
+
+    async def blow(self, seconds: float, over: Callable[[], bool]) -> None:
+        """Let things go wrong in turn, for so long or until all is over.
+
+        What has begun to go wrong by then is put right again.
+        """
+        end = asyncio.get_running_loop().time() + seconds
+        acts: list[Callable[[], Awaitable[None]]] = []
+        while asyncio.get_running_loop().time() < end and not over():
+            await self._pause(self.calm)
+            acts = acts or self._round()
+            await acts.pop(0)()
+
+    def _round(self) -> list[Callable[[], Awaitable[None]]]:
+        return [
+            self._kill_node,
+            self._kill_monitor,
+            self._kill_broker,
+            self._kill_database,
+            lambda: self._cut_off(Cut.HOLD),
+            self._kill_node,
+            self._kill_both_monitors,
+            lambda: self._cut_off(Cut.REFUSE),
+        ]
+
+    async def _pause(self, mean: float) -> None:
+        await asyncio.sleep(self.chance.uniform(0.5 * mean, 1.5 * mean))
+
+    async def _kill_node(self) -> None:
+        await self._kill("node", [self.chance.choice(self.cast.nodes)])
+
+    async def _kill_monitor(self) -> None:
+        await self._kill("monitor", [self.chance.choice(self.cast.monitors)])
+
+    async def _kill_both_monitors(self) -> None:
+        await self._kill("monitor", self.cast.monitors)
+
+    async def _kill(self, what: str, players: Sequence[Player]) -> None:
+        for player in players:
+            if await player.kill():
+                self.kills[what] += 1
+                self.say(f"killed {player.name}")
+        await self._pause(0.5 * self.calm)
+        for player in players:
+            player.start()
+
+    async def _kill_broker(self) -> None:
+        await self._kill_server("broker", self.cast.broker)
+
+    async def _kill_database(self) -> None:
+        await self._kill_server("database", self.cast.database)
+
+    async def _kill_server(self, what: str, server: Server) -> None:
+        await asyncio.to_thread(server.kill)
+        self.kills[what] += 1
+        self.say(f"killed the {what}")
+        try:
+            await self._pause(0.5 * self.calm)
+        finally:
+            await asyncio.to_thread(server.restart)
+
+    async def _cut_off(self, how: Cut) -> None:
+        node = self.chance.choice(self.cast.nodes)
+        self.say(f"cut off {node.name} ({how})")
+        self.cuts += 1
+        await node.cut(how)
+        try:
+            await asyncio.sleep(self.cut_seconds)
+        finally:
+            await node.restore()
+            self.say(f"let {node.name} back")
+
+
+@dataclass(slots=True, kw_only=True)
+class Operator:
+    """Somebody who talks to workers, holds one now and then, and lets those go on that wait."""
+
+    journal: Journal
+    chance: random.Random
+    every: float
+    """Seconds between two acts, on average."""
+    acts: int = 0
+
+    async def work(self) -> None:
+        """Act until cancelled. While the database is away nothing can be said."""
+        desk = Desk(self.journal, author="chaos")
+        while True:
+            await asyncio.sleep(self.chance.uniform(0.5 * self.every, 1.5 * self.every))
+            with suppress(JournalError):
+                await self._act(desk)
+
+    async def _act(self, desk: Desk) -> None:
+        standing = await self._standing()
+        parked = [each for each, state in standing if state is Lifecycle.INPUT_REQUIRED]
+        for attempt in parked:
+            await desk.act(attempt, Action.RESUME, "Go on as you think best.")
+            self.acts += 1
+        working = [each for each, state in standing if state is Lifecycle.WORKING]
+        if working:
+            action = self.chance.choices((Action.NUDGE, Action.PAUSE), weights=(3, 1))[0]
+            await desk.act(self.chance.choice(working), action, "Mind the tests.")
+            self.acts += 1
+
+    async def _standing(self) -> list[tuple[Attempt, Lifecycle]]:
+        """The attempts that are not over, and where they stand."""
+        last: dict[int, Lifecycle] = {}
+        async for entry in self.journal.all_entries(kinds=(AttemptState, Change)):
+            record = entry.record
+            if entry.attempt is not None and isinstance(record, AttemptState | Change):
+                last[entry.attempt] = record.lifecycle or last[entry.attempt]
+        going = {id: state for id, state in last.items() if not state.over}
+        return [(each, going[each.id]) for each in await self.journal.attempts_with(going)]

@@ -1,0 +1,117 @@
+"""A program that is one node after the other, each in a process of its own.
+
+It reads lines `FOLDER NODE SECONDS PUSH` and answers each with the exit code of a node that began
+the run in that folder, or went on with it, until the end; negative for the signal that ended it.
+The worker's tool `die` kills the node where the folder holds a file `die-NODE`. Processes are
+forked from this one, which has imported all that they need.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+from pydantic_ai import RunContext
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import Role, TaskFile
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import Entry, holder_of
+from midwatch_supervisor.assignment import assignments, pinned
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.launch import again, begin, conduct
+
+
+async def put(ctx: RunContext[object], path: str, text: str) -> str:
+    """Write a file."""
+    folder = Path(await ctx.workspace.working_dir())
+    await asyncio.to_thread(_write, folder / path, text)
+    return f"wrote {path}"
+
+
+def _write(file: Path, text: str) -> None:
+    with Path("acts.log").open("a") as log:
+        log.write(f"{file.name}\n")
+    file.write_text(text)
+
+
+def die() -> str:
+    """Kill this node where that is wanted."""
+    if Path(f"die-{os.environ.get('NODE', '')}").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def script_for(role: Role, key: str) -> Script:
+    """Two files one after the other, named after the task, and then the end of a node."""
+
+    def write(number: int) -> Turn:
+        args = f'{{"path": "{key}-{number}.txt", "text": "{key} {number}"}}'
+        return Turn(calls=(Call(tool="put", args=args),))
+
+    turns = (write(1), write(2), Turn(calls=(Call(tool="die"),)), Turn(say="Done."))
+    return Script(phases=(Phase(turns=turns),))
+
+
+async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
+    """Begin the run, or resume it."""
+    async with await Journal.open("journal.db") as journal:
+        if runs := await journal.runs():
+            deck, jobs = await again(journal, runs[0], home=home)
+        else:
+            file = TaskFile.model_validate(yaml.safe_load(tasks))
+            wanted = await pinned(assignments(file, home.parent))
+            deck, jobs = await begin(journal, wanted, source="", settings=settings, home=home)
+        depot = Depot(journal=journal, home=home, node=node, settings=settings.fleet)
+        deck = replace(deck, depot=depot, node=node, holder=holder_of(node, "1"))
+        return await conduct(deck, jobs, _ignore)
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+def node(folder: str, name: str, seconds: str, push: str) -> int:
+    """Be one node."""
+    os.environ["NODE"] = name
+    os.chdir(folder)
+    settings = Settings(
+        monitor=MonitorSettings(poll_seconds=0.05, outcome_after=1000),
+        run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=1),
+        fleet=FleetSettings(save_seconds=float(seconds), push=push == "push"),
+    )
+    home = Path(f"home-{name}").resolve()
+    return asyncio.run(work(name, home, Path("tasks.yaml").read_text(), settings))
+
+
+def forked(*words: str) -> int:
+    """The exit code of a process that is a node; negative for the signal that ended it."""
+    process = os.fork()
+    if process == 0:
+        code = 70
+        try:
+            code = node(*words)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def main() -> None:
+    """Answer one line after the other."""
+    for line in sys.stdin:
+        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=3))}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Who is let in, and who may say what: the shipped configuration, in a real broker."""
+
+import logging
+from asyncio import timeout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiomqtt import Client, MqttError
+
+from midwatch_monitor.bus.payload import read_status, stated
+from midwatch_monitor.words import Hint, NodeState, NodeStatus
+from midwatch_stage.broker import certificate
+from midwatch_stage.net import WORDS, Net, status_of
+
+STATUS = "midwatch/v1/midwatch/nodes/b/status"
+HINT = Hint(entry=1, kind="step", task=1, attempt=1, step=1)
+
+
+async def kept(client: Client) -> NodeStatus | None:
+    """What the broker keeps as the status of b."""
+    await client.subscribe(STATUS, qos=1)
+    async with timeout(5):
+        async for message in client.messages:
+            return read_status(message.payload, "b")
+    return None
+
+
+async def test_nobody_comes_in_without_an_account(guarded: Net) -> None:
+    with pytest.raises(MqttError, match="Not authorized"):
+        async with guarded.client():
+            pass
+
+
+async def test_a_wrong_password_is_told_once_and_tried_until_it_is_right(
+    guarded: Net, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("wrong")
+    settings = guarded.settings(password_file=file)
+    async with guarded.bus("a", settings=settings, connected=False) as a:
+        await guarded.until(lambda: guarded.broker.log.count("not authorised") > 2)
+        (told,) = caplog.records
+        assert told.levelno == logging.WARNING
+        assert told.getMessage() == (
+            f"the broker at 127.0.0.1:{guarded.broker.port} does not let 'a' in: check that it has "
+            f"this account, and its password in {file}; until then hints are late"
+        )
+        file.write_text(f"{WORDS['a']}\n")
+        await guarded.until(lambda: a.counters.connected)
+
+
+async def test_a_missing_password_names_the_variable(
+    guarded: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with guarded.bus("stranger", connected=False):
+        await guarded.until(lambda: bool(caplog.records))
+    assert "in $MIDWATCH_BROKER_PASSWORD;" in caplog.text
+
+
+@pytest.mark.parametrize("forged", [status_of("b", state=NodeState.LOST), status_of("a")])
+async def test_a_node_cannot_speak_for_another(guarded: Net, forged: NodeStatus) -> None:
+    async with guarded.bus("b", status=status_of("b")) as b, guarded.client("a") as a:
+        departures = b.departures()
+        assert await kept(a) == status_of("b")
+        await a.publish(STATUS, stated(forged), qos=1, retain=True)
+        async with guarded.client("b") as witness:
+            assert await kept(witness) == status_of("b")
+        assert (b.counters.malformed, await departures.wait(0)) == (0, [])
+
+
+async def test_not_even_by_a_last_will(guarded: Net) -> None:
+    async with guarded.bus("b", status=status_of("b")), guarded.client("b") as witness:
+        impostor = await guarded.node("b", username="a")
+        impostor.kill()
+        await impostor.wait()
+        assert await kept(witness) == status_of("b")
+
+
+async def test_a_node_can_say_where_to_look_and_nothing_else(guarded: Net) -> None:
+    async with guarded.bus("a") as a, guarded.bus("b") as b, guarded.client("b") as witness:
+        hints = b.subscribe()
+        await witness.subscribe("#", qos=1)
+        async with guarded.client("a") as client:
+            await client.publish("midwatch/v1/midwatch/commands", b"stop", qos=1)
+            await client.publish("elsewhere", b"stop", qos=1)
+        a.publish(HINT)
+        assert await hints.wait() == [HINT]
+        async with timeout(5):
+            first = await anext(aiter(witness.messages))
+        assert first.topic.value == "midwatch/v1/midwatch/attempts/1/events"
+
+
+async def test_a_private_authority_is_trusted_and_no_other(
+    guarded: Net, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    certificate(other)
+    tls = {"url": guarded.broker.tls_url, "ca_file": guarded.broker.ca_file}
+    wrong = guarded.settings(**{**tls, "ca_file": other / "ca.crt"})
+    async with guarded.bus("a", settings=guarded.settings(**tls)) as a, guarded.bus("b") as b:
+        hints = b.subscribe()
+        a.publish(HINT)
+        assert await hints.wait() == [HINT]
+    async with guarded.bus("a", settings=wrong, connected=False) as a:
+        await guarded.until(lambda: bool(caplog.records))
+        assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
+        assert not a.counters.connected
+
+
+async def test_the_name_in_the_certificate_counts(
+    guarded: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = guarded.broker.tls_url.replace("localhost", "127.0.0.2")
+    settings = guarded.settings(url=url, ca_file=guarded.broker.ca_file)
+    async with guarded.bus("a", settings=settings, connected=False):
+        await guarded.until(lambda: bool(caplog.records))
+    assert "127.0.0.2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("knobs", "told"),
+    [
+        (
+            {"ca_file": Path("/nowhere/ca.crt"), "url": "mqtts://localhost"},
+            "/nowhere/ca.crt cannot",
+        ),
+        ({"password_file": Path("/nowhere/word")}, "/nowhere/word cannot be read: No such file"),
+    ],
+)
+async def test_a_file_that_is_missing_is_told(
+    net: Net, caplog: pytest.LogCaptureFixture, knobs: dict[str, Any], told: str
+) -> None:
+    async with net.bus("a", settings=net.settings(**knobs), connected=False):
+        await net.until(lambda: bool(caplog.records))
+    assert told in caplog.text
+
+
+async def test_no_password_stands_in_a_log(guarded: Net, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="mqtt")
+    async with guarded.bus("a", status=status_of("a")) as a, guarded.bus("b") as b:
+        hints = b.subscribe()
+        a.publish(HINT)
+        await hints.wait()
+        repeated = f"{a!r} {vars(a)!r}"
+    async with guarded.bus("a", word="a-wrong-word", connected=False):
+        await guarded.until(lambda: "does not let" in caplog.text)
+    written = f"{caplog.text} {guarded.broker.log}"
+    assert "Sending CONNECT" in written
+    for word in (*WORDS.values(), "a-wrong-word"):
+        assert word not in written
+    assert WORDS["b"] not in repeated

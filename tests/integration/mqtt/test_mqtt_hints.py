@@ -1,0 +1,156 @@
+"""Hints between processes, over a real broker."""
+
+import json
+from collections import Counter
+from contextlib import AsyncExitStack
+
+import pytest
+
+from midwatch_monitor.bus import BusCounters
+from midwatch_monitor.bus.payload import stated
+from midwatch_monitor.words import Hint
+from midwatch_stage.net import Net, status_of
+
+EVENTS = "midwatch/v1/midwatch/attempts/3/events"
+STATUS = "midwatch/v1/midwatch/nodes/x/status"
+
+
+def hint(entry: int, *, attempt: int | None = 3) -> Hint:
+    return Hint(
+        entry=entry, kind="step", task=1, attempt=attempt, step=entry, note="high as a kite"
+    )
+
+
+async def test_a_hint_is_heard_whole_by_others_and_once_by_ourselves(net: Net) -> None:
+    async with net.bus("a") as a, net.bus("b") as b:
+        ours, theirs = a.subscribe(), b.subscribe()
+        a.publish(hint(1))
+        a.publish(hint(2, attempt=None))
+        assert await ours.wait() == [hint(1), hint(2, attempt=None)]
+        assert {await anext(theirs), await anext(theirs)} == {hint(1), hint(2, attempt=None)}
+        b.publish(hint(3))  # by now our own would have come back
+        assert await ours.wait() == [hint(3)]
+
+
+async def test_the_hints_of_an_attempt_keep_their_order_over_many_messages(net: Net) -> None:
+    async with (
+        net.bus("a", settings=net.settings(max_payload_bytes=1024)) as a,
+        net.bus("b", settings=net.settings(max_payload_bytes=1024)) as b,
+    ):
+        hints = b.subscribe()
+        for entry in range(5_000):
+            a.publish(hint(entry))
+        assert await net.entries(hints, 5_000) == list(range(5_000))
+        assert b.counters.oversize == 0
+        await net.until(lambda: a.counters.sent == 5_000)
+
+
+async def test_a_shared_subscription_splits_the_hints_over_the_monitors(net: Net) -> None:
+    async with AsyncExitStack() as stack:
+        names = ("one", "two", "three")
+        monitors = [await stack.enter_async_context(net.bus(n, share="monitors")) for n in names]
+        queues = [monitor.claims() for monitor in monitors]
+        everything = monitors[0].subscribe()
+        node = await stack.enter_async_context(net.bus("a"))
+        for attempt in range(1, 31):
+            node.publish(hint(attempt, attempt=attempt))
+        shares = [await net.entries(queue, 10) for queue in queues]
+        assert sorted(entry for share in shares for entry in share) == list(range(1, 31))
+        assert sorted(await net.entries(everything, 30)) == list(range(1, 31))
+
+
+async def test_a_monitor_that_left_gets_no_part(net: Net) -> None:
+    async with net.bus("here", share="monitors") as here, net.bus("a") as node:
+        async with net.bus("gone", share="monitors"):
+            pass
+        claims = here.claims()
+        for attempt in range(1, 11):
+            node.publish(hint(attempt, attempt=attempt))
+        assert sorted(await net.entries(claims, 10)) == list(range(1, 11))
+
+
+async def test_a_process_of_no_group_claims_nothing(net: Net) -> None:
+    async with net.bus("a") as a, net.bus("b") as b:
+        claims, hints = b.claims(), b.subscribe()
+        a.publish(hint(1))
+        assert await hints.wait() == [hint(1)]
+        assert await claims.wait(0) == []
+
+
+async def test_hints_wait_for_a_monitor_that_is_away(net: Net) -> None:
+    async with net.bus("a") as node:
+        async with net.bus("m", share="monitors"):
+            pass
+        node.publish(hint(1))
+        node.publish(hint(2))
+        await net.until(lambda: node.counters.sent == 2)
+        async with net.bus("m", share="monitors", connected=False) as back:
+            assert await net.entries(back.subscribe(), 2) == [1, 2]
+
+
+async def test_nothing_waits_for_a_console(net: Net) -> None:
+    async with net.bus("a") as node:
+        async with net.bus("c", session=False):
+            pass
+        node.publish(hint(1))
+        await net.until(lambda: node.counters.sent == 1)
+        async with net.bus("c", session=False) as back:
+            hints = back.subscribe()
+            node.publish(hint(2))
+            assert await hints.wait() == [hint(2)]
+
+
+async def test_two_consoles_of_one_name_do_not_disturb_each_other(net: Net) -> None:
+    async with net.bus("c", session=False) as one, net.bus("c", session=False) as other:
+        theirs = one.subscribe()
+        other.publish(hint(1))
+        assert await theirs.wait() == [hint(1)]
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        (EVENTS, b""),
+        (EVENTS, b"\xff\xfe"),
+        (EVENTS, b"[" * 60_000),
+        (EVENTS, b'{"entry": 1}'),
+        (EVENTS, b'[[1, "step", null, null, "", 0]]'),
+        (EVENTS.replace("3", "three"), b"[]"),
+        (STATUS, b"{}"),
+        (STATUS, stated(status_of("y"))),
+        (STATUS.replace("/x/", "//"), stated(status_of("x"))),
+    ],
+)
+async def test_a_malformed_message_changes_only_a_counter(
+    net: Net, topic: str, payload: bytes
+) -> None:
+    async with net.bus("a") as a, net.client() as client:
+        hints, departures = a.subscribe(), a.departures()
+        await client.publish(topic, payload, qos=1)
+        await net.until(lambda: a.counters != BusCounters(connected=True))
+        assert a.counters == BusCounters(malformed=1, connected=True)
+        assert (await hints.wait(0), await departures.wait(0)) == ([], [])
+
+
+async def test_an_oversize_message_is_counted_and_not_read(net: Net) -> None:
+    async with net.bus("a") as a, net.client() as client:
+        row = json.dumps([[1, "step", 1, 1, ""]]).encode()
+        await client.publish(EVENTS, row[:-1] + b" " * 70_000 + b"]", qos=1)
+        await client.publish(EVENTS, row, qos=1)
+        await net.until(lambda: a.counters.received == 1)
+        assert a.counters == BusCounters(received=1, oversize=1, connected=True)
+
+
+async def test_a_message_that_comes_again_is_only_a_hint_that_comes_again(net: Net) -> None:
+    async with net.bus("a") as a, net.client() as client:
+        hints = a.subscribe()
+        for _ in range(3):
+            await client.publish(EVENTS, b'[[7,"step",1,null,""]]', qos=1)
+        assert Counter(await net.entries(hints, 3)) == {7: 3}
+
+
+async def test_a_retained_forgery_is_a_hint_like_any_other(net: Net) -> None:
+    async with net.client() as client:
+        await client.publish(EVENTS, b'[[7,"step",1,null,""]]', qos=1, retain=True)
+        async with net.bus("a", connected=False) as a:
+            assert await net.entries(a.subscribe(), 1) == [7]

@@ -1,0 +1,93 @@
+"""Who is there and who has gone, as the broker tells it."""
+
+from asyncio import get_running_loop, timeout
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.bus import NodeGone
+from midwatch_monitor.bus.payload import read_status
+from midwatch_monitor.words import NodeState, NodeStatus
+from midwatch_stage.net import Net, status_of
+from midwatch_stage.proxy import Cut, TcpProxy
+
+
+async def said(net: Net, name: str) -> NodeStatus | None:
+    """What the broker keeps of a node."""
+    async with net.client() as client, timeout(5):
+        await client.subscribe(f"midwatch/v1/midwatch/nodes/{name}/status", qos=1)
+        return read_status((await anext(aiter(client.messages))).payload, name)
+
+
+async def test_a_killed_node_is_known_within_a_second(net: Net) -> None:
+    async with net.bus("m", share="monitors") as monitor:
+        departures = monitor.departures()
+        child = await net.node("a")
+        began = get_running_loop().time()
+        child.kill()
+        async with timeout(5):
+            assert await anext(departures) == NodeGone(name="a", boot="1")
+        assert get_running_loop().time() - began < 1
+    assert await said(net, "a") == status_of("a", state=NodeState.LOST)
+
+
+async def test_a_node_that_leaves_says_so(net: Net) -> None:
+    async with net.bus("m") as monitor:
+        departures = monitor.departures()
+        async with net.bus("a", status=status_of("a")):
+            assert await said(net, "a") == status_of("a")
+        async with timeout(5):
+            assert await anext(departures) == NodeGone(name="a", boot="1")
+    assert await said(net, "a") == replace(status_of("a", state=NodeState.DOWN), busy=0)
+
+
+async def test_who_comes_later_hears_who_has_gone(net: Net) -> None:
+    child = await net.node("a")
+    child.kill()
+    await child.wait()
+    async with net.bus("m", connected=False) as monitor, timeout(5):
+        assert await anext(monitor.departures()) == NodeGone(name="a", boot="1")
+
+
+async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
+    async with net.bus("a", status=status_of("a")) as a, net.client() as client:
+        await client.subscribe("midwatch/v1/midwatch/nodes/a/status", qos=1)
+        heard = aiter(client.messages)
+        a.say(status_of("a", state=NodeState.DRAINING))
+        async with timeout(5):
+            payloads = [(await anext(heard)).payload, (await anext(heard)).payload]
+    assert [read_status(each, "a") for each in payloads] == [
+        status_of("a"),
+        status_of("a", state=NodeState.DRAINING),
+    ]
+
+
+async def test_a_new_start_of_a_node_is_up_though_the_old_one_was_lost(net: Net) -> None:
+    child = await net.node("a")
+    child.kill()
+    await child.wait()
+    async with net.bus("a", status=status_of("a", boot="2")):
+        assert await said(net, "a") == status_of("a", boot="2")
+
+
+async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: Net) -> None:
+    async with TcpProxy(net.broker.port) as proxy, net.bus("m") as monitor:
+        departures = monitor.departures()
+        settings = net.settings(url=f"mqtt://127.0.0.1:{proxy.port}")
+        async with net.bus("a", settings=settings, status=status_of("a")) as a:
+            own = a.departures()
+            await proxy.cut(Cut.REFUSE)
+            async with timeout(5):
+                assert await anext(departures) == NodeGone(name="a", boot="1")
+            await proxy.restore()
+            await net.until(lambda: a.counters.connected and a.counters.reconnects == 1)
+            assert await said(net, "a") == status_of("a")
+            assert await own.wait(0) == []
+
+
+async def test_of_two_processes_of_one_name_one_is_told_what_may_be(
+    net: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with net.bus("a"), net.bus("a"):
+        await net.until(lambda: bool(caplog.records))
+        assert "when another process comes by the same --name" in caplog.text

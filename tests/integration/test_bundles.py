@@ -1,0 +1,94 @@
+"""Saved work in the journal, of either database."""
+
+from datetime import datetime
+
+import pytest
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundle, Bundles
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    Commit,
+    Draft,
+    Intervention,
+    Lease,
+    Message,
+    Snapshot,
+)
+
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
+
+def draft(attempt: Attempt, at: datetime, commit: str = "c1") -> Draft:
+    snapshot = Snapshot(commit=commit, messages=0, step=2, size=4)
+    return Draft(record=snapshot, at=at, task=attempt.task, attempt=attempt.id)
+
+
+async def test_the_newest_work_takes_the_place_of_the_one_before(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    bundles = Bundles(journal)
+    assert (await bundles.get(attempt.id), await bundles.commit_of(attempt.id)) == (None, "")
+    incarnation = await journal.claim(attempt.id, holder="a:1", at=at)
+    for commit, body in (("c1", b"\0one"), ("c2", b"\0two")):
+        await bundles.put(draft(attempt, at, commit), body, incarnation=incarnation)
+    assert await bundles.get(attempt.id) == Bundle(commit="c2", body=b"\0two")
+    assert await bundles.commit_of(attempt.id) == "c2"
+    assert [each.commit for each in await bundles.snapshots(attempt.id)] == ["c1", "c2"]
+
+
+async def test_a_snapshot_without_a_body_leaves_the_work_before(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    bundles = Bundles(journal)
+    await bundles.put(draft(attempt, at), b"body", incarnation=None)
+    await bundles.put(draft(attempt, at, "large"), b"", incarnation=None)
+    assert await bundles.get(attempt.id) == Bundle(commit="c1", body=b"body")
+
+
+async def test_who_lost_the_attempt_stores_neither_snapshot_nor_work(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    bundles = Bundles(journal)
+    lost = await journal.claim(attempt.id, holder="a:1", at=at)
+    await journal.claim(attempt.id, holder="b:1", at=at)
+    with pytest.raises(StaleIncarnationError):
+        await bundles.put(draft(attempt, at), b"late", incarnation=lost)
+    assert await bundles.get(attempt.id) is None
+    assert await bundles.snapshots(attempt.id) == []
+    assert await bundles.lease_of(attempt.id) == Lease(holder="b:1", incarnation=2)
+
+
+async def test_a_snapshot_says_how_long_the_history_was(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    incarnation = await journal.claim(attempt.id, holder="a:1", at=at)
+    messages = tuple(Message(index=n, body=b"[]") for n in range(3))
+    await journal.commit(Commit(attempt=attempt.id, incarnation=incarnation, messages=messages))
+    await Bundles(journal).put(draft(attempt, at), b"body", incarnation=incarnation)
+    (snapshot,) = await Bundles(journal).snapshots(attempt.id)
+    assert snapshot == Snapshot(commit="c1", messages=3, step=2, size=4)
+
+
+async def test_an_intervention_is_issued_once_however_often_that_is_tried(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    bundles = Bundles(journal)
+    said = [
+        Intervention(action=Action.NUDGE, by=Actor.POLICY, message=text)
+        for text in ("look", "look", "look again")
+    ]
+    drafts = [Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in said]
+    assert [await bundles.issue_once(each) for each in drafts] == [True, False, True]
+    assert len(await journal.entries(kinds=(Intervention,))) == 2
+
+
+async def test_the_attempts_of_a_run_are_those_of_all_its_tasks(
+    journal: Journal, attempt: Attempt
+) -> None:
+    run = (await journal.task(attempt.task)).run
+    assert await Bundles(journal).attempts(run) == [attempt]
+    assert await Bundles(journal).attempts(run + 1) == []

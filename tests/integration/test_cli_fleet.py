@@ -1,0 +1,177 @@
+"""`midwatch submit`, `node` and `nodes`, as far as they need no second process."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import Keeper, NodeState
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.fleet.handout import Handout
+from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.node import status_of
+from midwatch_tools.watch import now
+
+TASKS = """
+models: {worker: "none", supervisor: none}
+workers: {clerk: {agent: "nowhere:agent"}}
+tasks:
+  - {id: a, goal: Do it., acceptance: ["true"], labels: [gpu]}
+  - {id: b, goal: Do it., acceptance: ["true"], depends_on: [a]}
+"""
+
+Say = Callable[..., Awaitable[tuple[int, str, str]]]
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
+    """Runs a command in a folder with a task file; the exit code, and what was said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MIDWATCH_JOURNAL", raising=False)
+    (tmp_path / "tasks.yaml").write_text(TASKS)
+
+    async def run(*words: str) -> tuple[int, str, str]:
+        code = await asyncio.to_thread(main, words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
+    code, out, _ = await say("submit", "tasks.yaml", "--dry-run")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "a: worker clerk, workspace an empty folder, for nodes with gpu",
+            "b: worker clerk, workspace an empty folder",
+        ],
+    )
+    lines = (await say("submit", "tasks.yaml", "--dry-run", "--json"))[1].splitlines()
+    assert json.loads(lines[0]) == {
+        "type": "plan",
+        "task": "a",
+        "worker": "clerk",
+        "workspace": "",
+        "labels": ["gpu"],
+    }
+
+
+@pytest.mark.parametrize("words", [("submit", "tasks.yaml"), ("node",)])
+async def test_without_postgresql_there_is_no_fleet(
+    words: tuple[str, ...], say: Say, tmp_path: Path
+) -> None:
+    code, out, errors = await say(*words)
+    assert (code, out) == (2, "")
+    assert "a fleet needs a journal in PostgreSQL" in errors
+    assert not (tmp_path / ".midwatch").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('worker: "none"', "worker: nobody", "there is no model 'nobody'"),
+        ('worker: "none"', 'worker: "nonsense:x"', "there is no model 'nonsense:x'"),
+        ("[gpu]", "[a, b, c, d, e, f, g]", "6 labels at most"),
+        ("[a]", "[c]", "there is no task 'c'"),
+    ],
+)
+async def test_what_no_node_could_do_is_refused(
+    old: str, new: str, told: str, say: Say, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace(old, new))
+    code, _, errors = await say("submit", "tasks.yaml", "--dry-run")
+    assert code == 2
+    assert told in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--name", "a b"), "a name may have letters"),
+        (("--slots", "0"), "slots of the node: Input should be greater than or equal to 1"),
+        (("--label", "a b"), "labels of the node: String should match pattern"),
+        (tuple(f"--label={each}" for each in "abcdefg"), "6 labels at most"),
+    ],
+)
+async def test_bad_options_of_a_node_are_refused(
+    words: tuple[str, ...], told: str, say: Say
+) -> None:
+    code, _, errors = await say("node", "--journal", "postgresql://127.0.0.1:1/x", *words)
+    assert code == 2
+    assert told in errors
+
+
+async def _stored(location: str) -> tuple[list[Keeper], list[str], list[str]]:
+    async with await Journal.open(location) as journal:
+        runs = await journal.runs()
+        tasks = await journal.tasks(runs[0].id)
+    handout = await Handout.open(location, fleet="midwatch")
+    handed = await handout.under_way()
+    await handout.close()
+    return (
+        [run.keeper for run in runs],
+        [task.name for task in tasks],
+        [str(each.ticket.task) for each in handed],
+    )
+
+
+async def test_submit_stores_a_run_and_hands_out_what_can_begin(say: Say, postgres: str) -> None:
+    code, out, errors = await say("submit", "tasks.yaml", "--journal", postgres, "--json")
+    assert (code, errors) == (0, "")
+    assert json.loads(out) == {"type": "run", "run": 1, "tasks": 2}
+    assert await _stored(postgres) == ([Keeper.MONITOR], ["a", "b"], ["1"])
+
+
+async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(say: Say, postgres: str) -> None:
+    await say("submit", "tasks.yaml", "--journal", postgres)
+    code, _, errors = await say("resume", "--journal", postgres, "--run", "1")
+    assert code == 2
+    assert "a fleet goes on with it by itself" in errors
+    code, _, errors = await say("resume", "--journal", postgres)
+    assert code == 2
+    assert "every run is over" in errors
+
+
+async def _with_nodes(location: str) -> None:
+    async with await Journal.open(location) as journal:
+        nodes = Nodes(journal)
+        for name, labels in (("one", ("gpu",)), ("two", ())):
+            status = status_of(Identity(name=name, boot="1"), slots=3, labels=labels)
+            await nodes.enter(status, alive_seconds=1)
+        await nodes.beat("two", "1", busy=0, state=NodeState.DOWN)
+        await nodes.beat("one", "1", busy=1)
+        await nodes.doubt("one")
+        run = await journal.add_run(source="t", settings=Settings().model_dump_json(), at=now())
+        await journal.add_task(run=run.id, name="a", title="a", spec="{}", at=now())
+
+
+async def test_nodes_are_listed(say: Say, tmp_path: Path) -> None:
+    location = str(tmp_path / "journal.db")
+    await _with_nodes(location)
+    code, out, _ = await say("nodes", "--journal", location)
+    assert code == 0
+    one, two = out.splitlines()
+    assert one.startswith("one: up, 1 of 3 slots, labels gpu, the broker says that it is gone, ver")
+    assert two.startswith("two: down, 0 of 3 slots, version ")
+    first = json.loads((await say("nodes", "--journal", location, "--json"))[1].splitlines()[0])
+    assert {key: first[key] for key in ("type", "name", "state", "busy", "labels", "attempts")} == {
+        "type": "node",
+        "name": "one",
+        "state": "up",
+        "busy": 1,
+        "labels": ["gpu"],
+        "attempts": [],
+    }
+
+
+async def test_a_journal_without_nodes_says_so(say: Say, tmp_path: Path) -> None:
+    location = str(tmp_path / "journal.db")
+    await (await Journal.open(location)).close()
+    assert (await say("nodes", "--journal", location))[1].startswith("no node has been here yet")
+    assert (await say("nodes", "--journal", location, "--json"))[1] == ""

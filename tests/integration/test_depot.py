@@ -1,0 +1,398 @@
+"""Work that moves from one node to another, with real git and two homes on one journal."""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.words import Attempt, Snapshot
+from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.fleet.clone import Origin, clone_of, fetch
+from midwatch_supervisor.fleet.depot import Depot, Saved
+from midwatch_supervisor.workspace import Ground, ask_git, git, keep, prepare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One node: its home, its depot, and what it knows of an attempt."""
+
+    name: str
+    home: Path
+    depot: Depot
+    journal: Journal
+    source: Path | None
+    base: str
+
+    async def origin(self) -> Origin:
+        if self.source is None:
+            return Origin(folder=None)
+        clone = clone_of(str(self.source), self.home)
+        if not clone.exists():
+            clone.parent.mkdir(parents=True)
+            await ask_git(Path("/"), "clone", "-qn", str(self.source), str(clone), seconds=60)
+        await fetch(clone, self.base)
+        return Origin(folder=clone, base=self.base)
+
+    async def begin(self, attempt: Attempt, *merges: str) -> Ground:
+        """Make the attempt's first ground."""
+        origin = await self.origin()
+        folder = self.depot.folder(attempt.workspace)
+        return await prepare(
+            folder, origin.folder, branch=branch_of(folder), merges=merges, base=origin.base
+        )
+
+    async def claim(self, attempt: Attempt, at: datetime) -> int:
+        return await self.journal.claim(attempt.id, holder=f"{self.name}:1", at=at)
+
+    async def save(
+        self, attempt: Attempt, ground: Ground, incarnation: int, step: int = 3
+    ) -> Saved:
+        return await self.depot.save(attempt, ground, step=step, incarnation=incarnation)
+
+    async def resume(self, attempt: Attempt) -> Ground:
+        """Make the attempt's ground again."""
+        origin = await self.origin()
+        ground = await self.depot.ground(attempt, origin, versioned=origin.folder is not None)
+        assert ground is not None
+        return ground
+
+
+@pytest.fixture
+async def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "a repository"
+    folder.mkdir()
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    for name in ("kept", "edited", "staged", "deleted", "renamed"):
+        (folder / f"{name}.txt").write_text(f"{name}\n" * 9)
+    (folder / ".gitignore").write_text("*.pyc\n")
+    await keep(Ground(folder=folder, branch="main"), "First")
+    return folder
+
+
+def fleet(
+    tmp_path: Path, journal: Journal, source: Path | None, base: str, settings: FleetSettings
+) -> tuple[Node, Node]:
+    def node(name: str) -> Node:
+        home = tmp_path / name
+        depot = Depot(journal=journal, home=home, node=name, settings=settings)
+        return Node(name=name, home=home, depot=depot, journal=journal, source=source, base=base)
+
+    return node("a"), node("b")
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path, journal: Journal, repository: Path) -> tuple[Node, Node]:
+    base = (await git(repository, "rev-parse", "HEAD")).strip()
+    return fleet(tmp_path, journal, repository, base, FleetSettings())
+
+
+@pytest.fixture
+async def attempt(journal: Journal, tmp_path: Path, at: datetime) -> Attempt:
+    return await attempt_at(journal, "fix", tmp_path / "a" / "work" / "r1" / "fix-1", at)
+
+
+async def attempt_at(journal: Journal, name: str, workspace: Path, at: datetime) -> Attempt:
+    runs = await journal.runs()
+    run = runs[-1] if runs else await journal.add_run(source="", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
+    return await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker="coder",
+        model="m",
+        node="a",
+        workspace=str(workspace),
+        at=at,
+    )
+
+
+def seen(folder: Path) -> dict[str, object]:
+    """All that is in a folder but git's own, with what git says of modes and links."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file() and name != ".git":
+            found[name] = (path.read_bytes(), os.access(path, os.X_OK))
+    return found
+
+
+async def work(folder: Path) -> None:
+    """All that a worker may do to its files, and that git can tell."""
+    (folder / "committed.txt").write_text("committed\n")
+    await keep(Ground(folder=folder, branch="b"), "By the worker")
+    (folder / "edited.txt").write_text("edited anew\n")
+    (folder / "staged.txt").write_text("staged anew\n")
+    await git(folder, "add", "staged.txt")
+    (folder / "staged.txt").write_text("and edited after\n")
+    (folder / "deleted.txt").unlink()
+    await git(folder, "mv", "renamed.txt", "other name.txt")
+    (folder / "new").mkdir()
+    (folder / "new" / "binary.bin").write_bytes(bytes(range(256)) * 4)
+    (folder / "new" / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "new" / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("new/run.sh")
+
+
+async def test_all_that_a_worker_did_is_on_the_other_node(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    incarnation = await a.claim(attempt, at)
+    await work(ground.folder)
+    status = await git(ground.folder, "status", "--porcelain")
+    await a.save(attempt, ground, incarnation)
+    moved = await b.resume(attempt)
+    assert moved == Ground(
+        folder=b.home / "work" / "r1" / "fix-1", branch="midwatch/r1/fix-1", base=a.base
+    )
+    assert seen(moved.folder) == seen(ground.folder)
+    assert await git(moved.folder, "status", "--porcelain") == status
+    log = await git(moved.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
+    assert log == await git(ground.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
+    assert log.endswith("By the worker\n")
+
+
+async def test_saving_touches_nothing_that_the_worker_sees(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, _ = nodes
+    ground = await a.begin(attempt)
+    await work(ground.folder)
+
+    async def state() -> list[str]:
+        reads = (("status", "--porcelain=v2", "--branch"), ("reflog",), ("stash", "list"))
+        return [await git(ground.folder, *each) for each in reads]
+
+    before = await state()
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    assert await state() == before
+
+
+async def test_what_git_ignores_stays_behind(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    (ground.folder / "made.pyc").write_bytes(b"")
+    (ground.folder / "made.py").write_text("x = 1\n")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    moved = await b.resume(attempt)
+    assert {path.name for path in moved.folder.glob("made*")} == {"made.py"}
+
+
+async def test_the_same_files_are_saved_once(
+    nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    a, _ = nodes
+    ground = await a.begin(attempt)
+    incarnation = await a.claim(attempt, at)
+    saved = [await a.save(attempt, ground, incarnation, step) for step in (3, 4)]
+    assert saved[0] == saved[1]
+    (snapshot,) = await Bundles(journal).snapshots(attempt.id)
+    bundle = await Bundles(journal).get(attempt.id)
+    assert bundle is not None
+    assert bundle.commit == snapshot.commit
+    assert snapshot == Snapshot(
+        commit=saved[0].commit, base=a.base, messages=0, step=3, size=len(bundle.body)
+    )
+
+
+async def test_a_bundle_holds_only_what_the_origin_lacks(
+    nodes: tuple[Node, Node], repository: Path, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    (repository / "large.bin").write_bytes(os.urandom(300_000))
+    await keep(Ground(folder=repository, branch="main"), "Large")
+    base = (await git(repository, "rev-parse", "HEAD")).strip()
+    a, _ = fleet(repository.parent, journal, repository, base, FleetSettings())
+    ground = await a.begin(attempt)
+    await work(ground.folder)
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    bundle = await Bundles(journal).get(attempt.id)
+    assert bundle is not None
+    assert len(bundle.body) < 5_000
+
+
+@pytest.mark.parametrize("push", [False, True])
+async def test_what_a_dead_node_saves_late_is_refused(
+    push: bool, repository: Path, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    base = (await git(repository, "rev-parse", "HEAD")).strip()
+    a, b = fleet(repository.parent, journal, repository, base, FleetSettings(push=push))
+    ground = await a.begin(attempt)
+    dead = await a.claim(attempt, at)
+    await a.save(attempt, ground, dead)
+    moved = await b.resume(attempt)
+    alive = await b.claim(attempt, at)
+    (ground.folder / "late.txt").write_text("late\n")
+    with pytest.raises(StaleIncarnationError):
+        await a.save(attempt, ground, dead)
+    (moved.folder / "timely.txt").write_text("timely\n")
+    timely = await b.save(attempt, moved, alive)
+    assert (await Bundles(journal).snapshots(attempt.id))[-1].commit == timely.commit
+    back = await a.resume(attempt)
+    assert seen(back.folder) == seen(moved.folder)
+
+
+async def test_a_node_that_had_it_last_goes_on_with_the_files_as_they_are(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, _ = nodes
+    ground = await a.begin(attempt)
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    (ground.folder / "unsaved.txt").write_text("unsaved\n")
+    assert await a.resume(attempt) == ground
+    assert (ground.folder / "unsaved.txt").exists()
+
+
+async def test_a_node_that_had_it_before_another_makes_it_anew(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    moved = await b.resume(attempt)
+    (ground.folder / "stale.txt").write_text("stale\n")
+    (moved.folder / "b.txt").write_text("by b\n")
+    await b.save(attempt, moved, await b.claim(attempt, at))
+    back = await a.resume(attempt)
+    assert back.folder == ground.folder
+    assert seen(back.folder) == seen(moved.folder)
+
+
+async def test_what_was_never_saved_is_not_found(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    await a.begin(attempt)
+    await a.claim(attempt, at)
+    assert await b.depot.ground(attempt, await b.origin(), versioned=True) is None
+
+
+async def test_an_orphan_branch_of_the_worker_moves_too(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    await git(ground.folder, "checkout", "--quiet", "--orphan", "fresh")
+    (ground.folder / "edited.txt").write_text("on no branch yet\n")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    assert seen((await b.resume(attempt)).folder) == seen(ground.folder)
+
+
+async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    for name, text in (("one", "1\n"), ("two", "2\n")):
+        await git(ground.folder, "checkout", "--quiet", "-b", name, a.base)
+        (ground.folder / "edited.txt").write_text(text)
+        await keep(ground, name)
+    with pytest.raises(WorkspaceError, match="merge"):
+        await git(ground.folder, "merge", "one")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    text = ((await b.resume(attempt)).folder / "edited.txt").read_text()
+    assert "<<<<<<<" in text
+
+
+async def test_a_repository_without_a_commit_inside_is_told_and_the_rest_moves(
+    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    inner = ground.folder / "inner"
+    inner.mkdir()
+    await git(inner, "init", "--quiet")
+    (ground.folder / "new.txt").write_text("new\n")
+    saved = await a.save(attempt, ground, await a.claim(attempt, at))
+    assert "inner" in saved.fault
+    assert saved.whole
+    assert ((await b.resume(attempt)).folder / "new.txt").exists()
+
+
+@pytest.mark.parametrize("copied", [False, True])
+async def test_a_folder_without_git_moves_whole(
+    copied: bool, tmp_path: Path, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    a, b = fleet(tmp_path, journal, None, "", FleetSettings())
+    source = tmp_path / "source"
+    if copied:
+        source.mkdir()
+        (source / "given.txt").write_text("given\n")
+    folder = a.depot.folder(attempt.workspace)
+    ground = await prepare(folder, source if copied else None, branch="", merges=())
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "deep" / "er" / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("deep")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    moved = await b.resume(attempt)
+    assert moved == Ground(folder=b.home / "work" / "r1" / "fix-1")
+    assert seen(moved.folder) == seen(folder)
+    assert ".git" not in {path.name for path in moved.folder.iterdir()}
+
+
+async def test_work_that_is_too_large_is_told_and_stays(
+    tmp_path: Path, repository: Path, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    base = (await git(repository, "rev-parse", "HEAD")).strip()
+    a, b = fleet(tmp_path, journal, repository, base, FleetSettings(max_bundle_mb=0.1))
+    ground = await a.begin(attempt)
+    incarnation = await a.claim(attempt, at)
+    (ground.folder / "small.txt").write_text("small\n")
+    await a.save(attempt, ground, incarnation)
+    (ground.folder / "large.bin").write_bytes(os.urandom(200_000))
+    saved = await a.save(attempt, ground, incarnation, 5)
+    assert (saved.fault, saved.whole) == ("the work is larger than 0.1 MB: it cannot move", False)
+    moved = await b.resume(attempt)
+    assert (moved.folder / "small.txt").exists()
+    with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it is on a only"):
+        await b.depot.bring_branches(
+            (await b.origin()).folder or b.home, ["midwatch/r1/fix-1"], run=1
+        )
+
+
+async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
+    nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime, tmp_path: Path
+) -> None:
+    a, b = nodes
+    ground = await a.begin(attempt)
+    (ground.folder / "built.txt").write_text("built\n")
+    await keep(ground, "Finished")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    later = await attempt_at(journal, "use", tmp_path / "b" / "work" / "r1" / "use-1", at)
+    clone = (await b.origin()).folder
+    assert clone is not None
+    await b.depot.bring_branches(clone, [ground.branch], run=1)
+    on_it = await b.begin(later, ground.branch)
+    assert (on_it.folder / "built.txt").read_text() == "built\n"
+    # Its own bundle brings the other's work along: the origin does not have it.
+    await b.save(later, on_it, await b.claim(later, at))
+    assert ((await a.resume(later)).folder / "built.txt").exists()
+
+
+async def test_a_branch_of_nobody_is_told(nodes: tuple[Node, Node], attempt: Attempt) -> None:
+    _, b = nodes
+    with pytest.raises(WorkspaceError, match="nobody knows whose work midwatch/r9/x-1 is"):
+        await b.depot.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
+
+
+async def test_the_folder_of_a_sibling_without_git_is_brought(
+    tmp_path: Path, journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    a, b = fleet(tmp_path, journal, None, "", FleetSettings())
+    ground = await a.begin(attempt)
+    (ground.folder / "half.txt").write_text("half\n")
+    await a.save(attempt, ground, await a.claim(attempt, at))
+    assert await a.depot.bring_folder(ground.folder, run=1) == ground.folder
+    brought = await b.depot.bring_folder(ground.folder, run=1)
+    assert seen(brought) == seen(ground.folder)

@@ -1,0 +1,148 @@
+"""A node's own clones of repositories, and the commits that tasks start from."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.assignment import Assignment, assignments, pinned
+from midwatch_supervisor.fleet.clone import Origin, clone_of, origin_of
+from midwatch_supervisor.workspace import Ground, free_label, git, is_repository, keep
+
+
+@pytest.fixture
+async def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    await commit(folder, "one")
+    return folder
+
+
+async def commit(folder: Path, text: str) -> str:
+    (folder / "a.txt").write_text(text)
+    await keep(Ground(folder=folder, branch="main"), text)
+    return await head(folder)
+
+
+async def head(folder: Path) -> str:
+    return (await git(folder, "rev-parse", "HEAD")).strip()
+
+
+def task(folder: Path, workspace: str) -> Assignment:
+    raw = {"id": "fix", "goal": "x", "acceptance": ["true"], "workspace": workspace}
+    (found,) = assignments(TaskFile.model_validate({"tasks": [raw]}), folder)
+    return found
+
+
+async def test_a_clone_is_called_like_its_repository(tmp_path: Path) -> None:
+    names = [
+        clone_of(source, tmp_path).name.rpartition("-")[0]
+        for source in ("/a/shop", "git@host:team/shop.git", "https://host/shop/", "host:", "/ä b")
+    ]
+    assert names == ["shop", "shop", "shop", "repository", "-b"]
+    assert clone_of("/a/shop", tmp_path) != clone_of("/b/shop", tmp_path)
+
+
+async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet(
+    repository: Path, tmp_path: Path
+) -> None:
+    found = await origin_of(task(tmp_path, "shop"), tmp_path / "home", fleet=False)
+    assert found == Origin(folder=repository)
+    assert not (tmp_path / "home").exists()
+
+
+async def test_a_fleet_starts_from_the_commit_that_was_pinned(
+    repository: Path, tmp_path: Path
+) -> None:
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    base = wanted.base
+    later = await commit(repository, "two")
+    clone = clone_of(str(repository), tmp_path / "home")
+    assert await origin_of(wanted, tmp_path / "home", fleet=True) == Origin(folder=clone, base=base)
+    newer = wanted.model_copy(update={"base": later})
+    await origin_of(newer, tmp_path / "home", fleet=True)
+    assert (await git(clone, "cat-file", "-t", later)).strip() == "commit"
+
+
+async def test_a_commit_that_no_branch_leads_to_is_fetched_by_its_name(
+    repository: Path, tmp_path: Path
+) -> None:
+    await origin_of((await pinned([task(tmp_path, "shop")]))[0], tmp_path, fleet=True)
+    await git(repository, "checkout", "--quiet", "--detach")
+    await commit(repository, "nowhere")
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    found = await origin_of(wanted, tmp_path, fleet=True)
+    assert found.folder is not None
+    assert (await git(found.folder, "cat-file", "-t", wanted.base)).strip() == "commit"
+
+
+async def test_a_commit_that_is_there_needs_no_origin(repository: Path, tmp_path: Path) -> None:
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    before = await origin_of(wanted, tmp_path, fleet=True)
+    await asyncio.to_thread(repository.rename, tmp_path / "moved")
+    assert await origin_of(wanted, tmp_path, fleet=True) == before
+
+
+async def test_a_commit_that_nobody_has_is_told(repository: Path, tmp_path: Path) -> None:
+    wanted = task(tmp_path, "shop").model_copy(update={"base": "1" * 40})
+    with pytest.raises(WorkspaceError, match="has no commit 111111111111, and gets none"):
+        await origin_of(wanted, tmp_path, fleet=True)
+
+
+async def test_many_attempts_make_one_clone(repository: Path, tmp_path: Path) -> None:
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    found = await asyncio.gather(*(origin_of(wanted, tmp_path, fleet=True) for _ in range(8)))
+    assert len(set(found)) == 1
+
+
+async def test_half_a_clone_of_a_killed_process_is_no_obstacle(
+    repository: Path, tmp_path: Path
+) -> None:
+    clone = clone_of(str(repository), tmp_path)
+    (clone.with_name(f"{clone.name}.part") / ".git").mkdir(parents=True)
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    await origin_of(wanted, tmp_path, fleet=True)
+    assert is_repository(clone)
+    assert await free_label(1, tmp_path, []) == "r1"
+
+
+async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
+    repository: Path, tmp_path: Path
+) -> None:
+    wanted = task(tmp_path, f"file://{repository}")
+    assert (wanted.workspace, wanted.origin, wanted.bare) == (None, f"file://{repository}", False)
+    for text in ("two", "three"):
+        newest = await commit(repository, text)
+        found = await origin_of(wanted, tmp_path / "home", fleet=False)
+        assert found == Origin(folder=clone_of(wanted.origin, tmp_path / "home"), base=newest)
+    (fixed,) = await pinned([wanted])
+    assert fixed.base == newest
+
+
+async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert [each.base for each in await pinned([task(tmp_path, "folder")])] == [""]
+    found = await origin_of(task(tmp_path, "folder"), tmp_path, fleet=True)
+    assert found == Origin(folder=tmp_path / "folder")
+
+
+async def test_a_repository_that_does_not_answer_is_told_without_who_logs_in(
+    tmp_path: Path,
+) -> None:
+    url = "ssh://ada@localhost:1/shop.git"
+    with pytest.raises(WorkspaceError, match="git ls-remote: ") as caught:
+        await pinned([task(tmp_path, url)])
+    assert "ada@" not in str(caught.value)
+
+
+async def test_a_label_that_a_clone_has_a_branch_of_is_not_given_again(
+    repository: Path, tmp_path: Path
+) -> None:
+    (wanted,) = await pinned([task(tmp_path, "shop")])
+    found = await origin_of(wanted, tmp_path, fleet=True)
+    assert found.folder is not None
+    await git(found.folder, "branch", "midwatch/r1/fix-1", wanted.base)
+    assert await free_label(1, tmp_path, []) == "r1.2"

@@ -1,0 +1,170 @@
+"""When the files of an attempt are saved, while it is worked on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Fault,
+    Lifecycle,
+    Record,
+    Result,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.fleet.saver import Saver
+from midwatch_supervisor.workspace import Ground
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """An attempt in a plain folder, with a clock that the test winds."""
+
+    journal: Journal
+    recorder: Recorder
+    saver: Saver
+    folder: Path
+    now: float = 0.0
+
+    async def act(self, text: str) -> None:
+        """Let a tool write a file, and record its step."""
+        (self.folder / "out.txt").write_text(text)
+        step = Step(number=0, kind=StepKind.TOOL, tool="put")
+        result = Result(call=text, body=b"{}")
+        await self.recorder.record(step, results=[result])
+
+    async def saved(self) -> list[int]:
+        """The last steps before each time that the files were saved."""
+        found = await Bundles(self.journal).snapshots(self.recorder.attempt.id)
+        return [each.step for each in found]
+
+    async def told(self, kind: type[Record]) -> list[Record]:
+        return [each.record for each in await self.journal.entries(kinds=(kind,))]
+
+
+@pytest.fixture
+async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
+    run = await journal.add_run(source="", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    return await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker="coder",
+        model="m",
+        node="a",
+        workspace=str(tmp_path / "a" / "work" / "r1" / "fix-1"),
+        at=at,
+    )
+
+
+@pytest.fixture
+def bench(
+    journal: Journal,
+    attempt: Attempt,
+    claim: Callable[..., Awaitable[Recorder]],
+    tmp_path: Path,
+) -> Callable[[FleetSettings], Awaitable[Bench]]:
+    folder = Path(attempt.workspace)
+    folder.mkdir(parents=True)
+
+    async def build(settings: FleetSettings) -> Bench:
+        recorder = await claim()
+        depot = Depot(journal=journal, home=tmp_path / "a", node="a", settings=settings)
+        ground = Ground(folder=folder)
+        made: list[Bench] = []
+        saver = Saver(depot, ground, seconds=lambda: made[0].now if made else 0.0)
+        made.append(Bench(journal=journal, recorder=recorder, saver=saver, folder=folder))
+        saver.follow(recorder)
+        await recorder.record(working())
+        return made[0]
+
+    return build
+
+
+Build = Callable[[FleetSettings], Awaitable[Bench]]
+
+
+async def test_files_are_saved_before_a_result_is_recorded(bench: Build) -> None:
+    built = await bench(FleetSettings(save_seconds=0))
+    for text in ("one", "two"):
+        await built.act(text)
+    assert await built.saved() == [0, 1]
+
+
+async def test_between_two_saves_some_time_passes(bench: Build) -> None:
+    built = await bench(FleetSettings(save_seconds=10))
+    for built.now, text in ((1, "one"), (10, "two"), (19, "three"), (20, "four")):
+        await built.act(text)
+    assert await built.saved() == [1, 3]
+
+
+async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
+    built = await bench(FleetSettings(save_seconds=10))
+    await built.act("one")
+    for built.now in (9, 10, 30):
+        if (saving := built.saver.wake()) is not None:
+            await saving
+    assert await built.saved() == [1]
+
+
+@pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
+async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle: Lifecycle) -> None:
+    built = await bench(FleetSettings(save_seconds=3600))
+    await built.act("one")
+    assert await built.saved() == []
+    await built.recorder.record(AttemptState(lifecycle=lifecycle))
+    assert await built.saved() == [1]
+
+
+async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(bench: Build) -> None:
+    built = await bench(FleetSettings(save_seconds=0, max_bundle_mb=0.0001))
+    for text in ("one", "two", "three"):
+        await built.act(text)
+    await built.recorder.record(AttemptState(lifecycle=Lifecycle.COMPLETED))
+    error = "the work is larger than 0.0001 MB: it cannot move"
+    assert await built.told(Fault) == [Fault(part="saving", error=error)]
+    assert len(await built.told(Step)) == 3
+
+
+async def test_a_node_that_lost_the_attempt_hears_of_it(
+    bench: Build, claim: Callable[..., Awaitable[Recorder]]
+) -> None:
+    built = await bench(FleetSettings(save_seconds=0))
+    await claim()
+    with pytest.raises(StaleIncarnationError):
+        await built.act("late")
+    assert await built.saved() == []
+
+
+async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench: Build) -> None:
+    built = await bench(FleetSettings(save_seconds=3600))
+    await built.act("one")
+    saving = asyncio.create_task(built.saver.save())
+    await asyncio.sleep(0)
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    await built.saver.leave()
+    assert await built.saved() == [1]
+
+
+async def test_without_a_depot_nothing_is_saved(
+    claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
+) -> None:
+    recorder = await claim()
+    saver = Saver(None, Ground(folder=tmp_path))
+    saver.follow(recorder)
+    await saver.leave()
+    assert recorder.before is None

@@ -1,0 +1,170 @@
+"""A split task whose node goes away in the middle: another one puts the whole together."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from pydantic_ai import RunContext
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.tasks import Role, TaskFile
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AttemptState,
+    Entry,
+    Intervention,
+    Lifecycle,
+    Part,
+    Terms,
+)
+from midwatch_supervisor.assignment import assignments, pinned
+from midwatch_supervisor.fleet.clone import clone_of
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.launch import again, begin, conduct
+from midwatch_supervisor.workspace import git
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+
+async def put(ctx: RunContext[object], path: str) -> str:
+    """Write a file."""
+    await ctx.workspace.write_bytes(path, path.encode())
+    return "written"
+
+
+async def hang(ctx: RunContext[object]) -> str:
+    """Hang until there is a file `go` above the nodes' homes."""
+    folder = Path(await ctx.workspace.working_dir()).parents[3]
+    nothing = LocalBus().subscribe()
+    while not (folder / "go").exists():
+        await nothing.wait(0.02)
+    return "awake"
+
+
+def putting(path: str) -> Turn:
+    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}"}}'),))
+
+
+HANG = Turn(calls=(Call(tool="hang"),))
+DONE = Turn(say="Done.")
+SCRIPTS = {
+    "big": (putting("begun.txt"), HANG),
+    "big.1": (putting("one.txt"), DONE),
+    "big.2": (putting("half.txt"), HANG, putting("two.txt"), DONE),
+}
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(phases=(Phase(turns=SCRIPTS[key]),))
+
+
+def tasks(workspace: str) -> TaskFile:
+    text = f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{__name__}:put", "{__name__}:hang"]}}}}
+        tasks:
+          - id: big
+            goal: Do it.
+            acceptance: [file: one.txt, file: half.txt, file: two.txt]
+            workspace: {workspace}
+    """
+    return TaskFile.model_validate(yaml.safe_load(text))
+
+
+SPLIT = Intervention(
+    action=Action.SPLIT,
+    by=Actor.SUPERVISOR,
+    terms=Terms(
+        parts=(
+            Part(title="First", goal="Write one.txt."),
+            Part(title="Second", goal="Write two.txt."),
+        ),
+        keep=("**",),
+    ),
+)
+
+
+def depot_of(stage: "Stage", name: str) -> Depot:
+    home = stage.folder / f"home-{name}"
+    settings = FleetSettings(save_seconds=0)
+    return Depot(journal=stage.journal, home=home, node=name, settings=settings)
+
+
+async def node(stage: "Stage", name: str, file: TaskFile) -> int:
+    """Be a node until the run is over."""
+    home = stage.folder / f"home-{name}"
+    if runs := await stage.journal.runs():
+        deck, jobs = await again(stage.journal, runs[0], home=home)
+    else:
+        wanted = await pinned(assignments(file, stage.folder))
+        deck, jobs = await begin(
+            stage.journal, wanted, source="", settings=stage.settings, home=home
+        )
+    deck = replace(deck, depot=depot_of(stage, name), node=name, holder=f"{name}:1")
+    return await conduct(deck, jobs, _ignore)
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "old.txt").write_text("old")
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "old.txt").write_text("old")
+    identity = "-c user.name=Test -c user.email=test@localhost"
+    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    return folder
+
+
+async def gone(stage: "Stage", file: TaskFile) -> None:
+    """Let a node `a` begin, split the task, do its first part, and go away for good."""
+    run = asyncio.create_task(node(stage, "a", file))
+    work = stage.folder / "home-a" / "work" / "r1"
+    await stage.until((work / "big-1" / "begun.txt").exists)
+    await stage.say(SPLIT)
+    await stage.until((work / "big.2-1" / "half.txt").exists)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await asyncio.to_thread((stage.folder / "home-a").rename, stage.folder / "gone")
+
+
+@pytest.mark.parametrize("workspace", ["project", "null", "copy"])
+async def test_another_node_puts_the_whole_together(workspace: str, stage: "Stage") -> None:
+    file = tasks(workspace)
+    await gone(stage, file)
+    (stage.folder / "go").touch()
+    assert await node(stage, "b", file) == 0
+    whole = stage.folder / "home-b" / "work" / "r1" / "big-whole"
+    names = {path.name for path in whole.glob("*.txt")}
+    assert names - {"old.txt"} == {"begun.txt", "half.txt", "one.txt", "two.txt"}
+    assert ("old.txt" in names) is (workspace != "null")
+    ends = [each.lifecycle for each in await stage.told(AttemptState) if each.lifecycle.over]
+    assert ends.count(Lifecycle.COMPLETED) == 2
+
+
+async def test_a_third_node_can_build_on_the_whole(stage: "Stage", project: Path) -> None:
+    file = tasks("project")
+    await gone(stage, file)
+    (stage.folder / "go").touch()
+    assert await node(stage, "b", file) == 0
+    await git(project, "fetch", "--quiet", ".", "HEAD")
+    depot = depot_of(stage, "c")
+    await depot.bring_branches(project, ["midwatch/r1/big-whole"], run=1)
+    listed = await git(project, "ls-tree", "--name-only", "midwatch/r1/big-whole")
+    assert listed.split() == ["begun.txt", "half.txt", "old.txt", "one.txt", "two.txt"]
+    assert clone_of(str(project), stage.folder / "home-b").exists()

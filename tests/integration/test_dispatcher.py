@@ -1,0 +1,225 @@
+"""The dispatcher over a journal: what it hands out, rescues, and tells people."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import (
+    AttemptState,
+    Commit,
+    Draft,
+    Fault,
+    Keeper,
+    Lifecycle,
+    Record,
+    Run,
+    TaskState,
+)
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.fleet.dispatch import Dispatcher
+from midwatch_supervisor.fleet.handout import Handed, Ticket
+from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.mishaps import Mishaps
+from midwatch_supervisor.fleet.node import status_of
+from midwatch_supervisor.fleet.submitting import submit
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+class InMemory:
+    """A hand-out that keeps its turns in a list."""
+
+    fleet = "night"
+
+    def __init__(self) -> None:
+        self.turns: list[Handed] = []
+        self.queued: list[tuple[str, tuple[str, ...]]] = []
+        self.ended: list[str] = []
+
+    async def under_way(self) -> list[Handed]:
+        return self.turns
+
+    async def last_numbers(self, run: Run) -> dict[int, int]:
+        return {each.ticket.task: each.ticket.number for each in self.turns}
+
+    async def hand_out(
+        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None:
+        self.turns.append(Handed(ticket=ticket))
+        self.queued.append((str(ticket), tuple(labels)))
+
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
+        self.turns = [each for each in self.turns if each.ticket != ticket]
+        self.queued.append((str(ticket), tuple(labels)))
+
+    async def drop(self, ticket: Ticket) -> None:
+        self.ended.append(str(ticket))
+
+    async def forget(self, before: datetime) -> None:
+        self.forgotten = before
+
+
+class Office:
+    """A dispatcher, and the run that it looks after."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.hands = InMemory()
+        self.nodes = Nodes(journal)
+        self.dispatcher = Dispatcher(
+            journal, self.hands, self.nodes, settings=FleetSettings(), clock=lambda: AT
+        )
+
+    async def submit(self, *tasks: dict[str, object], fleet: str = "night") -> Run:
+        raw = [{"goal": "g", "acceptance": ["true"], **task} for task in tasks]
+        wanted = assignments(TaskFile.model_validate({"tasks": raw}), Path("/"))
+        return await submit(
+            *(self.journal, wanted),
+            source="t.yaml",
+            settings=Settings(fleet=FleetSettings(name=fleet)),
+            clock=lambda: AT,
+        )
+
+    async def say(self, record: Record, *, task: int = 1, attempt: int | None = None) -> None:
+        draft = Draft(record=record, at=AT, task=task, attempt=attempt)
+        await self.journal.commit(Commit(drafts=(draft,)))
+
+    async def began(self, holder: str) -> None:
+        """Let a process have the first task's turn, and an attempt at work."""
+        self.hands.turns = [
+            Handed(ticket=each.ticket, holder=holder if each.ticket.task == 1 else "")
+            for each in self.hands.turns
+        ]
+        await self.journal.add_attempt(
+            task=1, number=1, worker="coder", model="m", node="a", workspace="/w", at=AT
+        )
+        await self.say(AttemptState(lifecycle=Lifecycle.WORKING), attempt=1)
+
+    async def faults(self) -> list[Fault]:
+        entries = await self.journal.entries(kinds=(Fault,))
+        return [entry.record for entry in entries if isinstance(entry.record, Fault)]
+
+
+@pytest.fixture
+def office(journal: Journal) -> Office:
+    return Office(journal)
+
+
+async def test_a_run_is_stored_whole_for_a_monitor_to_keep(office: Office) -> None:
+    run = await office.submit({"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    assert (await office.journal.runs()) == [run]
+    assert (run.keeper, run.source) == (Keeper.MONITOR, "t.yaml")
+    assert [task.name for task in await office.journal.tasks(run.id)] == ["a", "b"]
+    entries = await office.journal.entries()
+    assert [entry.record for entry in entries] == 2 * [TaskState(lifecycle=Lifecycle.SUBMITTED)]
+
+
+async def test_what_can_begin_is_handed_out_once_and_the_rest_in_its_time(office: Office) -> None:
+    await office.submit({"id": "a", "labels": ["gpu"]}, {"id": "b", "depends_on": ["a"]})
+    await office.dispatcher.look()
+    await office.dispatcher.look()
+    first = ("night:1-20261121T200000:1:1", ("gpu",))
+    assert office.hands.queued == [first]
+    await office.say(TaskState(lifecycle=Lifecycle.COMPLETED))
+    await office.dispatcher.look()
+    assert office.hands.queued == [first, ("night:1-20261121T200000:2:1", ())]
+
+
+async def test_a_run_that_a_process_keeps_is_none_of_its_business(office: Office) -> None:
+    run = await office.journal.add_run(source="t.yaml", settings="{}", at=AT)
+    await office.journal.add_task(run=run.id, name="a", title="a", spec="{}", at=AT)
+    await office.dispatcher.look()
+    assert office.hands.queued == []
+
+
+async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.dispatcher.look()
+    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
+    await office.nodes.enter(status, alive_seconds=1)
+    await office.began("node-a:1")
+    await office.dispatcher.look()
+    assert len(office.hands.queued) == 1
+    await office.nodes.lost("node-a", "1")
+    await office.dispatcher.look()
+    ticket = "night:1-20261121T200000:1:1"
+    assert office.hands.queued == [(ticket, ()), (ticket, ())]
+    told = Fault(part="node", error="node-a is gone: another node goes on with it")
+    assert await office.faults() == [told]
+
+
+async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.say(TaskState(lifecycle=Lifecycle.FAILED, reason='no "lifecycle":"working"'))
+    await office.dispatcher.look()
+    assert office.hands.queued == []
+
+
+async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.say(TaskState(lifecycle=Lifecycle.WORKING, reason='"lifecycle":"failed"'))
+    await office.dispatcher.look()
+    assert len(office.hands.queued) == 1
+
+
+async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
+    mishaps = Mishaps(office.journal, node=node, clock=lambda: AT)
+    task = await office.journal.task(1)
+    return await mishaps.unable(task, "no key", labels=("gpu",), live=live)
+
+
+async def test_a_task_fails_once_every_node_for_it_has_refused_it(office: Office) -> None:
+    await office.submit({"id": "a"})
+    for name, labels in (("one", ("gpu",)), ("two", ("big", "gpu")), ("three", ())):
+        status = status_of(Identity(name=name, boot="1"), slots=1, labels=labels)
+        await office.nodes.enter(status, alive_seconds=1)
+    assert [await unable(office, name) for name in ("one", "one", "two")] == [False, False, True]
+    entries = await office.journal.entries(kinds=(TaskState,))
+    assert [entry.record for entry in entries][1:] == [
+        TaskState(lifecycle=Lifecycle.SUBMITTED, reason="one cannot do it: no key"),
+        TaskState(lifecycle=Lifecycle.SUBMITTED, reason="two cannot do it: no key"),
+        TaskState(lifecycle=Lifecycle.FAILED, reason="two cannot do it: no key"),
+    ]
+
+
+async def test_a_task_that_is_under_way_waits_for_a_node_that_can(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.began("one:1")
+    assert not await unable(office, "one", live=1)
+
+
+async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.began("one:1")
+    mishaps = Mishaps(office.journal, node="one", clock=lambda: AT)
+    task = await office.journal.task(1)
+    over = [await mishaps.broke(task, KeyError("x"), live=1) for _ in range(3)]
+    assert over == [False, False, True]
+    entries = await office.journal.entries(kinds=(TaskState, AttemptState))
+    assert [
+        entry.record.lifecycle
+        for entry in entries
+        if isinstance(entry.record, TaskState | AttemptState)
+    ][-2:] == [
+        Lifecycle.FAILED,
+        Lifecycle.FAILED,
+    ]
+    assert await office.faults() == 3 * [Fault(part="turn", error="one: KeyError: 'x'")]
+
+
+async def test_another_fleet_on_the_same_journal_is_left_alone(office: Office) -> None:
+    await office.submit({"id": "a"}, fleet="day")
+    await office.dispatcher.look()
+    assert office.hands.queued == []
+
+
+async def test_turns_of_long_ago_are_forgotten(office: Office) -> None:
+    await office.dispatcher.look()
+    assert office.hands.forgotten == AT - timedelta(days=7)

@@ -1,0 +1,382 @@
+"""One node of a fleet: what it takes, gives back, lets wait and leaves behind."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import yaml
+from pydantic_ai import RunContext
+from sqlalchemy import create_engine, text
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import Role, TaskFile
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AttemptState,
+    Change,
+    Commit,
+    Draft,
+    Intervention,
+    Lifecycle,
+    NodeState,
+    Part,
+    TaskState,
+    Terms,
+)
+from midwatch_stage.database import Database
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.fleet.dispatch import Dispatcher
+from midwatch_supervisor.fleet.handout import Handout
+from midwatch_supervisor.fleet.identity import identity
+from midwatch_supervisor.fleet.joining import joined
+from midwatch_supervisor.fleet.node import Node
+from midwatch_supervisor.fleet.submitting import submit
+from midwatch_tools.watch import now
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.parametrize("location", ["postgresql"], indirect=True)
+
+_gates: dict[str, asyncio.Event] = {}
+
+
+async def gate(ctx: RunContext[object], name: str) -> str:
+    """Wait until the gate of that name is opened."""
+    await ctx.workspace.write_bytes("out.txt", b"here")
+    await _gates.setdefault(name, asyncio.Event()).wait()
+    return "open"
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(
+        phases=(
+            Phase(
+                turns=(
+                    Turn(calls=(Call(tool="gate", args=f'{{"name": "{key}"}}'),)),
+                    Turn(say="Done."),
+                )
+            ),
+        )
+    )
+
+
+def tasks(*items: str, tools: str = f"{__name__}:gate") -> str:
+    return f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{tools}"]}}}}
+        defaults: {{}}
+        tasks: [{", ".join(items)}]
+    """
+
+
+def item(name: str, more: str = "") -> str:
+    return f"{{id: {name}, goal: Do it., acceptance: [file: out.txt]{more}}}"
+
+
+class Fleet:
+    """A fleet on a journal in PostgreSQL, of which one node may be in this process."""
+
+    def __init__(self, journal: Journal, location: str, home: Path) -> None:
+        self.journal = journal
+        self.location = location
+        self.home = home
+        self.nodes = Nodes(journal)
+        self.settings = Settings(
+            monitor=MonitorSettings(poll_seconds=0.05),
+            run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=0.2),
+            fleet=FleetSettings(slots=2, drain_seconds=20, lost_after_seconds=3),
+        )
+
+    async def submit(self, file: str) -> None:
+        """Hand tasks over, and hand out what can begin."""
+        wanted = assignments(TaskFile.model_validate(yaml.safe_load(file)), self.home)
+        await submit(self.journal, wanted, source="tasks.yaml", settings=self.settings, clock=now)
+        await self.look()
+
+    async def look(self) -> None:
+        handout = await Handout.open(self.location, fleet="midwatch")
+        fleet = self.settings.fleet
+        await Dispatcher(self.journal, handout, self.nodes, settings=fleet, clock=now).look()
+        await handout.close()
+
+    @asynccontextmanager
+    async def node(self, name: str = "node-a", **fleet: object) -> AsyncGenerator[Node]:
+        """A node at work; it is told to leave at the end, at once."""
+        own = self.settings.model_copy(
+            update={"fleet": self.settings.fleet.model_copy(update=fleet)}
+        )
+        ready = asyncio.Event()
+        async with joined(
+            *(self.journal, self.location, identity(name)),
+            home=self.home / name,
+            settings=own,
+            environ={},
+        ) as node:
+            running = asyncio.create_task(node.run(self.location, ready=ready.set))
+            ready_or_not = asyncio.create_task(ready.wait())
+            try:
+                await asyncio.wait({running, ready_or_not}, return_when=asyncio.FIRST_COMPLETED)
+                if running.done():
+                    await running
+                yield node
+            finally:
+                ready_or_not.cancel()
+                node.stop()
+                node.stop()
+                await running
+
+    async def told(self, kind: type[T]) -> list[T]:
+        entries = await self.journal.entries()
+        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+    async def until(self, happened: Callable[[], Awaitable[bool]]) -> None:
+        """Wait for something to be true; half a minute at most."""
+        nothing = LocalBus().subscribe()
+        async with asyncio.timeout(30):
+            while not await happened():
+                await nothing.wait(0.05)
+
+    async def until_over(self, *names: str) -> None:
+        """Wait until these tasks are over."""
+
+        async def over() -> bool:
+            return all(state.lifecycle.over for state in await self.states(*names))
+
+        await self.until(over)
+
+    async def until_at(self, lifecycle: Lifecycle, *, attempt: int = 1) -> None:
+        """Wait until an attempt is there."""
+
+        async def there() -> bool:
+            found = await self.journal.entries(attempt=attempt, kinds=(AttemptState,))
+            last = found[-1].record if found else None
+            return isinstance(last, AttemptState) and last.lifecycle is lifecycle
+
+        await self.until(there)
+
+    async def until_node(self, state: NodeState) -> None:
+        """Wait until the first node is there."""
+
+        async def there() -> bool:
+            return (await self.nodes.all())[0].state is state
+
+        await self.until(there)
+
+    async def states(self, *names: str) -> list[TaskState]:
+        run = (await self.journal.runs())[-1]
+        found: list[TaskState] = []
+        for task in await self.journal.tasks(run.id):
+            entries = await self.journal.entries(task=task.id, kinds=(TaskState,))
+            last = entries[-1].record
+            if task.name in names and isinstance(last, TaskState):
+                found.append(last)
+        return found
+
+    async def say(self, attempt: int, action: Action, terms: Terms | None = None) -> None:
+        """Let an operator say something to an attempt."""
+        of = await self.journal.attempt(attempt)
+        terms = terms or Terms()
+        said = Intervention(action=action, by=Actor.OPERATOR, message="", terms=terms)
+        draft = Draft(record=said, at=now(), task=of.task, attempt=attempt)
+        await self.journal.commit(Commit(drafts=(draft,)))
+
+
+@pytest.fixture
+def fleet(journal: Journal, location: str, tmp_path: Path) -> Fleet:
+    _gates.clear()
+    return Fleet(journal, location, tmp_path)
+
+
+def open_gate(*names: str) -> None:
+    for name in names:
+        _gates.setdefault(name, asyncio.Event()).set()
+
+
+async def test_a_node_does_what_was_submitted(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    open_gate("a", "b")
+    async with fleet.node():
+        await fleet.until_over("a", "b")
+        (status,) = await fleet.nodes.all()
+        assert (status.name, status.state, status.slots) == ("node-a", NodeState.UP, 2)
+    completed = TaskState(
+        lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", passed=1, total=1
+    )
+    assert await fleet.states("a", "b") == [completed, completed]
+    (status,) = await fleet.nodes.all()
+    assert (status.state, status.busy) == (NodeState.DOWN, 0)
+
+
+async def test_what_waits_for_a_person_frees_its_slot_and_goes_on_after_the_answer(
+    fleet: Fleet,
+) -> None:
+    await fleet.submit(tasks(item("a"), item("b")))
+    async with fleet.node(slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.say(1, Action.PAUSE)
+        open_gate("a", "b")
+        await fleet.until_over("b")
+        await fleet.until_at(Lifecycle.INPUT_REQUIRED)
+        await fleet.say(1, Action.RESUME)
+        await fleet.look()
+        await fleet.until_over("a")
+    assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
+
+
+async def test_a_node_with_fewer_slots_than_another_gives_back_what_it_has_no_place_for(
+    fleet: Fleet,
+) -> None:
+    async with fleet.node("wide", slots=3):
+        pass
+    await fleet.submit(tasks(item("a"), item("b"), item("c")))
+    async with fleet.node("narrow", slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await asyncio.to_thread(_until_given_back, fleet.location)
+        assert len(await fleet.told(AttemptState)) == 2  # one attempt: submitted, and working
+        open_gate("a", "b", "c")
+        await fleet.until_over("a", "b", "c")
+    assert len(await fleet.journal.attempts(1)) == 1
+
+
+def _until_given_back(location: str) -> None:
+    """Wait until a second turn of two tasks was handed out."""
+    engine = create_engine(location)
+    query = text("SELECT count(*) FROM dbos.workflow_status WHERE workflow_uuid LIKE :second")
+    with engine.connect() as connection:
+        while connection.execute(query, {"second": "%:2"}).scalar_one() < 2:
+            connection.rollback()
+    engine.dispose()
+
+
+async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a", ", labels: [gpu]"), item("b")))
+    open_gate("a", "b")
+    async with fleet.node("plain"):
+        await fleet.until_over("b")
+    assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.SUBMITTED]
+    async with fleet.node("strong", labels=("big", "gpu")):
+        await fleet.until_over("a")
+    (attempt,) = await fleet.journal.attempts(1)
+    assert attempt.node == "strong"
+
+
+async def test_a_name_that_is_alive_is_refused(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a")))
+    async with fleet.node("node-a"):
+        with pytest.raises(UsageError, match="there is a node node-a already"):
+            await fleet.nodes.enter(
+                (await fleet.nodes.all())[0], alive_seconds=fleet.settings.fleet.lost_after_seconds
+            )
+
+
+async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a"), tools="no_such_module:gate"))
+    async with fleet.node():
+        await fleet.until_over("a")
+    (state,) = await fleet.states("a")
+    assert state.lifecycle is Lifecycle.FAILED
+    assert state.reason.startswith("node-a cannot do it: ")
+    assert "no_such_module" in state.reason
+    assert await fleet.journal.attempts(1) == []
+
+
+async def test_a_node_that_leaves_ends_what_it_has_in_hand(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a"), item("b"), item("c")))
+    async with fleet.node() as node:
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.until_at(Lifecycle.WORKING, attempt=2)
+        node.stop()
+        await fleet.until_node(NodeState.DRAINING)
+        open_gate("a", "b", "c")
+        await fleet.until_over("a", "b")
+    assert [state.lifecycle for state in await fleet.states("c")] == [Lifecycle.SUBMITTED]
+
+
+async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a")))
+    async with fleet.node("node-a"):
+        await fleet.until_at(Lifecycle.WORKING)
+    assert (await fleet.nodes.all())[0].state is NodeState.DOWN
+    open_gate("a")
+    async with fleet.node("node-b"):
+        await fleet.until_over("a")
+    assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.COMPLETED]
+    assert [attempt.node for attempt in await fleet.journal.attempts(1)] == ["node-a"]
+    states = await fleet.told(AttemptState)
+    assert [state.lifecycle.over for state in states] == [False, False, True]
+
+
+async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a")))
+    async with fleet.node(beat_seconds=0.2):
+        await fleet.until_at(Lifecycle.WORKING)
+        first = await fleet.nodes.all()
+        await fleet.nodes.lost(first[0].name, first[0].boot)
+        await fleet.until_node(NodeState.UP)
+        open_gate("a")
+        await fleet.until_over("a")
+    assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
+    claims = [each for each in await fleet.told(Change) if each.node == "node-a"]
+    assert len(claims) == 2
+
+
+@pytest.mark.usefixtures("location")
+async def test_a_node_rides_out_a_database_that_is_killed(
+    database: Database, tmp_path: Path
+) -> None:
+    location = database.create("fleet")
+    async with await Journal.open(location) as journal:
+        fleet = Fleet(journal, location, tmp_path)
+        await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+        async with fleet.node(beat_seconds=0.2):
+            await fleet.until_at(Lifecycle.WORKING)
+            await asyncio.to_thread(database.kill)
+            open_gate("a", "b")
+            await asyncio.to_thread(database.restart)
+            await fleet.until_over("a", "b")
+        states = [state.lifecycle.over for state in await fleet.told(AttemptState)]
+        assert states.count(True) == 2
+        assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
+
+
+async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over(
+    fleet: Fleet,
+) -> None:
+    await fleet.submit(tasks("{id: a, goal: Do it., acceptance: ['true']}", item("b")))
+    async with fleet.node(slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.say(1, Action.RESTART, Terms(after="b"))
+        open_gate("b")
+        await fleet.until_over("b")
+        open_gate("a")
+        await fleet.until_over("a")
+    attempts = [*await fleet.journal.attempts(1), *await fleet.journal.attempts(2)]
+    assert [(each.id, each.task) for each in attempts] == [(1, 1), (3, 1), (2, 2)]
+    assert [(each.lifecycle, each.reason) for each in await fleet.states("a")] == [
+        (Lifecycle.COMPLETED, "every acceptance check passed")
+    ]
+
+
+async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a")))
+    parts = tuple(Part(title=f"Part {n}", goal="Half of it.") for n in (1, 2))
+    async with fleet.node("node-a", slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.say(1, Action.SPLIT, Terms(parts=parts))
+        await fleet.until_at(Lifecycle.WORKING, attempt=2)
+    open_gate("a", "a.1", "a.2")
+    async with fleet.node("node-b", slots=1):
+        await fleet.until_over("a", "a.1", "a.2")
+    states = await fleet.states("a", "a.1", "a.2")
+    assert [state.lifecycle for state in states] == 3 * [Lifecycle.COMPLETED]
+    assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]

@@ -1,0 +1,161 @@
+"""A fleet of real processes: one is killed, one leaves, the database goes away."""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.words import AttemptState, Lifecycle, Step, TaskState
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+SETTINGS = """
+run: {sandbox: "off", grace_seconds: 1}
+fleet: {slots: 2, beat_seconds: 0.5, lost_after_seconds: 4, save_seconds: 0}
+"""
+
+
+async def work(ctx: RunContext[object], name: str) -> str:
+    """Write down where this runs, and wait until there is a file `go` in the fleet's folder."""
+    workspace = Path(await ctx.workspace.working_dir())
+    home = next(each for each in workspace.parents if each.name == ".midwatch").parent
+    node = workspace.relative_to(home).parts[2]
+    await ctx.workspace.write_bytes("out.txt", b"here")
+    (home / f"began-{name}-{node}").touch()
+    nothing = LocalBus().subscribe()
+    while not (home / "go").exists():
+        await nothing.wait(0.05)
+    return "done"
+
+
+def script_for(role: Role, key: str) -> Script:
+    call = Call(tool="work", args=f'{{"name": "{key}"}}')
+    return Script(phases=(Phase(turns=(Turn(calls=(call,)), Turn(say="Done."))),))
+
+
+def task_file(*items: str) -> str:
+    tasks = ", ".join(f"{{goal: Do it., acceptance: [file: out.txt], {item}}}" for item in items)
+    return f"""
+        models: {{worker: "scripted:test_fleet_processes@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["test_fleet_processes:work"]}}}}
+        tasks: [{tasks}]
+    """
+
+
+async def ended(process: Process) -> tuple[int | None, str, str]:
+    """The exit code, and what was said on both streams."""
+    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode(), errors.decode()
+
+
+class Company:
+    """Processes on one journal in PostgreSQL, with a folder of their own."""
+
+    def __init__(self, stage: "Stage", location: str) -> None:
+        self.stage = stage
+        self.location = location
+        self.folder = stage.folder
+        self._processes: list[Process] = []
+        self.killed = 0
+        (self.folder / "midwatch.yaml").write_text(SETTINGS)
+
+    async def submit(self, *items: str) -> None:
+        (self.folder / "tasks.yaml").write_text(task_file(*items))
+        assert (await ended(await self.start("submit", "tasks.yaml")))[0] == 0
+
+    async def start(self, *words: str) -> Process:
+        process = await self.stage.start(*words, "--journal", self.location)
+        self._processes.append(process)
+        return process
+
+    async def node(self, name: str, *words: str) -> Process:
+        return await self.start("node", "--name", name, *words)
+
+    def began(self, node: str) -> list[str]:
+        """The tasks that this node began to work at."""
+        return sorted(each.name.split("-")[1] for each in self.folder.glob(f"began-*-{node}"))
+
+    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Wait for something to be true; a minute at most, and no longer than the processes."""
+        nothing = LocalBus().subscribe()
+        async with asyncio.timeout(60):
+            while not (await now if isawaitable(now := happened()) else now):
+                failed = [each for each in self._processes if each.returncode]
+                for process in failed if len(failed) > self.killed else ():
+                    pytest.fail("\n".join((await ended(process))[1:]))
+                await nothing.wait(0.05)
+
+    async def until_over(self, count: int) -> list[TaskState]:
+        """Wait until so many tasks are over; their last states."""
+
+        async def over() -> bool:
+            return sum(state.lifecycle.over for state in await self.stage.told(TaskState)) == count
+
+        await self.until(over)
+        return [state for state in await self.stage.told(TaskState) if state.lifecycle.over]
+
+    def kill(self, process: Process) -> None:
+        process.kill()
+        self.killed += 1
+
+    async def end(self) -> None:
+        """End whatever still runs."""
+        for process in self._processes:
+            if process.returncode is None:
+                process.kill()
+                sys.stderr.write("".join(map(bytes.decode, await process.communicate())))
+
+
+@pytest.fixture
+async def company(stage: "Stage", location: str) -> AsyncGenerator[Company]:
+    made = Company(stage, location)
+    try:
+        yield made
+    finally:
+        await made.end()
+
+
+async def prove_each_once(company: Company, tasks: int) -> None:
+    """Every attempt ended once, no step is missing or there twice, nothing was tried again."""
+    attempts = [await company.stage.journal.attempts(task) for task in range(1, tasks + 1)]
+    assert [len(each) for each in attempts] == tasks * [1]
+    for (attempt,) in attempts:
+        entries = await company.stage.journal.entries(attempt=attempt.id)
+        seqs = [entry.seq for entry in entries if entry.seq is not None]
+        assert seqs == list(range(1, len(seqs) + 1))
+        steps = [entry.record.number for entry in entries if isinstance(entry.record, Step)]
+        assert steps == [1, 2]
+        states = [each.record for each in entries if isinstance(each.record, AttemptState)]
+        assert sum(state.lifecycle.over for state in states) == 1
+
+
+@pytest.mark.parametrize("location", ["postgresql"], indirect=True)
+async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> None:
+    await company.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")
+    one, other = await company.node("one"), await company.node("other")
+    await company.until(lambda: len(company.began("one") + company.began("other")) == 4)
+    company.kill(one)
+    mine, left = company.began("other"), company.began("one")
+    assert len(mine) == len(left) == 2
+    (company.folder / "go").touch()
+    states = await company.until_over(6)
+    assert {state.lifecycle for state in states} == {Lifecycle.COMPLETED}
+    assert company.began("other") == ["a", "b", "c", "d", "e", "f"]
+    assert company.began("one") == left
+    await prove_each_once(company, 6)
+    listed = await ended(await company.start("nodes", "--json"))
+    assert [json.loads(line)["state"] for line in listed[1].splitlines()] == ["lost", "up"]
+    other.send_signal(signal.SIGTERM)
+    assert (await ended(other))[0] == 0

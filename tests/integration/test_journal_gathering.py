@@ -1,0 +1,163 @@
+"""Commits that come together are written together, and what becomes of each is its own affair."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+import pytest
+from sqlalchemy import Connection, select
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.journal import Journal, tables
+from midwatch_monitor.words import (
+    Alert,
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Entry,
+    Lifecycle,
+    Message,
+    Record,
+    Step,
+    StepKind,
+    Task,
+)
+
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
+
+def step(number: int) -> Step:
+    return Step(number=number, kind=StepKind.MESSAGE, text=f"step {number}")
+
+
+def commit(attempt: Attempt, *records: Record, seq: int | None = None) -> Commit:
+    drafts = tuple(
+        Draft(
+            record=record,
+            at=attempt.started_at,
+            task=attempt.task,
+            attempt=attempt.id,
+            seq=None if seq is None else seq + place,
+        )
+        for place, record in enumerate(records)
+    )
+    return Commit(drafts=drafts, attempt=attempt.id)
+
+
+async def settled(
+    journal: Journal, commits: Sequence[Commit]
+) -> list[tuple[Entry, ...] | BaseException]:
+    return await asyncio.gather(*map(journal.commit, commits), return_exceptions=True)
+
+
+async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another(
+    journal: Journal, attempt: Attempt
+) -> None:
+    records = [step(number) for number in range(1, 258)]
+    entries = await journal.commit(commit(attempt, *records, seq=1))
+    assert [each.record for each in entries] == records
+    assert [each.id for each in entries] == list(range(entries[0].id, entries[0].id + 257))
+    assert await journal.entries(kinds=[Step]) == list(entries)
+
+
+async def test_records_of_all_kinds_keep_their_order_too(
+    journal: Journal, attempt: Attempt
+) -> None:
+    working = AttemptState(lifecycle=Lifecycle.WORKING)
+    records = (step(1), step(2), working, step(3), working, working, step(4))
+    entries = await journal.commit(commit(attempt, *records))
+    assert tuple(each.record for each in entries) == records
+    stored = await journal.entries(kinds=[Step, AttemptState], attempt=attempt.id)
+    assert stored[-7:] == list(entries)
+
+
+async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
+    journal: Journal, attempt: Attempt
+) -> None:
+    commits = [commit(attempt, step(n), step(n + 1), seq=n) for n in range(1, 101, 2)]
+    before = journal.transactions
+    outcomes = await settled(journal, commits)
+    assert journal.transactions - before == 1
+    assert outcomes == [
+        tuple(await journal.entries(id_, kinds=[Step], limit=2)) for id_ in range(2, 102, 2)
+    ]
+
+
+async def test_a_refused_commit_takes_nothing_from_those_beside_it(
+    journal: Journal, attempt: Attempt
+) -> None:
+    naive = Draft(record=step(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task)
+    nowhere = Draft(record=step(9), at=attempt.started_at, task=99)
+    commits = [
+        commit(attempt, step(1), seq=1),
+        commit(attempt, step(9), step(9), seq=1),
+        Commit(drafts=(nowhere,)),
+        Commit(drafts=(naive,)),
+        Commit(attempt=attempt.id, incarnation=7),
+        commit(attempt, step(2), seq=2),
+    ]
+    outcomes = await settled(journal, commits)
+    kinds = [type(each) for each in outcomes]
+    stale = StaleIncarnationError
+    assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple]
+    assert [each.record for each in await journal.entries(kinds=[Step])] == [step(1), step(2)]
+
+
+async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: Attempt) -> None:
+    over = commit(attempt, AttemptState(lifecycle=Lifecycle.CANCELED))
+    late = commit(attempt, AttemptState(lifecycle=Lifecycle.COMPLETED))
+    first, second = await settled(journal, [over, late])
+    assert isinstance(first, tuple)
+    assert isinstance(second, StaleIncarnationError)
+
+
+async def test_the_history_of_a_refused_commit_is_not_kept(
+    journal: Journal, attempt: Attempt
+) -> None:
+    again = Commit(attempt=attempt.id, messages=(Message(index=0, body=b"1"),))
+    outcomes = await settled(journal, [again, again])
+    assert [type(each) for each in outcomes] == [tuple, StaleIncarnationError]
+    assert await journal.messages(attempt.id) == [Message(index=0, body=b"1")]
+
+
+async def test_what_is_submitted_between_commits_is_written_between_them(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
+    async def task() -> Task:
+        return await journal.add_task(run=1, name="other", title="", spec="", at=at)
+
+    first, added, second = await asyncio.gather(
+        journal.commit(commit(attempt, step(1))), task(), journal.commit(commit(attempt, step(2)))
+    )
+    (submitted,) = await journal.entries(task=added.id)
+    assert first[0].id < submitted.id < second[0].id
+
+
+async def test_a_commit_that_nobody_waits_for_any_more_harms_no_other(
+    journal: Journal, attempt: Attempt
+) -> None:
+    tasks = [asyncio.create_task(journal.commit(commit(attempt, step(n)))) for n in (1, 2, 3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+    assert [task.cancelled() for task in tasks] == [False, True, False]
+    assert tasks[2].result()[0].record == step(3)
+
+
+async def test_a_moment_is_stored_the_same_whoever_stores_it(
+    journal: Journal, attempt: Attempt
+) -> None:
+    await journal.commit(commit(attempt, step(1), step(2)))
+
+    def moments(connection: Connection) -> list[datetime]:
+        same = select(tables.entry.c.at).where(tables.entry.c.at == attempt.started_at)
+        return list(connection.execute(same).scalars())
+
+    assert await journal.read(moments) == [attempt.started_at] * 4
+
+
+async def test_nothing_to_write_is_nothing(journal: Journal, attempt: Attempt) -> None:
+    del attempt
+    assert await settled(journal, [Commit(), Commit()]) == [(), ()]
+    assert await journal.entries(kinds=[Step, Alert]) == []

@@ -1,0 +1,196 @@
+"""A monitor that shares the attempts acts on those that it holds, and on nothing twice."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TypeVar
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.guards import Guards
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AlertKey,
+    Attempt,
+    AttemptState,
+    Checkpoint,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Lifecycle,
+    OutcomeReport,
+    Step,
+    StepKind,
+)
+from midwatch_supervisor.fleet.guards import Leases
+
+T = TypeVar("T")
+LOW = AlertKey(rule="low_confidence")
+NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
+OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+UNSURE = Step(
+    number=0,
+    kind=StepKind.CHECKPOINT,
+    tool="reflect",
+    checkpoint=Checkpoint(progress_percent=10, confidence=10),
+)
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def leasing(journal: Journal, at: datetime, clock: Clock) -> Callable[[str], Leases]:
+    """The leases of a monitor of that name, for a minute at a time."""
+
+    def lease(holder: str) -> Leases:
+        watches = Watches(journal, clock=lambda: at)
+        return Leases(watches, holder=holder, lease_seconds=60, seconds=clock)
+
+    return lease
+
+
+@pytest.fixture
+def watching(journal: Journal, bus: LocalBus, at: datetime) -> Callable[[Guards], Monitor]:
+    def build(guards: Guards) -> Monitor:
+        settings = Settings(monitor=MonitorSettings(outcome_after=1))
+        return Monitor(
+            journal=journal, bus=bus, settings=settings, run=1, clock=lambda: at, guards=guards
+        )
+
+    return build
+
+
+@pytest.fixture
+async def recorder(claim: Callable[..., Awaitable[Recorder]]) -> Recorder:
+    recorder = await claim()
+    await recorder.record(working())
+    return recorder
+
+
+Leasing = Callable[[str], Leases]
+Watching = Callable[[Guards], Monitor]
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+async def test_what_was_missed_is_looked_at_once_it_is_held(
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
+) -> None:
+    leases = leasing("a")
+    monitor = watching(leases)
+    await recorder.record(UNSURE)
+    await monitor.look(everything=True)
+    assert (await told(journal, Escalation), monitor.unfinished) == ([], {attempt.id})
+    turnover = await leases.take([attempt.id])
+    assert turnover.won == {attempt.id}
+    monitor.touch(turnover.won)
+    await monitor.look()
+    assert [each.id for each in await told(journal, Escalation)] == [1]
+
+
+async def test_of_two_monitors_one_asks_and_one_judges(
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
+) -> None:
+    held = [leasing("a"), leasing("b")]
+    monitors = [watching(each) for each in held]
+
+    async def all_look() -> None:
+        for leases, monitor in zip(held, monitors, strict=True):
+            monitor.touch((await leases.take([attempt.id])).won)
+        for monitor in monitors:
+            await monitor.look(everything=True)
+
+    await recorder.record(UNSURE)
+    await all_look()
+    asked = (await told(journal, Escalation))[0]
+    (id,) = [entry.id for entry in await recorder.record(NUDGE)]
+    await recorder.record(Delivery(intervention=id, state=DeliveryState.DELIVERED))
+    for leases in held:
+        await all_look()
+        await leases.release()
+    await recorder.record(UNSURE)
+    await all_look()
+    await recorder.end(OVER)
+    await all_look()
+    assert [each.intervention for each in await told(journal, OutcomeReport)] == [id]
+    states = [each.state for each in await told(journal, Escalation) if each.id == asked.id]
+    assert states == [EscalationState.OPEN, EscalationState.CLOSED]
+
+
+async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_others(
+    journal: Journal,
+    recorder: Recorder,
+    leasing: Leasing,
+    watching: Watching,
+    attempt: Attempt,
+    claim: Callable[..., Awaitable[Recorder]],
+    at: datetime,
+) -> None:
+    second = await journal.add_attempt(
+        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
+    )
+    leases, other = leasing("a"), leasing("b")
+    monitor = watching(leases)
+    await leases.take([attempt.id, second.id])
+    await Watches(journal, clock=lambda: at).release(holder="a")  # in the journal, unknown to it
+    await other.take([attempt.id])
+    later = await claim(of=second)
+    await later.record(working(), UNSURE)
+    await recorder.record(UNSURE)
+    await monitor.look()
+    assert [each.attempt for each in await told(journal, Escalation)] == [second.id]
+    assert leases.holds(attempt.id)
+
+
+async def test_a_lease_that_cannot_be_renewed_runs_out_here_too(
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, clock: Clock
+) -> None:
+    leases = leasing("a")
+    monitor = watching(leases)
+    await leases.take([1])
+    clock.seconds = 60.0
+    await recorder.record(UNSURE)
+    await monitor.look()
+    assert (leases.holds(1), await told(journal, Escalation)) == (False, [])
+    assert (await leases.take([1])).won == {1}  # nobody took it, but something was missed
+
+
+async def test_an_attempt_is_finished_once_it_is_over_and_judged(
+    recorder: Recorder, leasing: Leasing, watching: Watching
+) -> None:
+    leases = leasing("a")
+    monitor = watching(leases)
+    await leases.take([1])
+    await recorder.record(UNSURE)
+    await monitor.look()
+    await recorder.end(OVER)
+    assert monitor.unfinished == {1}
+    await monitor.look()
+    assert (monitor.unfinished, monitor.finished) == (frozenset(), {1})
+    await leases.finish(monitor.finished)
+    assert not leases.holds(1)

@@ -1,0 +1,108 @@
+"""The rows of nodes: who lives, who is doubted, who is lost; on both databases."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import Attempt, AttemptState, Commit, Draft, Lifecycle, NodeState
+from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.node import status_of
+
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
+NODE = status_of(Identity(name="node-a", boot="1"), slots=3, labels=("gpu", "big"))
+
+
+@pytest.fixture
+def nodes(journal: Journal) -> Nodes:
+    return Nodes(journal)
+
+
+async def test_a_node_enters_with_what_it_offers(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    (found,) = await nodes.all()
+    assert found == replace(NODE, started_at=found.started_at, beat_at=found.started_at)
+    assert found.labels == ("big", "gpu")
+    assert abs((await nodes.now() - found.beat_at).total_seconds()) < 60
+
+
+async def test_a_beat_says_what_it_does_and_hears_what_it_was_taken_for(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    (entered,) = await nodes.all()
+    assert await nodes.beat("node-a", "1", busy=2, state=NodeState.DRAINING) is NodeState.UP
+    (found,) = await nodes.all()
+    assert (found.busy, found.state) == (2, NodeState.DRAINING)
+    assert found.beat_at > entered.beat_at
+    await nodes.lost("node-a", "1")
+    assert await nodes.beat("node-a", "1", busy=2) is NodeState.LOST
+    assert (await nodes.all())[0].state is NodeState.UP
+
+
+async def test_a_name_that_is_alive_is_refused_and_a_silent_one_taken_over(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    again = replace(NODE, boot="2")
+    with pytest.raises(UsageError, match="another name with --name"):
+        await nodes.enter(again, alive_seconds=10)
+    await nodes.enter(again, alive_seconds=0)
+    assert [found.boot for found in await nodes.starts()] == ["2"]
+    assert await nodes.beat("node-a", "1", busy=0) is None
+
+
+async def test_a_node_that_has_left_may_come_back_at_once(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    await nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
+    await nodes.enter(replace(NODE, boot="2"), alive_seconds=10)
+    assert [found.state for found in await nodes.all()] == [NodeState.UP]
+
+
+async def test_who_was_not_heard_in_time_is_lost_once(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    assert await nodes.lose(after_seconds=10, beat_seconds=5) == []
+    (lost,) = await nodes.lose(after_seconds=0, beat_seconds=5)
+    assert lost.holder == "node-a:1"
+    assert (await nodes.all())[0].state is NodeState.LOST
+    assert await nodes.lose(after_seconds=0, beat_seconds=5) == []
+
+
+async def test_who_has_left_is_not_lost(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    await nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
+    assert await nodes.lose(after_seconds=0, beat_seconds=0) == []
+    await nodes.lost("node-a", "1")
+    assert (await nodes.all())[0].state is NodeState.DOWN
+
+
+async def test_a_doubted_node_is_lost_after_two_missed_beats(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    assert await nodes.lose(after_seconds=60, beat_seconds=0) == []
+    await nodes.doubt("node-a", "1")
+    assert await nodes.lose(after_seconds=60, beat_seconds=30) == []
+    assert len(await nodes.lose(after_seconds=60, beat_seconds=0)) == 1
+
+
+async def test_a_beat_ends_the_doubt(nodes: Nodes) -> None:
+    await nodes.enter(NODE, alive_seconds=10)
+    await nodes.doubt("node-a")
+    assert (await nodes.all())[0].doubted_at is not None
+    await nodes.beat("node-a", "1", busy=0)
+    assert (await nodes.all())[0].doubted_at is None
+    await nodes.doubt("node-a", "0")  # of an earlier start
+    assert (await nodes.all())[0].doubted_at is None
+
+
+async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
+    nodes: Nodes, journal: Journal, attempt: Attempt
+) -> None:
+    at = datetime.now(UTC)
+    await journal.claim(attempt.id, holder="node-a:1", at=at)
+    await journal.claim(attempt.id, holder="node-b:1", at=at)
+    assert await nodes.in_hand() == {}
+    for lifecycle, held in ((Lifecycle.WORKING, {"node-b:1": [1]}), (Lifecycle.COMPLETED, {})):
+        state = AttemptState(lifecycle=lifecycle)
+        draft = Draft(record=state, at=at, task=attempt.task, attempt=attempt.id)
+        await journal.commit(Commit(drafts=(draft,)))
+        assert await nodes.in_hand() == held

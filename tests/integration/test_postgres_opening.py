@@ -1,0 +1,142 @@
+"""A journal in PostgreSQL is opened, or it is said at once why not, and never with a password."""
+
+import asyncio
+import time
+from datetime import datetime
+
+import pytest
+from sqlalchemy import Connection, insert, make_url, text
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalReadOnlyError
+from midwatch_monitor.journal import Journal, tables
+from midwatch_monitor.journal.engine import Access, connect, transaction
+from midwatch_stage.database import Database
+
+
+async def test_many_that_open_an_empty_database_make_one_journal(
+    postgres: str, at: datetime
+) -> None:
+    one, *others = await asyncio.gather(*(Journal.open(postgres) for _ in range(4)))
+    run = await one.add_run(source="", settings="", at=at)
+    for journal in (*others, one):
+        assert await journal.runs() == [run]
+        await journal.close()
+
+
+async def test_an_empty_database_is_a_journal_only_to_who_may_make_one(postgres: str) -> None:
+    with pytest.raises(JournalError, match="there is no journal at"):
+        await Journal.open(postgres, create=False)
+    with pytest.raises(JournalCorruptError, match="is not a journal"):
+        await Journal.open_to_read(postgres)
+
+
+async def test_the_database_of_another_program_is_left_alone(postgres: str) -> None:
+    store = connect(postgres, Access.WRITE, Synchronous.NORMAL)
+    assert store.writing is not None
+    with transaction(store.writing) as connection:
+        connection.execute(text("CREATE TABLE task (id integer)"))
+    store.close()
+    with pytest.raises(JournalCorruptError, match="has a table `task`"):
+        await Journal.open(postgres)
+
+
+async def test_a_journal_opened_to_read_refuses_to_write(
+    postgres_journal: str, at: datetime
+) -> None:
+    def write(connection: Connection) -> None:
+        connection.execute(insert(tables.project), {"name": "shop"})
+
+    async with await Journal.open_to_read(postgres_journal) as journal:
+        with pytest.raises(JournalReadOnlyError, match="read only"):
+            await journal.add_run(source="", settings="", at=at)
+        with pytest.raises(JournalReadOnlyError, match="read-only"):
+            await journal.read(write)
+
+
+def wrong(url: str, change: str) -> str:
+    """The URL with something wrong and a password in it."""
+    right = make_url(url).set(password="s3cr3t/%")
+    match change:
+        case "user":
+            right = right.set(username="nobody-there")
+        case "database":
+            right = right.set(database="nowhere")
+        case "port":
+            right = right.set(port=1)
+        case "host":
+            right = right.set(host="nowhere.invalid")
+        case "option":
+            right = right.update_query_dict({"nonsense": "1"})
+        case _:
+            right = right.update_query_dict({"sslmode": "require"})
+    return right.render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("user", "nobody-there"),
+        ("database", "nowhere"),
+        ("port", "could not be reached for 0.2 s: .*refused"),
+        ("host", "could not be reached for 0.2 s: .*nowhere.invalid"),
+        ("option", "nonsense"),
+        ("tls", "SSL"),
+    ],
+)
+async def test_a_wrong_url_is_named_without_its_password(
+    postgres_server: str, change: str, said: str
+) -> None:
+    url = wrong(postgres_server, change)
+    assert "s3cr3t" in url
+    with pytest.raises(JournalError, match=said) as raised:
+        await Journal.open(url, patience_seconds=0.2)
+    assert "s3cr3t" not in str(raised.value)
+
+
+@pytest.mark.parametrize("change", ["user", "database"])
+async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(JournalError):
+        await Journal.open(wrong(postgres_server, change))
+    assert time.monotonic() - begun < 4
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://ann:s3cr3t@host:p0rt/db", "is its port a number"),
+        ("postgresql://ann:s3@cr3t/x@host/db", "write the password's special characters"),
+        ("mysql://ann:s3cr3t@host/db", "not mysql"),
+    ],
+)
+async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
+    url: str, said: str
+) -> None:
+    with pytest.raises(JournalError, match=said) as raised:
+        await Journal.open(url)
+    assert "cr3t" not in str(raised.value)
+
+
+async def test_a_server_that_is_just_starting_is_waited_for(
+    database: Database, at: datetime
+) -> None:
+    url = database.create("journal")
+    database.kill()
+    opening = asyncio.ensure_future(Journal.open(url))
+    await asyncio.to_thread(database.restart)
+    async with await opening as journal:
+        await journal.add_run(source="", settings="", at=at)
+
+
+async def test_the_name_of_a_journal_has_no_password(postgres_journal: str) -> None:
+    url = make_url(postgres_journal).set(password="s3cr3t").update_query_dict({"sslmode": "prefer"})
+    async with await Journal.open(url.render_as_string(hide_password=False)) as journal:
+        assert journal.name == url.set(query={}).render_as_string(hide_password=True)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+async def test_every_way_to_name_postgresql_will_do(postgres_journal: str, scheme: str) -> None:
+    _, _, rest = postgres_journal.partition("://")
+    async with await Journal.open(f"{scheme}://{rest}?connect_timeout=7") as journal:
+        assert await journal.runs() == []

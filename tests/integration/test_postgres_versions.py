@@ -1,0 +1,161 @@
+"""Two versions of Midwatch on one journal in PostgreSQL work together, or one says why not."""
+
+from collections.abc import Callable, Generator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, func, insert, select, text
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import JournalError, JournalTooNewError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.engine import Access, Store, connect, transaction
+from midwatch_monitor.journal.schema import opened, version_of
+from midwatch_monitor.journal.tables import REVISION, node
+from midwatch_monitor.journal.upgrading import Upgrade, alembic_config, upgrade
+from midwatch_monitor.words import NodeState
+
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "{revision}"
+{oldest}
+
+def upgrade():
+    op.add_column("run", sa.Column("colour", sa.Text))
+"""
+
+
+@pytest.fixture
+def store(postgres_journal: str) -> Generator[Store]:
+    store = opened(postgres_journal, Access.CREATE)
+    yield store
+    store.close()
+
+
+def on(store: Store, work: Callable[[Connection], object]) -> None:
+    assert store.writing is not None
+    with transaction(store.writing) as connection:
+        work(connection)
+
+
+def say(store: Store, words: str) -> None:
+    on(store, lambda connection: connection.execute(text(words)))
+
+
+def enter(store: Store, name: str, state: NodeState, revision: str, seconds_ago: float = 0) -> None:
+    """Let a node be known, last heard so long ago."""
+
+    def work(connection: Connection) -> None:
+        now = connection.execute(select(func.now())).scalar_one()
+        values = {"name": name, "boot": "1", "state": state.value, "slots": 1, "busy": 0}
+        values |= {"labels": "[]", "version": "0", "revision": revision, "started_at": now}
+        beat = now - timedelta(seconds=seconds_ago)
+        connection.execute(insert(node), values | {"beat_at": beat})
+
+    on(store, work)
+
+
+async def test_a_newer_journal_works_with_the_program_before(
+    postgres_journal: str, store: Store, at: datetime
+) -> None:
+    say(store, "UPDATE alembic_version SET version_num = '9999'")
+    async with await Journal.open(postgres_journal) as journal:
+        run = await journal.add_run(source="", settings="", at=at)
+    async with await Journal.open_to_read(postgres_journal) as journal:
+        assert await journal.runs() == [run]
+
+
+async def test_a_journal_that_has_gone_beyond_a_program_refuses_it(
+    postgres_journal: str, store: Store
+) -> None:
+    say(store, "UPDATE alembic_version SET version_num = '9999'")
+    say(store, "UPDATE compatibility SET oldest = '9998'")
+    with pytest.raises(JournalTooNewError, match=r"at 9999.*update Midwatch"):
+        await Journal.open(postgres_journal)
+    with pytest.raises(JournalTooNewError, match="update Midwatch"):
+        await Journal.open_to_read(postgres_journal)
+
+
+async def test_who_comes_back_to_a_journal_that_has_gone_beyond_it_is_refused(
+    postgres_journal: str, store: Store, at: datetime
+) -> None:
+    async with await Journal.open(postgres_journal) as journal:
+        await journal.add_run(source="", settings="", at=at)
+        say(store, "UPDATE compatibility SET oldest = '9998'")
+        say(
+            store,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND datname = current_database()",
+        )
+        with pytest.raises(JournalTooNewError, match="cannot work beside"):
+            await journal.add_run(source="", settings="", at=at)
+
+
+async def test_an_older_journal_is_left_to_the_command(postgres_journal: str, store: Store) -> None:
+    say(store, "UPDATE alembic_version SET version_num = '0002'")
+    for opening in (Journal.open, Journal.open_to_read):
+        with pytest.raises(JournalError, match=r"at 0002.*run `midwatch db upgrade`"):
+            await opening(postgres_journal)
+
+
+def test_an_empty_database_is_set_up_by_the_command_too(postgres: str) -> None:
+    store = connect(postgres, Access.WRITE, Synchronous.NORMAL)
+    wanted = Upgrade(before=None, after=REVISION, oldest=REVISION)
+    assert upgrade(store, dry_run=True) == wanted
+    assert version_of(store).revision is None
+    assert upgrade(store) == wanted
+    assert upgrade(store) == Upgrade(before=REVISION, after=REVISION, oldest=REVISION)
+    assert version_of(store).current
+    store.close()
+
+
+@pytest.fixture
+def migration(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes the next migration, which says of `OLDEST` what is given; its folder."""
+
+    def write(oldest: str) -> Path:
+        folder = tmp_path / "versions"
+        folder.mkdir()
+        said = f'OLDEST = "{oldest}"' if oldest else ""
+        (folder / "next.py").write_text(NEXT.format(revision=REVISION, oldest=said))
+        return folder
+
+    return write
+
+
+def test_a_migration_that_leaves_no_node_behind_is_made_while_they_work(
+    store: Store, migration: Callable[[str], Path]
+) -> None:
+    enter(store, "a", NodeState.UP, REVISION)
+    done = upgrade(store, config=alembic_config(migration("")))
+    assert done == Upgrade(before=REVISION, after="0004", oldest=REVISION)
+    assert version_of(store).current
+
+
+def test_a_migration_waits_for_the_nodes_that_it_would_leave_behind(
+    store: Store, migration: Callable[[str], Path]
+) -> None:
+    config = alembic_config(migration("0004"))
+    enter(store, "old", NodeState.UP, REVISION)
+    enter(store, "slow", NodeState.DRAINING, REVISION)
+    enter(store, "new", NodeState.UP, "0004")
+    enter(store, "gone", NodeState.DOWN, REVISION)
+    enter(store, "silent", NodeState.UP, REVISION, seconds_ago=61)
+    named = rf"node old \(made for {REVISION}\), node slow \(made for {REVISION}\) could not"
+    for dry_run in (True, False):
+        with pytest.raises(JournalError, match=named):
+            upgrade(store, dry_run=dry_run, config=config)
+    assert version_of(store).revision == REVISION
+
+
+def test_after_a_migration_that_raises_it_the_program_before_is_refused(
+    store: Store, postgres_journal: str, migration: Callable[[str], Path]
+) -> None:
+    upgrade(store, config=alembic_config(migration("0004")))
+    assert not version_of(store).current
+    with pytest.raises(JournalTooNewError):
+        opened(postgres_journal, Access.WRITE)

@@ -1,0 +1,220 @@
+"""A question is answered exactly once, whoever holds the lease when, and whenever that changes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.policy import PersonSettings, PolicySettings
+from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Decision,
+    Delivery,
+    Escalation,
+    EscalationState,
+    Grant,
+    Intervention,
+    Lifecycle,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+    Task,
+)
+from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.fleet.guards import Leases
+from midwatch_supervisor.supervision import Supervision
+
+T = TypeVar("T")
+Write = Callable[[Record], Awaitable[int]]
+
+SAID = {
+    "action": "nudge",
+    "diagnosis": "wrong_approach",
+    "message": "Look.",
+    "rationale": "So.",
+    "evidence": [1],
+}
+CYCLE = Alert(
+    key=AlertKey(rule="cycle"),
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=5,
+    summary="cycle was seen",
+    evidence=(1,),
+    since_step=1,
+    step=1,
+)
+
+
+class Boss:
+    """A supervisor with a model, in a process that holds leases of its own."""
+
+    def __init__(self, journal: Journal, name: str, at: datetime, settings: Settings) -> None:
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.watches, self.name = Watches(journal, clock=lambda: at), name
+        self.leases = Leases(self.watches, holder=name, lease_seconds=60, seconds=lambda: 0.0)
+        self.moments = iter([at, at])
+        self.supervision = Supervision(
+            journal=journal,
+            bus=LocalBus(),
+            settings=settings,
+            run=1,
+            tasks={},
+            supervisors={},
+            clock=lambda: next(self.moments, at + timedelta(hours=1)),
+            guards=self.leases,
+            hire=self._hired,
+        )
+
+    def _hired(self, task: Task) -> Supervisor:
+        model = FunctionModel(self._answer, model_name="boss")
+        return Supervisor(model, SupervisorSettings(tries=1))
+
+    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.asked.set()
+        await self.may_answer.wait()
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, SAID)])
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncGenerator[None]:
+        helper = asyncio.create_task(self.supervision.run())
+        try:
+            async with asyncio.timeout(10):
+                yield
+        finally:
+            helper.cancel()
+            await asyncio.gather(helper, return_exceptions=True)
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(
+        monitor=MonitorSettings(poll_seconds=0.01),
+        policy=PolicySettings(person=PersonSettings(timeout_minutes=1)),
+    )
+
+
+@pytest.fixture
+def bosses(journal: Journal, at: datetime, settings: Settings) -> tuple[Boss, Boss]:
+    return Boss(journal, "a", at, settings), Boss(journal, "b", at, settings)
+
+
+@pytest.fixture
+async def asked(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Escalation:
+    await write(AttemptState(lifecycle=Lifecycle.WORKING))
+    await write(Step(number=1, kind=StepKind.TOOL, tool="edit"))
+    await write(CYCLE)
+    asked = await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=(CYCLE.key,), reason="", at=at
+    )
+    assert asked is not None
+    return asked
+
+
+async def told(journal: Journal, kind: type[T]) -> list[T]:
+    entries = await journal.entries()
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+async def hand_over(one: Boss, other: Boss) -> None:
+    """The lease of a boss that knows nothing of it goes to another."""
+    await one.watches.release(holder=one.name)
+    await other.leases.take([1])
+
+
+async def until_told(journal: Journal, kind: type[Record], count: int = 1) -> None:
+    nothing = LocalBus().subscribe()
+    while len(await told(journal, kind)) < count:
+        await nothing.wait(0.01)
+
+
+async def test_while_one_thinks_another_takes_over_and_one_decides(
+    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = bosses
+    await one.leases.take([asked.attempt])
+    async with one.at_work(), other.at_work():
+        await one.asked.wait()
+        await hand_over(one, other)
+        await other.asked.wait()
+        one.may_answer.set()
+        await one.supervision.settle()
+        assert await told(journal, Decision) == []
+        other.may_answer.set()
+        await until_told(journal, Intervention)
+    assert len(await told(journal, Decision)) == 1
+    states = [each.state for each in await told(journal, Escalation)]
+    assert states == [EscalationState.OPEN, EscalationState.ANSWERED]
+
+
+async def test_who_takes_over_after_the_answer_does_not_even_think(
+    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = bosses
+    await one.leases.take([asked.attempt])
+    one.may_answer.set()
+    async with other.at_work():
+        async with one.at_work():
+            await until_told(journal, Intervention)
+        await hand_over(one, other)
+        for _ in range(3):
+            await other.supervision.settle()
+    assert (len(await told(journal, Decision)), other.asked.is_set()) == (1, False)
+
+
+async def test_who_died_while_it_thought_is_replaced(
+    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = bosses
+    await one.leases.take([asked.attempt])
+    async with one.at_work():
+        await one.asked.wait()
+    await hand_over(one, other)
+    other.may_answer.set()
+    await other.supervision.settle()
+    assert [len(await told(journal, kind)) for kind in (Decision, Intervention)] == [1, 1]
+
+
+async def test_nobody_answers_what_nobody_holds(
+    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation, write: Write
+) -> None:
+    await write(BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
+    for boss in bosses:
+        boss.may_answer.set()
+        await boss.supervision.settle()
+    assert [await told(journal, kind) for kind in (Decision, Intervention)] == [[], []]
+
+
+async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
+    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation, write: Write
+) -> None:
+    held = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True)
+    await write(held)
+    one, other = bosses
+    for boss in bosses:
+        boss.may_answer.set()
+    await one.leases.take([asked.attempt])
+    for boss in (one, other, one):
+        await boss.supervision.settle()
+    await hand_over(one, other)
+    for boss in (one, other, one):
+        await boss.supervision.settle()
+    assert len(await told(journal, Delivery)) == 1

@@ -1,0 +1,359 @@
+"""Several monitors on one journal share the attempts that no process of their own looks after."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.bus import BusCounters, Departures, LocalBus, NodeGone, Subscription
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Action,
+    Activity,
+    Actor,
+    Alert,
+    AlertState,
+    AttemptState,
+    Change,
+    Checkpoint,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Escalation,
+    EscalationState,
+    Hint,
+    Intervention,
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    OutcomeReport,
+    Step,
+    StepKind,
+    TaskState,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.fleet.posts import LEARNER, PostTold
+from midwatch_supervisor.fleet.watchkeeping import ALONE, LeaseTold, Watchkeeping
+
+T = TypeVar("T")
+UNSURE = Step(
+    number=0,
+    kind=StepKind.CHECKPOINT,
+    tool="reflect",
+    checkpoint=Checkpoint(
+        progress_percent=10, confidence=80, blockers=("a", "b", "c"), notes="stuck"
+    ),
+)
+OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+SETTINGS = Settings(
+    monitor=MonitorSettings(poll_seconds=0.02, tick_seconds=0.2, outcome_after=1),
+    fleet=FleetSettings(lease_seconds=1.5),
+)
+SAID: dict[str, object] = {
+    "action": "nudge",
+    "diagnosis": "wrong_approach",
+    "message": "Look.",
+    "rationale": "So.",
+    "evidence": [1],
+}
+
+
+def model_for(role: Role, key: str) -> Model:
+    """The supervisor of a fleet's task, by the name `scripted:` and this module's."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, SAID)])
+
+    return FunctionModel(answer, model_name=f"{role} of {key}")
+
+
+class Brokered(LocalBus):
+    """A bus with a broker, which a test plays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = Subscription()
+        self.gone = Departures()
+
+    @property
+    def counters(self) -> BusCounters:
+        return BusCounters(connected=True)
+
+    def claims(self) -> Subscription:
+        return self.given
+
+    def departures(self) -> Departures:
+        return self.gone
+
+
+class Fleet:
+    """Attempts of runs without a process, and the monitors over them."""
+
+    def __init__(self, journal: Journal, location: str) -> None:
+        self.journal = journal
+        self.location = location
+        self.told: dict[str, list[LeaseTold | PostTold]] = {}
+        self.now = datetime.now(UTC)
+
+    async def begin(
+        self, spec: str = "{}", *, keeper: Keeper = Keeper.MONITOR, settings: str = ""
+    ) -> Recorder:
+        """An attempt at work, in a run of its own."""
+        given = settings or SETTINGS.model_dump_json()
+        run = await self.journal.add_run(source="s", settings=given, at=self.now, keeper=keeper)
+        task = await self.journal.add_task(
+            run=run.id, name="fix", title="Fix it", spec=spec, at=self.now
+        )
+        attempt = await self.journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=self.now
+        )
+        recorder = await Recorder.claim(
+            journal=self.journal,
+            bus=LocalBus(),
+            attempt=attempt,
+            settings=SETTINGS,
+            holder="worker",
+            clock=lambda: self.now,
+        )
+        await recorder.record(working())
+        return recorder
+
+    def keeping(
+        self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
+    ) -> Watchkeeping:
+        self.told[name] = []
+        return Watchkeeping(
+            self.journal,
+            location=self.location,
+            bus=bus or LocalBus(),
+            settings=settings,
+            holder=f"{name}:1",
+            clock=lambda: self.now,
+            tell=self.told[name].append,
+        )
+
+    @asynccontextmanager
+    async def monitor(
+        self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
+    ) -> AsyncGenerator[Watchkeeping]:
+        """A monitor at work; at the end it leaves as one that is told to."""
+        keeping = self.keeping(name, bus, settings)
+        work = asyncio.create_task(keeping.run())
+        try:
+            yield keeping
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    def held(self, name: str) -> list[int]:
+        """The attempts that a monitor holds, as it told; twice what it was told twice."""
+        held: list[int] = []
+        for each in self.told[name]:
+            if isinstance(each, LeaseTold):
+                others = [id for id in held if each.held or id != each.attempt]
+                held = [*others, each.attempt] if each.held else others
+        return sorted(held)
+
+    async def records(self, kind: type[T]) -> list[T]:
+        return [each async for each in self._all(kind)]
+
+    async def _all(self, kind: type[T]) -> AsyncGenerator[T]:
+        async for entry in self.journal.all_entries():
+            if isinstance(entry.record, kind):
+                yield entry.record
+
+    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Wait for something to be true; ten seconds at most."""
+        nothing = LocalBus().subscribe()
+        async with asyncio.timeout(10):
+            while not (now if isinstance(now := happened(), bool) else await now):
+                self.now = datetime.now(UTC)
+                await nothing.wait(0.01)
+
+    async def until_told(self, kind: type[object], count: int = 1) -> None:
+        async def there() -> bool:
+            return len(await self.records(kind)) >= count
+
+        await self.until(there)
+
+
+@pytest.fixture
+def fleet(journal: Journal, location: str) -> Fleet:
+    return Fleet(journal, location)
+
+
+async def test_every_attempt_has_one_monitor_and_who_leaves_hands_over(fleet: Fleet) -> None:
+    before = [(await fleet.begin()).attempt.id for _ in range(3)]
+    async with fleet.monitor("b"):
+        async with fleet.monitor("a"):
+            await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 3)
+            later = [(await fleet.begin()).attempt.id for _ in range(3)]
+            await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 6)
+            assert sorted(fleet.held("a") + fleet.held("b")) == [*before, *later]
+        await fleet.until(lambda: fleet.held("b") == [*before, *later])
+
+
+async def test_a_broker_shares_out_what_begins(fleet: Fleet) -> None:
+    long = SETTINGS.model_copy(update={"fleet": FleetSettings(lease_seconds=3600)})
+    mine, others = Brokered(), Brokered()
+    async with fleet.monitor("a", mine, long) as a, fleet.monitor("b", others, long) as b:
+        ids = [(await fleet.begin()).attempt.id for _ in range(4)]
+        await fleet.until(lambda: len(a.runs) == len(b.runs) == 4)
+        for id in ids:
+            bus = mine if id % 2 else others
+            bus.given.offer(Hint(entry=1, kind="attempt_state", attempt=id))
+        await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 4)
+        assert (fleet.held("a"), fleet.held("b")) == ([1, 3], [2, 4])
+
+
+async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
+    nodes = Nodes(fleet.journal)
+    await nodes.enter(status(fleet.now), alive_seconds=1)
+    bus = Brokered()
+
+    async def doubted() -> bool:
+        return (await nodes.all())[0].doubted_at is not None
+
+    async with fleet.monitor("a", bus):
+        bus.gone.offer(NodeGone(name="n", boot="1"))
+        await fleet.until(doubted)
+
+
+def status(at: datetime) -> NodeStatus:
+    return NodeStatus(
+        name="n",
+        boot="1",
+        state=NodeState.UP,
+        slots=1,
+        busy=0,
+        labels=(),
+        version="1",
+        revision="1",
+        started_at=at,
+        beat_at=at,
+    )
+
+
+async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
+    fleet: Fleet,
+) -> None:
+    recorder = await fleet.begin()
+    async with fleet.monitor("a") as keeping:
+        await recorder.record(UNSURE)
+        await fleet.until_told(Intervention)
+        (nudge,) = await fleet.records(Intervention)
+        assert (nudge.action, nudge.by) == (Action.NUDGE, Actor.POLICY)
+        (id,) = [
+            each.id
+            async for each in fleet.journal.all_entries()
+            if isinstance(each.record, Intervention)
+        ]
+        stamp = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
+        await recorder.record(stamp, Step(number=0, kind=StepKind.TOOL, tool="run"))
+        await fleet.until_told(OutcomeReport)
+        await recorder.end(OVER, TaskState(lifecycle=Lifecycle.COMPLETED))
+        await fleet.until(lambda: not keeping.runs)
+    said = [each.state for each in await fleet.records(Escalation) if each.id == 1]
+    assert said == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
+
+
+async def test_what_has_a_process_of_its_own_is_never_touched(fleet: Fleet) -> None:
+    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    await recorder.record(UNSURE)
+    other = await fleet.begin()
+    async with fleet.monitor("a") as keeping:
+        await other.record(UNSURE)
+        await fleet.until_told(Decision)
+        assert keeping.runs == {2}
+    assert {each.attempt for each in await fleet.records(Escalation)} == {other.attempt.id}
+    assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseTold)} == {2}
+
+
+async def test_a_task_of_a_fleet_is_decided_by_the_model_that_its_file_named(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    def spec(name: str) -> str:
+        return Assignment(
+            task=TaskSpec(id="fix", goal="Fix it.", acceptance=("true",)),
+            worker="coder",
+            spec=WorkerSpec(tools=("no.such:tool",)),  # of no concern here
+            models={Role.SUPERVISOR: ModelSpec(name=name)},
+            workspace=tmp_path,
+        ).model_dump_json()
+
+    for name in (f"scripted:{__name__}", "scripted:no_such_module"):
+        await (await fleet.begin(spec(name))).record(UNSURE)
+    async with fleet.monitor("a"):
+        await fleet.until_told(Decision, 2)
+    assert {each.by for each in await fleet.records(Decision)} == {Actor.SUPERVISOR, Actor.POLICY}
+
+
+async def test_a_look_at_everything_once_answers_what_is_open(fleet: Fleet) -> None:
+    await (await fleet.begin()).record(UNSURE)
+    await fleet.keeping("a").once()
+    await fleet.keeping("b").once()
+    assert len(await fleet.records(Decision)) == 1
+    assert [fleet.held(name) for name in "ab"] == [[1], [1]]
+
+
+async def test_runs_that_are_over_are_not_read(fleet: Fleet) -> None:
+    for _ in range(3):
+        await (await fleet.begin()).end(OVER, TaskState(lifecycle=Lifecycle.COMPLETED))
+    keeping = fleet.keeping("a")
+    await keeping.once()
+    assert (keeping.runs, fleet.held("a")) == (frozenset(), [])
+
+
+async def test_who_was_silent_for_a_day_is_left_alone_until_something_is_heard(
+    fleet: Fleet,
+) -> None:
+    recorder = await fleet.begin()
+    fleet.now += ALONE + timedelta(minutes=1)
+    async with fleet.monitor("a") as keeping:
+        await fleet.until(lambda: PostTold(name=LEARNER, held=True) in fleet.told["a"])
+        assert not keeping.runs
+        await recorder.record(UNSURE)
+        await fleet.until(lambda: 1 in keeping.runs)
+
+
+async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
+    settings = '{"rules": {"silence": {"command": "1s", "model": "1s", "idle": "1s"}}}'
+    await (await fleet.begin(settings=settings)).record(Change(activity=Activity.COMMAND))
+    async with fleet.monitor("a"):
+        await fleet.until_told(Escalation)
+    alerts = [each for each in await fleet.records(Alert) if each.state is AlertState.FIRING]
+    assert [each.key.rule for each in alerts] == ["silence"]
+
+
+async def test_one_of_all_learns(fleet: Fleet) -> None:
+    taken = PostTold(name=LEARNER, held=True)
+    async with fleet.monitor("b"):
+        async with fleet.monitor("a"):
+            await fleet.until(lambda: taken in fleet.told["a"] + fleet.told["b"])
+            assert (fleet.told["a"] + fleet.told["b"]).count(taken) == 1
+        await fleet.until(lambda: taken in fleet.told["b"])
+
+
+async def test_a_run_of_another_version_keeps_nobody_from_the_others(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fleet.begin(settings='{"no_such_setting": 1}')
+    recorder = await fleet.begin()
+    await recorder.record(UNSURE)
+    await fleet.keeping("a").once()
+    assert len(await fleet.records(Decision)) == 1
+    assert "the settings of run 1 cannot be read" in caplog.text

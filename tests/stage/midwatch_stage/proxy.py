@@ -1,0 +1,163 @@
+"""A TCP proxy that a test owns: it cuts a process off from a server, and lets it back."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from types import TracebackType
+from typing import Protocol, Self
+
+from midwatch_stage.ports import LOOPBACK, free_port
+
+_CHUNK = 65_536
+
+
+class Cut(StrEnum):
+    """How a network fails."""
+
+    REFUSE = "refuse"
+    """Open connections are reset, new ones refused."""
+    HOLD = "hold"
+    """Nothing answers and nothing passes; what was sent meanwhile comes late, after all."""
+
+
+class Editor(Protocol):
+    """Changes what a server says on one connection."""
+
+    def edit(self, data: bytes) -> tuple[bytes, bytes]:
+        """What the client gets of these bytes, and what the server is told in its place."""
+        ...
+
+
+class TcpProxy:
+    """Listens on a port of its own and passes on to `target`, a port of the loopback.
+
+    Belongs to one event loop; no privilege is needed. The port stays the same over cuts.
+    """
+
+    def __init__(self, target: int, *, editor: Callable[[], Editor] | None = None) -> None:
+        """Pass on as it is, or give each connection an `editor` of what the server says."""
+        self.target = target
+        self.port = free_port()
+        self.connections = 0
+        """Connections that were made through it so far."""
+        self._editor = editor
+        self._server: asyncio.Server | None = None
+        self._lines: dict[asyncio.Task[None], tuple[asyncio.StreamWriter, ...]] = {}
+        self._passing = asyncio.Event()
+        self._passing.set()
+
+    async def __aenter__(self) -> Self:
+        await self._listen()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._refuse()
+
+    async def cut(self, how: Cut = Cut.REFUSE) -> None:
+        """Let nothing through from now on."""
+        if how is Cut.HOLD:
+            self._passing.clear()
+        else:
+            await self._refuse()
+
+    async def restore(self) -> None:
+        """Let everything through again."""
+        self._passing.set()
+        if self._server is None:
+            await self._listen()
+
+    async def drop(self) -> None:
+        """Reset the open connections; new ones are welcome."""
+        for writers in self._lines.values():
+            for writer in writers:
+                writer.transport.abort()
+        lines = list(self._lines)
+        for line in lines:
+            line.cancel()
+        await asyncio.gather(*lines, return_exceptions=True)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, self.port)
+
+    async def _refuse(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self.drop()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = asyncio.create_task(self._connect(reader, writer))
+        self._lines[line] = (writer,)
+        line.add_done_callback(lambda done: self._lines.pop(done, None))
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = asyncio.current_task()
+        assert line is not None
+        self.connections += 1
+        try:
+            await self._passing.wait()
+            behind, beyond = await asyncio.open_connection(LOOPBACK, self.target)
+            self._lines[line] = (writer, beyond)
+            await self._pump_both(reader, writer, behind, beyond)
+        except OSError:
+            pass  # one end is gone: so is the other
+        finally:
+            for each in self._lines.get(line, (writer,)):
+                each.transport.abort()
+
+    async def _pump_both(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        behind: asyncio.StreamReader,
+        beyond: asyncio.StreamWriter,
+    ) -> None:
+        pumps = [
+            asyncio.create_task(self._pump(reader, beyond)),
+            asyncio.create_task(self._edit(behind, writer, beyond)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(_CHUNK):
+            await self._passing.wait()
+            writer.write(data)
+            await writer.drain()
+        await _flushed(writer)
+
+    async def _edit(
+        self,
+        behind: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        beyond: asyncio.StreamWriter,
+    ) -> None:
+        if self._editor is None:
+            await self._pump(behind, writer)
+            return
+        editor = self._editor()
+        while data := await behind.read(_CHUNK):
+            await self._passing.wait()
+            onward, back = editor.edit(data)
+            writer.write(onward)
+            beyond.write(back)
+            await writer.drain()
+        await _flushed(writer)
+
+
+async def _flushed(writer: asyncio.StreamWriter) -> None:
+    """Let the last words out before the connection is ended."""
+    with suppress(OSError, RuntimeError):
+        if writer.can_write_eof():
+            writer.write_eof()
+        await writer.drain()

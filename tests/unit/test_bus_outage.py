@@ -1,0 +1,103 @@
+"""An outage is told once, with what ends it, and tries grow apart."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.bus.link import Login, address_of
+from midwatch_monitor.bus.outage import Outage, pause
+from midwatch_monitor.bus.password import password_of
+from midwatch_monitor.config.fleet import BrokerSettings
+from midwatch_monitor.errors import LinkError, LinkFault
+
+SETTINGS = BrokerSettings(url="mqtts://broker.example.org")
+
+
+def outage(**knobs: Path) -> Outage:
+    settings = SETTINGS.model_copy(update=knobs)
+    return Outage(address_of(settings), settings, "node-a")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (LinkFault.AWAY, "no connection to the broker at broker.example.org:8883 (no route)"),
+        (LinkFault.REFUSED, "does not let 'node-a' in: check that it has this account"),
+        (LinkFault.TAKEN_OVER, "start each with a --name of its own"),
+    ],
+)
+def test_an_outage_is_told_once(
+    fault: LinkFault, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = outage()
+    for _ in range(3):
+        it.tell(LinkError(fault, "no route"))
+    assert caplog.text.count(told) == len(caplog.records) == 1
+
+
+def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    it = outage()
+    it.tell(LinkError(LinkFault.AWAY, "no route"))
+    it.end()
+    it.tell(LinkError(LinkFault.AWAY, "no route"))
+    assert len(caplog.records) == 2
+
+
+def test_who_is_refused_is_told_where_the_password_comes_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage().tell(LinkError(LinkFault.REFUSED, ""))
+    outage(password_file=Path("/etc/word")).tell(LinkError(LinkFault.REFUSED, ""))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "password in $MIDWATCH_BROKER_PASSWORD;" in first
+    assert "password in /etc/word;" in second
+
+
+def test_pauses_differ_grow_and_end_at_the_longest() -> None:
+    assert all(0 <= pause(1, 30) <= 0.2 for _ in range(100))
+    assert len({pause(8, 30) for _ in range(10)}) > 1
+    assert 3 < max(pause(8, 30) for _ in range(200)) <= 25.6
+    assert all(pause(5_000, 30) <= 30 for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("mqtt://broker", "broker:1883"),
+        ("mqtts://broker", "broker:8883"),
+        ("mqtt://[::1]:99", "::1:99"),
+    ],
+)
+def test_an_address_has_the_usual_port_unless_it_says_another(url: str, address: str) -> None:
+    assert str(address_of(BrokerSettings(url=url))) == address
+
+
+@pytest.mark.parametrize(
+    ("body", "word"), [(b"secret\n", "secret"), (b" se cret\r\n", " se cret"), (b"", None)]
+)
+def test_the_password_is_what_stands_in_its_file(
+    tmp_path: Path, body: bytes, word: str | None
+) -> None:
+    file = tmp_path / "word"
+    file.write_bytes(body)
+    settings = SETTINGS.model_copy(update={"password_file": file})
+    assert password_of(settings, {"MIDWATCH_BROKER_PASSWORD": "other"}) == word
+
+
+def test_without_a_file_the_password_is_in_its_variable() -> None:
+    assert password_of(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": "secret"}) == "secret"
+    assert password_of(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": ""}) is None
+    assert password_of(SETTINGS, {}) is None
+
+
+def test_a_file_that_is_no_text_is_told_without_what_stands_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "word"
+    file.write_bytes(b"secret\xff")
+    with pytest.raises(LinkError, match="no text in UTF-8") as caught:
+        password_of(SETTINGS.model_copy(update={"password_file": file}), {})
+    assert caught.value.__cause__ is None
+
+
+def test_a_login_does_not_show_its_password() -> None:
+    login = Login(client="c", username="u", password="secret", session_seconds=0)
+    assert "secret" not in repr(login)

@@ -1,0 +1,53 @@
+"""What waits to be sent is bounded, and what cannot be kept is counted."""
+
+from midwatch_monitor.bus.outbox import Outbox, by_attempt
+from midwatch_monitor.words import Hint
+
+
+def hint(entry: int, attempt: int | None = None) -> Hint:
+    return Hint(entry=entry, kind="step", attempt=attempt)
+
+
+def filled(capacity: int, *entries: int) -> Outbox:
+    outbox = Outbox(capacity)
+    for entry in entries:
+        outbox.put(hint(entry))
+    return outbox
+
+
+def entries(outbox: Outbox) -> list[int]:
+    return [each.entry for each in outbox.take()]
+
+
+async def test_the_oldest_make_room_and_are_counted() -> None:
+    outbox = filled(3, 1, 2, 3, 4, 5)
+    assert (len(outbox), outbox.dropped, entries(outbox)) == (3, 2, [3, 4, 5])
+    assert (len(outbox), entries(outbox)) == (0, [])
+
+
+async def test_what_was_not_sent_waits_again_before_all_others() -> None:
+    outbox = filled(4, 3, 4)
+    outbox.put_back([hint(1), hint(2)])
+    assert (outbox.dropped, entries(outbox)) == (0, [1, 2, 3, 4])
+
+
+async def test_of_what_was_not_sent_the_oldest_are_dropped_where_there_is_no_room() -> None:
+    outbox = filled(3, 4, 5)
+    outbox.put_back([hint(1), hint(2), hint(3)])
+    assert (outbox.dropped, entries(outbox)) == (2, [3, 4, 5])
+    full = filled(2, 4, 5)
+    full.put_back([hint(3)])
+    assert (full.dropped, entries(full)) == (1, [4, 5])
+
+
+async def test_who_waits_is_woken_by_a_hint_and_by_a_ring() -> None:
+    outbox = filled(3, 1)
+    await outbox.wait()
+    outbox.take()
+    outbox.ring()
+    await outbox.wait()
+
+
+def test_hints_are_grouped_by_attempt_in_their_order() -> None:
+    hints = [hint(1, 7), hint(2), hint(3, 8), hint(4, 7)]
+    assert by_attempt(hints) == {7: [hints[0], hints[3]], None: [hints[1]], 8: [hints[2]]}

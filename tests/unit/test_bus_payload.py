@@ -1,0 +1,203 @@
+"""What is said on the broker comes back as it was, and nothing else gets through."""
+
+import json
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.bus.payload import packed, read_status, stated, unpacked
+from midwatch_monitor.words import Hint, NodeState, NodeStatus
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+STATUS = NodeStatus(
+    name="node-a",
+    boot="5f3c",
+    state=NodeState.UP,
+    slots=4,
+    busy=1,
+    labels=("gpu", "ünïcode"),
+    version="0.1.0",
+    revision="0003",
+    started_at=AT,
+    beat_at=AT,
+)
+
+
+def hint(entry: int = 1, note: str = "") -> Hint:
+    return Hint(entry=entry, kind="step", task=None, attempt=3, step=2, note=note)
+
+
+def sent(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
+    """What arrives of hints that are sent."""
+    arrived: list[Hint] = []
+    for payload, _ in packed(hints, limit):
+        assert len(payload) <= limit
+        arrived += unpacked(payload, 3) or []
+    return arrived
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 3_000])
+@pytest.mark.parametrize("note", ["", "low_confidence warning firing", '"\\' * 80, "漢字🙂" * 40])
+def test_hints_arrive_as_they_were_in_their_order(count: int, note: str) -> None:
+    hints = [hint(2**62 + number, note) for number in range(count)]
+    assert sent(hints, 1024) == hints
+
+
+def test_every_message_knows_what_it_says() -> None:
+    hints = [hint(number) for number in range(100)]
+    parts = packed(hints, 1024)
+    assert [unpacked(payload, 3) for payload, _ in parts] == [list(said) for _, said in parts]
+
+
+@pytest.mark.parametrize(
+    ("note", "arrives"),
+    [
+        ("x" * 500, "x" * 159 + "…"),
+        ("a\x1b[31mred\nb\x00", "a [31mred b "),
+        ("half a pair: \ud800", "half a pair:  "),
+        ("\u202eturned\u2066round", " turned round"),
+    ],
+)
+def test_a_note_is_made_fit_to_be_shown(note: str, arrives: str) -> None:
+    assert sent([hint(note=note)]) == [hint(note=arrives)]
+
+
+def test_what_cannot_be_said_is_left_out_and_the_rest_arrives() -> None:
+    bad = replace(hint(2), kind="\ud800")
+    assert sent([hint(1), bad, hint(3)]) == [hint(1), hint(3)]
+
+
+GOOD = [1, "step", 1, 1, ""]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        1,
+        "step",
+        {},
+        [],
+        GOOD[:4],
+        [*GOOD, ""],
+        [-1, *GOOD[1:]],
+        [2**63, *GOOD[1:]],
+        [10**400, *GOOD[1:]],
+        [1.0, *GOOD[1:]],
+        [True, *GOOD[1:]],
+        ["1", *GOOD[1:]],
+        [None, *GOOD[1:]],
+        [float("nan"), *GOOD[1:]],
+        [float("inf"), *GOOD[1:]],
+        [1, "", 1, 1, ""],
+        [1, "Step", 1, 1, ""],
+        [1, "step\n", 1, 1, ""],
+        [1, "s" * 41, 1, 1, ""],
+        [1, "step", -1, 1, ""],
+        [1, "step", 1, "1", ""],
+        [1, "step", 1, 1, None],
+        [1, "step", 1, 1, "x" * 161],
+        [1, "step", 1, 1, "\x1b[2J"],
+        [1, "step", 1, 1, "a\u202eb"],
+        [1, "step", 1, 1, "two\nlines"],
+        [1, "step", 1, 1, ["deep"] * 50],
+    ],
+)
+def test_a_row_that_is_no_hint_spoils_its_message(row: object) -> None:
+    assert unpacked(json.dumps([GOOD, row]).encode(), 3) is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\x00",
+        b"\xff\xfe[]",
+        b"nonsense",
+        b"{}",
+        b"null",
+        b"1",
+        b'"[]"',
+        b"[",
+        b"[]]",
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+        b'[[1,"step",1,1,"\xed\xa0\x80"]]',
+        b'[[1,"step",1,1,"\\ud800"]]',
+        b"[[" + b"9" * 60_000 + b',"step",1,1,""]]',
+        b"[[NaN]]",
+    ],
+)
+def test_a_payload_that_is_no_message_is_none(payload: bytes) -> None:
+    assert unpacked(payload, 3) is None
+    assert read_status(payload, "node-a") is None
+
+
+def test_no_damage_raises_and_what_gets_through_is_well_formed() -> None:
+    chance = random.Random(7)
+    ((whole, _),) = packed([hint(entry, "a note") for entry in range(20)], 65_536)
+    status = stated(STATUS)
+    for _ in range(2_000):
+        unpacked(damaged(whole, chance), 3)
+        read_status(damaged(status, chance), "node-a")
+
+
+def damaged(payload: bytes, chance: random.Random) -> bytes:
+    """The payload with a few bytes changed, taken out or put in."""
+    body = bytearray(payload)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(body))
+        body[place : place + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
+    return bytes(body)
+
+
+def test_a_status_arrives_as_it_was() -> None:
+    assert read_status(stated(STATUS), "node-a") == STATUS
+    doubted = replace(STATUS, doubted_at=AT, labels=(), state=NodeState.DRAINING)
+    assert read_status(stated(doubted), "node-a") == doubted
+
+
+def test_a_status_of_a_newer_version_may_say_more() -> None:
+    more = {**json.loads(stated(STATUS)), "mood": "fine"}
+    assert read_status(json.dumps(more).encode(), "node-a") == STATUS
+
+
+def test_a_status_that_stands_where_another_node_speaks_is_none() -> None:
+    assert read_status(stated(STATUS), "node-b") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "node/a"),
+        ("name", ""),
+        ("name", None),
+        ("boot", ""),
+        ("boot", "x" * 81),
+        ("boot", "\x1b[2J"),
+        ("boot", 5),
+        ("state", "asleep"),
+        ("slots", -1),
+        ("slots", 10**9),
+        ("slots", "4"),
+        ("slots", 4.5),
+        ("busy", -1),
+        ("busy", True),
+        ("labels", "gpu"),
+        ("labels", ["x" * 81]),
+        ("labels", ["x"] * 65),
+        ("labels", [1]),
+        ("version", "x" * 9_000),
+        ("revision", "a\nb"),
+        ("started_at", "2026-11-21T20:00:00"),
+        ("started_at", "yesterday"),
+        ("beat_at", None),
+        ("doubted_at", "2026-11-21T20:00:00"),
+    ],
+)
+def test_a_status_with_a_wrong_field_is_none(field: str, value: object) -> None:
+    payload = json.dumps({**json.loads(stated(STATUS)), field: value}).encode()
+    assert read_status(payload, "node-a") is None
+    assert read_status(payload, str(value)) is None

@@ -1,0 +1,121 @@
+"""What is handed out and what is taken from lost nodes, as values; tickets and queues."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.words import NodeState, NodeStatus, Run
+from midwatch_supervisor.fleet.dispatch import Due, due
+from midwatch_supervisor.fleet.handout import (
+    Handed,
+    Ticket,
+    queue_for,
+    queues_of,
+    run_key,
+    system_url,
+)
+from midwatch_supervisor.fleet.identity import identity, name_of
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+RUN = Run(id=7, started_at=AT, source="tasks.yaml", settings="{}")
+
+
+def handed(task: int, number: int = 1, holder: str = "") -> Handed:
+    return Handed(ticket=Ticket.of("night", RUN, task, number), holder=holder)
+
+
+def node(name: str, state: NodeState = NodeState.UP) -> NodeStatus:
+    return NodeStatus(
+        name=name,
+        boot="1",
+        state=state,
+        slots=2,
+        busy=0,
+        labels=(),
+        version="1",
+        revision="0003",
+        started_at=AT,
+        beat_at=AT,
+    )
+
+
+def test_a_task_that_can_go_on_is_handed_out_unless_it_is_already() -> None:
+    assert due([1, 2, 3], [handed(2), handed(3, holder="a:1")], [node("a")]) == Due(begin=(1,))
+
+
+@pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
+def test_what_a_node_had_that_is_gone_is_rescued(state: NodeState) -> None:
+    mine = handed(1, holder="a:1")
+    assert due([1], [mine], [node("a", state)]) == Due(rescue=(mine,))
+
+
+@pytest.mark.parametrize("state", [NodeState.UP, NodeState.DRAINING])
+def test_what_a_node_has_that_lives_stays_there(state: NodeState) -> None:
+    assert due([1], [handed(1, holder="a:1")], [node("a", state)]) == Due()
+
+
+def test_an_earlier_start_of_a_node_is_gone() -> None:
+    mine = handed(1, holder="a:0")
+    assert due([1], [mine], [node("a")]) == Due(rescue=(mine,))
+
+
+def test_of_two_turns_of_a_task_the_later_one_counts() -> None:
+    older, newer = handed(1, 3, "a:0"), handed(1, 4, "a:0")
+    assert due([1], [newer, older], []) == Due(rescue=(newer,), drop=(older,))
+
+
+def test_a_ticket_is_read_as_it_was_written() -> None:
+    ticket = Ticket.of("night.shift-2", RUN, 12, 3)
+    assert str(ticket) == "night.shift-2:7-20261121T200000:12:3"
+    assert Ticket.read(str(ticket)) == ticket
+    assert ticket.next == Ticket.of("night.shift-2", RUN, 12, 4)
+    assert ticket.run == run_key(RUN)
+
+
+@pytest.mark.parametrize("text", ["", "night", "night:7:x:1", "night:7:1", "a:7:1:1:1", "a:7:-1:1"])
+def test_what_is_no_ticket_is_passed_over(text: str) -> None:
+    assert Ticket.read(text) is None
+
+
+def test_a_node_takes_from_the_queue_of_every_set_of_its_labels() -> None:
+    assert queues_of("night", ["gpu", "big"]) == (
+        "night",
+        "night/big",
+        "night/gpu",
+        "night/big+gpu",
+    )
+    assert queue_for("night", ("gpu", "big")) == "night/big+gpu"
+
+
+def test_too_many_labels_are_refused() -> None:
+    with pytest.raises(UsageError, match="6 labels at most, not 7"):
+        queues_of("night", list("abcdefg"))
+
+
+def test_the_hand_out_is_in_the_journals_database() -> None:
+    location = "postgresql+psycopg://me:s%3Acret@db:5433/night?sslmode=require"
+    assert system_url(location) == "postgresql://me:s%3Acret@db:5433/night?sslmode=require"
+
+
+@pytest.mark.parametrize("location", ["journal.db", ":memory:", "sqlite:///x.db", "::://", "a://"])
+def test_a_fleet_needs_postgresql(location: str) -> None:
+    with pytest.raises(UsageError, match="a fleet needs a journal in PostgreSQL"):
+        system_url(location)
+
+
+def test_every_start_of_a_process_is_another_one() -> None:
+    one, other = identity("node-a"), identity("node-a")
+    assert (one.name, other.name) == ("node-a", "node-a")
+    assert one.holder != other.holder
+    assert name_of(one.holder) == "node-a"
+
+
+def test_a_process_without_a_name_has_that_of_the_machine() -> None:
+    assert identity(None).name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "-a", "a/b", "ä" * 3, "x" * 81])
+def test_a_bad_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="a name may have letters"):
+        identity(name)

@@ -1,0 +1,188 @@
+"""Which tasks of a run can go on, by what the journal says."""
+
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AttemptState,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Lifecycle,
+    Record,
+    Task,
+    TaskState,
+    Terms,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.fleet.docket import Docket
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+OVER = TaskState(lifecycle=Lifecycle.COMPLETED)
+WAITING = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+ASKED = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="How?")
+
+
+def task(id: int, name: str, *after: str, labels: tuple[str, ...] = (), parent: str = "") -> Task:
+    spec = Assignment(
+        task=TaskSpec(id=name, goal="g", acceptance=("true",), depends_on=after, labels=labels),
+        worker="coder",
+        spec=WorkerSpec(),
+        models={},
+        workspace=None,
+        parent=parent,
+    )
+    return Task(id=id, run=1, name=name, title=name, spec=spec.model_dump_json())
+
+
+class Story:
+    """A docket, and the entries that it is told."""
+
+    def __init__(self, *tasks: Task) -> None:
+        self.docket = Docket()
+        self.docket.meet(tasks)
+        self._ids = count(1)
+
+    def say(self, task: int, *records: Record, attempt: int | None = None) -> int:
+        """Tell it records of a task; the id of the last."""
+        id = 0
+        for record in records:
+            id = next(self._ids)
+            self.docket.take(Entry(id=id, record=record, at=AT, task=task, attempt=attempt))
+        return id
+
+    def park(self, task: int, *, attempt: int = 1) -> None:
+        """Let an attempt ask a person, and wait."""
+        asked = self.say(task, ASKED, attempt=attempt)
+        stamp = Delivery(intervention=asked, state=DeliveryState.DELIVERED)
+        self.say(task, stamp, WAITING, attempt=attempt)
+
+
+def said(action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False) -> Intervention:
+    return Intervention(action=action, by=by, message="Go on.", needs_approval=approval)
+
+
+def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
+    story = Story(task(1, "a"), task(2, "b", "a"), task(3, "c", "a", "b"))
+    assert story.docket.ready() == [1]
+    story.say(1, TaskState(lifecycle=Lifecycle.FAILED))
+    assert story.docket.ready() == [2]  # which fails with that reason
+    story.say(2, OVER)
+    assert story.docket.ready() == [3]
+
+
+def test_what_submit_did_not_make_is_never_ready() -> None:
+    story = Story(Task(id=1, run=1, name="a", title="a", spec="{}"))
+    assert story.docket.ready() == []
+    assert not story.docket.knows(1)
+
+
+def test_an_attempt_at_work_is_ready_if_nobody_is_at_it() -> None:
+    story = Story(task(1, "a"))
+    story.say(1, WORKING, attempt=1)
+    assert story.docket.ready() == [1]
+    assert story.docket.live(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "ready"),
+    [
+        (said(Action.NUDGE), [1]),
+        (said(Action.REPLAN), [1]),
+        (said(Action.RESUME), [1]),
+        (said(Action.RESUME, Actor.POLICY), [1]),
+        (said(Action.STOP), [1]),
+        (said(Action.RESTART, Actor.SUPERVISOR), [1]),
+        (said(Action.NUDGE, Actor.POLICY), []),
+        (said(Action.GRANT_BUDGET), []),
+        (said(Action.STOP, approval=True), []),
+    ],
+)
+def test_a_parked_attempt_is_ready_once_somebody_may_end_the_waiting(
+    answer: Intervention, ready: list[int]
+) -> None:
+    story = Story(task(1, "a"))
+    story.park(1)
+    assert story.docket.ready() == []
+    story.say(1, answer, attempt=1)
+    assert story.docket.ready() == ready
+
+
+def test_what_was_said_before_the_question_is_no_answer() -> None:
+    story = Story(task(1, "a"))
+    story.say(1, said(Action.NUDGE), attempt=1)
+    story.park(1)
+    assert story.docket.ready() == []
+
+
+def test_an_approved_answer_is_one() -> None:
+    story = Story(task(1, "a"))
+    story.park(1)
+    held = story.say(1, said(Action.STOP, Actor.POLICY, approval=True), attempt=1)
+    story.say(1, Delivery(intervention=held, state=DeliveryState.APPROVED), attempt=1)
+    assert story.docket.ready() == [1]
+
+
+def test_an_attempt_that_goes_on_and_asks_again_waits_again() -> None:
+    story = Story(task(1, "a"))
+    story.park(1)
+    told = story.say(1, said(Action.NUDGE), attempt=1)
+    stamp = Delivery(intervention=told, state=DeliveryState.DELIVERED)
+    story.say(1, stamp, WORKING, attempt=1)
+    assert story.docket.ready() == [1]
+    story.park(1)
+    assert story.docket.ready() == []
+
+
+def restarted_after(story: Story, id: int, name: str) -> None:
+    order = Intervention(
+        action=Action.RESTART, by=Actor.POLICY, message="", terms=Terms(after=name)
+    )
+    issued = story.say(id, order, attempt=id)
+    story.say(id, Delivery(intervention=issued, state=DeliveryState.DELIVERED), attempt=id)
+
+
+def test_a_restart_after_another_task_waits_for_it() -> None:
+    story = Story(task(1, "a"), task(2, "b"))
+    restarted_after(story, 1, "b")
+    assert story.docket.ready() == [2]
+    assert story.docket.concerns(1) == {1}
+    story.say(2, OVER)
+    assert story.docket.ready() == [1]
+    assert story.docket.concerns(1) == {1, 2}
+
+
+def test_two_restarts_after_each_other_do_not_wait_for_ever() -> None:
+    story = Story(task(1, "a"), task(2, "b"))
+    restarted_after(story, 1, "b")
+    restarted_after(story, 2, "a")
+    assert story.docket.ready() == [1, 2]
+
+
+def test_a_dependency_that_waits_for_its_dependent_still_holds_it_up() -> None:
+    story = Story(task(1, "a"), task(2, "b", "a"))
+    restarted_after(story, 1, "b")
+    assert story.docket.ready() == [1]
+
+
+def test_parts_of_a_split_are_done_with_the_whole_and_wait_for_it() -> None:
+    story = Story(task(1, "a"), task(2, "a.1", parent="a"), task(3, "a.2", "a.1", parent="a"))
+    assert story.docket.ready() == [1]
+    assert story.docket.concerns(1) == {1, 2, 3}
+    story.park(2, attempt=7)
+    assert story.docket.ready() == []
+    story.say(2, said(Action.NUDGE), attempt=7)
+    assert story.docket.ready() == [1]
+    assert story.docket.live(1) == 7
+
+
+def test_the_labels_of_a_task_are_in_order_and_once() -> None:
+    story = Story(task(1, "a", labels=("gpu", "big", "gpu")))
+    assert story.docket.labels(1) == ("big", "gpu")

@@ -1,0 +1,91 @@
+"""What docs/fleet.md and configs/fleet say is what the programs take."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_supervisor.cli.app import build
+
+ROOT = Path(__file__).parents[2]
+FLEET = ROOT / "configs" / "fleet"
+PAGE = (ROOT / "docs" / "fleet.md").read_text("utf-8")
+UNITS = sorted(FLEET.glob("*.service"))
+COMPOSE: dict[str, Any] = yaml.safe_load((FLEET / "compose.yaml").read_text("utf-8"))
+
+
+def spoken() -> list[str]:
+    """The lines of the page's blocks, and of the units, that call midwatch."""
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)).replace("\\\n", "")
+    units = "\n".join(unit.read_text("utf-8") for unit in UNITS)
+    services = COMPOSE["services"].values()
+    ours = [f"midwatch {shlex.join(each['command'])}" for each in services if each.get("build")]
+    found = re.findall(r"^(?:ExecStart=/opt/midwatch/bin/)?(midwatch .*)$", blocks + units, re.M)
+    return sorted({*found, *ours, *re.findall(r"`(midwatch db copy [^`]*)`", PAGE)})
+
+
+@pytest.mark.parametrize("line", spoken())
+def test_every_command_is_one_that_midwatch_takes(line: str) -> None:
+    words = shlex.split(line.replace("%H", "node-a"))
+    _, bound, *_ = build().parse_args(words[1:], exit_on_error=False, print_error=False)
+    assert bound.signature is not None
+
+
+def test_every_command_that_is_named_exists() -> None:
+    named = set(re.findall(r"`midwatch ([a-z]+)", PAGE))
+    assert named - set(build()) == set()
+    assert named >= {"submit", "node", "nodes", "watch", "db"}
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    known = Settings().model_dump()
+    for name in re.findall(r"`((?:fleet|journal|monitor|run)\.[a-z_.]+)", PAGE):
+        found: Any = known
+        for key in name.split("."):
+            assert key in found, name
+            found = found[key]
+
+
+def test_the_example_is_a_configuration_and_holds_no_password() -> None:
+    settings = load_settings([FLEET / "midwatch.yaml"], environ={})
+    assert settings.fleet.broker.url.startswith("mqtts://")
+    assert "password:" not in (FLEET / "midwatch.yaml").read_text("utf-8")
+
+
+def test_the_example_tasks_are_tasks() -> None:
+    file = TaskFile.model_validate(yaml.safe_load((FLEET / "tasks.yaml").read_text("utf-8")))
+    assert [(task.id, task.labels, task.depends_on) for task in file.tasks] == [
+        ("rounding", (), ()),
+        ("forecast", ("gpu",), ()),
+        ("changelog", (), ("rounding", "forecast")),
+    ]
+
+
+def test_a_node_has_time_to_drain_before_its_service_is_killed() -> None:
+    unit = (FLEET / "midwatch-node.service").read_text("utf-8")
+    (stop,), (again,) = (
+        re.findall(r"TimeoutStopSec=(\d+)", unit),
+        re.findall(r"RestartSec=(\d+)", unit),
+    )
+    fleet = Settings().fleet
+    assert int(stop) > fleet.drain_seconds
+    assert int(again) > fleet.lost_after_seconds
+
+
+def test_the_whole_on_one_machine_has_every_part() -> None:
+    services = COMPOSE["services"]
+    assert set(services) == {"database", "broker", "monitor-a", "monitor-b", "node-a", "node-b"}
+    needed = services["node-a"]["depends_on"]
+    assert set(needed) <= set(services)
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGE)
+    assert links
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
