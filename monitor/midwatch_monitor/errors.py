@@ -15,7 +15,8 @@ MidwatchError
 ├── LinkError              there is no connection to the broker
 ├── TraceError             a trace in no known format
 ├── WorkspaceError         a workspace could not be made or used
-│   └── SandboxError       a sandbox is required and there is none
+│   ├── SandboxError       a sandbox is required and there is none
+│   └── UnreachableError   this machine cannot reach what it is made from
 └── AttemptError           ends an attempt
     ├── BudgetSpentError   a limit of the budget is reached
     └── WorkerError        the worker or its model failed beyond retry
@@ -143,6 +144,10 @@ class WorkspaceError(MidwatchError):
 
 class SandboxError(WorkspaceError):
     """A sandbox is required and there is none."""
+
+
+class UnreachableError(WorkspaceError):
+    """This machine cannot reach what a workspace is made from; in a fleet another may."""
 
 
 class AttemptError(MidwatchError):

@@ -14,7 +14,7 @@ from typing import Any
 from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
-from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.escalation import joining, overdue, question
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
@@ -138,8 +138,11 @@ class Monitor:
         try:
             await self.look(everything=everything)
         except Exception as error:  # the watch may fail; the work must not
-            self.fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
-            log.exception("the monitor failed and tries again")
+            fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
+            if fault != self.fault:  # it tries twice a second, and an outage may last an hour
+                known = isinstance(error, JournalError)
+                log.warning("the monitor failed and tries again: %s", error, exc_info=not known)
+            self.fault = fault
 
     async def look(self, *, everything: bool = False) -> None:
         """Read what is new and act on it, until nothing new is left."""

@@ -40,6 +40,7 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lines import Fate, fate_of, reservations
 from midwatch_supervisor.petition import Petition, petition_in
+from midwatch_supervisor.waiting import TURN
 
 
 @dataclass(slots=True, kw_only=True)
@@ -222,6 +223,8 @@ class TaskAccount:
     """The newest entry."""
     spent: dict[tuple[str, str], Spending] = field(default_factory=dict[tuple[str, str], Spending])
     """What others than the workers used, by role and model."""
+    turn: str = TURN
+    """What it waits for before it begins, in words, as far as who asks knows it."""
 
     @property
     def latest(self) -> AttemptAccount | None:
@@ -234,7 +237,7 @@ class TaskAccount:
         if self.state.lifecycle.over:
             return ""
         if self.latest is None:
-            return "its turn"
+            return self.turn
         return "the tasks that it was split into" if self.latest.split else self.latest.waits_for
 
     @property

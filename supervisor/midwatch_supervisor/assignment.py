@@ -16,7 +16,8 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
-from midwatch_supervisor.workspace import head_of
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.workspace import head_of, is_bare
 from midwatch_tools.home import main_worktree
 
 BRANCHES = "midwatch/"
@@ -34,7 +35,10 @@ class Assignment(Section):
     workspace: Path | None
     """`None` for an empty folder, and for a clone of `origin`."""
     origin: str = ""
-    """The git URL that is cloned; empty where the workspace is on this machine."""
+    """The git URL that is cloned; empty where the workspace is a folder to work in.
+
+    A bare repository on this machine is one as well, as `file://…`.
+    """
     base: str = ""
     """The commit that its worktrees start from; empty for what is checked out by then."""
     project: str = ""
@@ -91,17 +95,35 @@ def assignments(file: TaskFile, beside: Path) -> tuple[Assignment, ...]:
 def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
     name, spec = file.worker_of(task)
     found = {role: file.model_of(role, spec) for role in Role}
+    workspace, origin = _source(task, beside)
     return Assignment(
         task=task,
         worker=name,
         spec=spec,
         models={role: model for role, model in found.items() if model is not None},
-        workspace=(workspace := resolve_workspace(task, beside)),
-        origin=task.origin,
-        project=task.project or task.origin or str(main_worktree(workspace or beside.resolve())),
+        workspace=workspace,
+        origin=origin,
+        project=task.project or origin or str(main_worktree(workspace or beside.resolve())),
         named=tuple(role for role, model in file.models.items() if model.name != NONE),
         others={each: _other(file, each) for each in task.other_workers if each != name},
     )
+
+
+def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
+    """The folder that a task works on, or the git URL."""
+    workspace = resolve_workspace(task, beside)
+    if workspace is None or not is_bare(workspace):
+        return workspace, task.origin
+    return None, workspace.as_uri()
+
+
+def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
+    """Raise UsageError for a workspace on this machine that is not there, or is no folder."""
+    for each in wanted:
+        if each.workspace is not None and not each.workspace.is_dir():
+            problem = "is no folder" if each.workspace.exists() else "does not exist"
+            task = f"{file}: task {each.task.id}"
+            raise UsageError(f"{task}: the workspace {each.workspace} {problem}")
 
 
 async def pinned(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, mark_of
 from midwatch_agents.memory.screening import objection
 from midwatch_agents.patience import passing
 from midwatch_agents.prompt import Past
@@ -114,7 +114,10 @@ class Attendance:
         Cancelling this leaves the attempt as it is, to be resumed.
         """
         recorder = self.recorder = await self._claim()
-        await end_leftovers(self._mark)  # of a process that was killed
+        await end_all_leftovers(str(self.ground.folder))  # of a process that was killed
+        if self.deck.depot is not None:  # by now nobody else writes its steps
+            number = recorder.incarnation
+            await self.deck.depot.tell(self.attempt, self.ground, incarnation=number)
         fleet = self.deck.run.keeper is Keeper.MONITOR
         here = (Change(node=self.deck.node),) if fleet else ()  # it may have been elsewhere
         if recorder.lifecycle is Lifecycle.SUBMITTED:
@@ -131,7 +134,9 @@ class Attendance:
 
     @property
     def _mark(self) -> str:
-        return str(self.ground.folder)
+        """Of what this incarnation starts: whoever has lost the attempt must end nothing else."""
+        incarnation = 0 if self.recorder is None else self.recorder.incarnation
+        return mark_of(str(self.ground.folder), incarnation)
 
     async def _claim(self) -> Recorder:
         recorder = await Recorder.claim(

@@ -1,5 +1,6 @@
 """Finds what a person names in the journal: runs, tasks and attempts."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -7,9 +8,10 @@ from pydantic import ValidationError
 from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Run, Task
+from midwatch_monitor.words import Attempt, Lifecycle, NodeStatus, Run, Task, TaskState
 from midwatch_supervisor.account import TaskAccount
 from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.waiting import turn_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,27 @@ async def account_of(journal: Journal, task: Task) -> TaskAccount:
             account.meet(await journal.attempt(entry.attempt))  # it began while this was read
         account.fold(entry)
     return account
+
+
+def say_turn(
+    account: TaskAccount, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
+) -> None:
+    """Let an account say what the task waits for before it begins, as `turn_of` words it."""
+    assignment = assignment_of(account.task) if account.latest is None else None
+    if assignment is not None:
+        account.turn = turn_of(assignment.task, states, nodes)
+
+
+async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
+    """Where the tasks stand that a task depends on, by name."""
+    assignment, states = assignment_of(task), dict[str, Lifecycle]()
+    before = () if assignment is None else assignment.task.depends_on
+    for each in await journal.tasks(task.run) if before else ():
+        if each.name in before:
+            async for entry in journal.all_entries(task=each.id, kinds=(TaskState,)):
+                if isinstance(entry.record, TaskState):
+                    states[each.name] = entry.record.lifecycle
+    return states
 
 
 async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:

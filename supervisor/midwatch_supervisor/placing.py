@@ -63,12 +63,11 @@ def folder_here(deck: Deck, workspace: str | Path) -> Path:
 async def resumed(deck: Deck, site: Site, attempt: Attempt) -> tuple[Ground, tuple[str, ...]]:
     """The ground of an attempt that has begun, and what was taken over for it.
 
-    On another node of a fleet it is made again from what was saved, and the worker is told what
-    that lacks. Raises WorkspaceError if the work is gone.
+    On another node of a fleet it is made again from what was saved. Raises WorkspaceError if the
+    work is gone.
     """
     if deck.depot is None:
         return await found(deck, site, attempt), await bequeathed(deck, site)
-    here = await deck.depot.is_here(attempt)
     origin = Origin(folder=site.source, base=site.base)
     ground = await deck.depot.ground(attempt, origin, versioned=site.versioned)
     if ground is None:
@@ -76,8 +75,6 @@ async def resumed(deck: Deck, site: Site, attempt: Attempt) -> tuple[Ground, tup
         kept = await inherited(deck, site, ground)
     else:
         kept = await bequeathed(deck, site)
-    if not here:
-        await deck.depot.tell(attempt, ground)
     return ground, kept
 
 
@@ -141,3 +138,5 @@ async def whole_saved(deck: Deck, attempt: Attempt, ground: Ground) -> None:
         await deck.depot.save(attempt, ground, step=0, incarnation=None)
     except (MidwatchError, OSError):
         log.exception("the whole in %s was not saved", ground.folder)
+    finally:
+        deck.depot.let_go(attempt, ground)

@@ -9,6 +9,7 @@ from midwatch_monitor.errors import (
     JournalError,
     MidwatchError,
     StaleIncarnationError,
+    UnreachableError,
     WorkspaceError,
 )
 from midwatch_monitor.journal.records import hint_of
@@ -81,8 +82,8 @@ class Runner:
         """Run until every task is over, or nothing is left to do but to wait for a person.
 
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
-        goes on with the run, JournalError when nothing can be stored any more, and ElsewhereError
-        when a task waits for others that are not run here.
+        goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
+        a task waits for others that are not run here, and in a fleet UnreachableError.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -140,6 +141,8 @@ class Runner:
         except (StaleIncarnationError, JournalError, ElsewhereError):
             raise  # nothing that this process says would be stored, or not yet
         except MidwatchError as error:
+            if self._elsewhere(error):
+                raise
             await self._store(job, TaskState(lifecycle=Lifecycle.FAILED, reason=str(error)))
         finally:
             self._free(job)
@@ -239,6 +242,8 @@ class Runner:
             site = await self._site(job, last, successor)
             ground, kept = await self._ground(site, dossier, again=again)
         except WorkspaceError as error:
+            if self._elsewhere(error):
+                raise
             return await self._unplaced(attempt, str(error))
         job.branch, job.workspace = ground.branch, ground.folder
         past = [each.past for each in before]
@@ -260,6 +265,10 @@ class Runner:
         finally:
             if not job.attendance.parked:
                 job.attendance = None
+
+    def _elsewhere(self, error: MidwatchError) -> bool:
+        """Whether another node may do what failed here."""
+        return self._deck.depot is not None and isinstance(error, UnreachableError)
 
     async def _unplaced(self, attempt: Attempt, reason: str) -> Ended:
         """The end of an attempt that got no workspace, and so never began."""

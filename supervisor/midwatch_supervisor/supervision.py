@@ -10,7 +10,7 @@ from typing import Any
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskSpec
-from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import hint_of, kind_of
@@ -106,21 +106,33 @@ class Supervision:
         self._began = clock()
         self._agenda = Agenda()
         self._answering: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._trouble = ""
+        """Why it could not look the last time."""
 
     async def run(self) -> None:
         """Answer whatever is open, until cancelled."""
         try:
             async with self._bus.subscribe() as hints:
                 while True:
-                    try:
-                        await self._look()
-                    except Exception:  # the watch may fail; the work must not
-                        log.exception("the supervisor failed to look and tries again")
+                    await self._try_to_look()
                     await hints.wait(self._settings.monitor.poll_seconds)
         finally:
             for task in self._answering.values():
                 task.cancel()
             await asyncio.gather(*self._answering.values(), return_exceptions=True)
+
+    async def _try_to_look(self) -> None:
+        try:
+            await self._look()
+        except Exception as error:  # the watch may fail; the work must not
+            if str(error) != self._trouble:  # it tries twice a second, and an outage lasts
+                known = isinstance(error, JournalError)
+                log.warning(
+                    "the supervisor failed to look and tries again: %s", error, exc_info=not known
+                )
+            self._trouble = str(error)
+        else:
+            self._trouble = ""
 
     async def settle(self) -> None:
         """Answer what is open now; each question is tried once."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import UnreachableError, WorkspaceError
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
@@ -27,6 +27,8 @@ _QUIET = (
 _ASKS_NOBODY = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
 NETWORK_SECONDS = 600.0
 """How long git may take with another machine."""
+_HALF_WRITTEN = "bad object worktrees/"
+"""What git says where somebody adds a worktree at this moment, or was killed over it."""
 _LAST_SECONDS = 5.0
 """How long a killed process is waited for."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")
@@ -56,7 +58,7 @@ async def prepare(
     if await asyncio.to_thread(_without_git, folder, source):
         return Ground(folder=folder)
     assert source is not None
-    async with _alone(source):
+    async with alone(source):
         await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), base or "HEAD")
     for other in merges:
         await _merge(folder, other)
@@ -84,18 +86,20 @@ async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
-    async with _alone(source):
+    async with alone(source):
         await git(source, "worktree", "prune")
         if await git(source, "branch", "--list", branch):
             await git(source, "branch", "--quiet", "-D", branch)
 
 
 @asynccontextmanager
-async def _alone(repository: Path) -> AsyncGenerator[None]:
+async def alone(repository: Path) -> AsyncGenerator[None]:
     """Keep all others, in other processes too, from a repository's list of worktrees.
 
-    git reads that list while it adds to it, and fails over an entry that is half written.
+    git reads that list while it adds to it, and fails over an entry that is half written: adding,
+    pruning and fetching alike. What a killed process left half written goes.
     """
+    # In one go: whoever has the lock must not need a thread, for all may wait for the lock.
     waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)
@@ -110,14 +114,30 @@ async def _alone(repository: Path) -> AsyncGenerator[None]:
 
 
 def _lock(path: Path) -> int:
+    """Wait for the lock, and remove what somebody left half written who had it."""
     lock = os.open(path, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    _sweep(path / "worktrees")
     return lock
+
+
+def _sweep(worktrees: Path) -> None:
+    """Remove entries that lead to no commit: `git worktree add` was killed before it wrote one."""
+    for head in worktrees.glob("*/HEAD"):
+        with suppress(OSError):
+            if not head.read_text("utf-8").strip().strip("0"):
+                shutil.rmtree(head.parent, ignore_errors=True)
 
 
 def is_repository(folder: Path) -> bool:
     """Whether the folder is the top of a git repository or of a worktree."""
     return (folder / ".git").exists()
+
+
+def is_bare(folder: Path) -> bool:
+    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
+    parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
+    return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -171,15 +191,16 @@ async def ask_git(folder: Path, *command: str, seconds: float) -> str:
     return await asyncio.to_thread(stdout.decode, errors="replace")
 
 
-async def head_of(source: str, *, url: bool = False) -> str:
+async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:
     """The commit that is checked out in a repository on this machine, or in one with a URL.
 
-    Empty for another folder, or none. Raises WorkspaceError where there is no commit.
+    Empty for another folder, or none. A URL has so many seconds to answer. Raises WorkspaceError
+    where there is no commit.
     """
     if url:
         try:
             # Not in a folder: its configuration has no say in where the URL leads.
-            said = await ask_git(Path("/"), "ls-remote", source, "HEAD", seconds=NETWORK_SECONDS)
+            said = await ask_git(Path("/"), "ls-remote", source, "HEAD", seconds=seconds)
         except TimeoutError as error:
             raise WorkspaceError(str(error)) from error
         if not said.strip():
@@ -188,6 +209,17 @@ async def head_of(source: str, *, url: bool = False) -> str:
     if not source or not is_repository(Path(source)):
         return ""
     return (await git(Path(source), "rev-parse", "--verify", "HEAD^{commit}")).strip()
+
+
+async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
+    """`git fetch` in a repository, beside others who add worktrees to it. Raises as `ask_git`."""
+    try:
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds)
+    except WorkspaceError as error:
+        if _HALF_WRITTEN not in str(error) or not is_repository(repository):
+            raise
+    async with alone(repository):
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds)
 
 
 async def _started(
@@ -213,7 +245,7 @@ async def _started(
             start_new_session=silent,  # no terminal to ask at, and one group to end
         )
     except FileNotFoundError as error:
-        raise WorkspaceError("git is not installed") from error
+        raise UnreachableError("git is not installed") from error
 
 
 def _require_success(

@@ -1,6 +1,7 @@
 """The console of a fleet: its nodes, and a broker that is away."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -94,6 +95,20 @@ async def test_the_timeline_says_where_an_attempt_goes_on(
         assert [item.told.text for item in view.story.items if isinstance(item.record, Change)] == [
             "goes on on west"
         ]
+
+
+async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
+    six_tasks: Journal,
+) -> None:
+    there = False
+    async with seated(six_tasks, connected=lambda: there) as (app, _):
+        logging.getLogger("midwatch_monitor.bus.outage").warning("it does not let %r in", "ada")
+        for _ in range(6):
+            app.pass_a_second()
+        assert app.banner.said.endswith("it does not let 'ada' in")
+        there = True
+        app.pass_a_second()
+        assert app.banner.said == ""
 
 
 async def test_a_broker_that_is_away_is_a_small_mark_and_nothing_else(six_tasks: Journal) -> None:

@@ -59,6 +59,8 @@ async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
         "worker": "clerk",
         "workspace": "",
         "labels": ["gpu"],
+        "commit": "",
+        "problem": "",
     }
 
 
@@ -94,8 +96,8 @@ async def test_what_no_node_could_do_is_refused(
     ("words", "told"),
     [
         (("--name", "a b"), "a name may have letters"),
-        (("--slots", "0"), "slots of the node: Input should be greater than or equal to 1"),
-        (("--label", "a b"), "labels of the node: String should match pattern"),
+        (("--slots", "0"), "--slots 0: a node has at least 1 slot"),
+        (("--label", "a b"), "--label 'a b': a label has letters, digits"),
         (tuple(f"--label={each}" for each in "abcdefg"), "6 labels at most"),
     ],
 )

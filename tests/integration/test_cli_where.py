@@ -83,7 +83,7 @@ async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
     assert moving.node == "node-a"
-    await Nodes(journal).lost("node-a", "1")
+    await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
     _, _, row, lost = await midwatch(capsys, "status")
     assert row.split()[3:6] == ["unknown", "node-a", "(lost)"]
     assert lost.startswith("node node-a is lost: last heard ")
@@ -94,7 +94,7 @@ async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
 async def test_it_fares_as_it_does_once_another_node_goes_on(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
-    await Nodes(journal).lost("node-a", "1")
+    await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
     await write(journal, moving, Change(node="node-b"))
     (line,) = [json.loads(each) for each in await midwatch(capsys, "status", "--json")]
     assert (line["health"], line["node"], line["node_state"]) == ("ok", "node-b", "up")

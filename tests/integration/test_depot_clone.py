@@ -1,12 +1,16 @@
 """A node's own clones of repositories, and the commits that tasks start from."""
 
 import asyncio
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_supervisor.assignment import Assignment, assignments, pinned
 from midwatch_supervisor.fleet.clone import Origin, clone_of, origin_of
 from midwatch_supervisor.workspace import Ground, free_label, git, is_repository, keep
@@ -35,6 +39,61 @@ def task(folder: Path, workspace: str) -> Assignment:
     raw = {"id": "fix", "goal": "x", "acceptance": ["true"], "workspace": workspace}
     (found,) = assignments(TaskFile.model_validate({"tasks": [raw]}), folder)
     return found
+
+
+class Shaky(SimpleHTTPRequestHandler):
+    """Serves a folder; of the first requests some are refused."""
+
+    refused: list[int]
+    """The codes that the next requests get."""
+
+    def do_GET(self) -> None:
+        if self.refused:
+            self.send_error(self.refused.pop(0))
+        else:
+            super().do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+    Shaky.refused = []
+    handler = partial(Shaky, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
+        thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield served
+        served.shutdown()
+        thread.join()
+
+
+async def served_task(repository: Path, tmp_path: Path, server: ThreadingHTTPServer) -> Assignment:
+    await git(repository, "update-server-info")
+    url = f"http://127.0.0.1:{server.server_address[1]}/{repository.name}/.git"
+    return task(tmp_path, url).model_copy(update={"base": await head(repository)})
+
+
+async def test_a_clone_that_fails_for_a_passing_reason_is_tried_again(
+    repository: Path, tmp_path: Path, server: ThreadingHTTPServer
+) -> None:
+    wanted = await served_task(repository, tmp_path, server)
+    Shaky.refused = [503, 502]
+    found = await origin_of(wanted, tmp_path / "home", fleet=True)
+    assert Shaky.refused == []
+    assert found.folder is not None
+    assert is_repository(found.folder)
+
+
+async def test_a_clone_that_is_refused_for_good_is_not(
+    repository: Path, tmp_path: Path, server: ThreadingHTTPServer
+) -> None:
+    wanted = await served_task(repository, tmp_path, server)
+    Shaky.refused = [403, 418]
+    with pytest.raises(UnreachableError, match="403"):
+        await origin_of(wanted, tmp_path / "home", fleet=True)
+    assert Shaky.refused == [418]
 
 
 async def test_a_clone_is_called_like_its_repository(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
     Fault,
     Keeper,
     Lifecycle,
+    NodeState,
     Record,
     Run,
     TaskState,
@@ -73,8 +74,12 @@ class Office:
         self.journal = journal
         self.hands = InMemory()
         self.nodes = Nodes(journal)
-        self.dispatcher = Dispatcher(
-            journal, self.hands, self.nodes, settings=FleetSettings(), clock=lambda: AT
+        self.dispatcher = self.another()
+
+    def another(self) -> Dispatcher:
+        """A dispatcher of another process."""
+        return Dispatcher(
+            self.journal, self.hands, self.nodes, settings=FleetSettings(), clock=lambda: AT
         )
 
     async def submit(self, *tasks: dict[str, object], fleet: str = "night") -> Run:
@@ -147,12 +152,27 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
     await office.began("node-a:1")
     await office.dispatcher.look()
     assert len(office.hands.queued) == 1
-    await office.nodes.lost("node-a", "1")
+    await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
     await office.dispatcher.look()
     ticket = "night:1-20261121T200000:1:1"
     assert office.hands.queued == [(ticket, ()), (ticket, ())]
     told = Fault(part="node", error="node-a is gone: another node goes on with it")
     assert await office.faults() == [told]
+
+
+async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Office) -> None:
+    await office.submit({"id": "a"})
+    await office.dispatcher.look()
+    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
+    await office.nodes.enter(status, alive_seconds=1)
+    await office.began("node-a:1")
+    taken = office.hands.turns
+    await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
+    for dispatcher in (office.dispatcher, office.dispatcher, office.another()):
+        office.hands.turns = taken
+        await dispatcher.look()
+    assert len(office.hands.queued) == 3  # handed out, and each dispatcher takes it away once
+    assert len(await office.faults()) == 1
 
 
 async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -> None:
@@ -170,7 +190,7 @@ async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
 
 
 async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
-    mishaps = Mishaps(office.journal, node=node, clock=lambda: AT)
+    mishaps = Mishaps(office.journal, node=node, fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
     return await mishaps.unable(task, "no key", labels=("gpu",), live=live)
 
@@ -198,7 +218,7 @@ async def test_a_task_that_is_under_way_waits_for_a_node_that_can(office: Office
 async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.began("one:1")
-    mishaps = Mishaps(office.journal, node="one", clock=lambda: AT)
+    mishaps = Mishaps(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
     over = [await mishaps.broke(task, KeyError("x"), live=1) for _ in range(3)]
     assert over == [False, False, True]
@@ -212,6 +232,17 @@ async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Offic
         Lifecycle.FAILED,
     ]
     assert await office.faults() == 3 * [Fault(part="turn", error="one: KeyError: 'x'")]
+
+
+async def test_turns_that_broke_are_counted_beyond_the_first_page(office: Office) -> None:
+    await office.submit({"id": "a"})
+    drafts = [Draft(record=Fault(part="x", error="e"), at=AT, task=1, attempt=None)] * 600
+    for _ in range(2):
+        await office.journal.commit(Commit(drafts=tuple(drafts)))
+    mishaps = Mishaps(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
+    task = await office.journal.task(1)
+    over = [await mishaps.broke(task, KeyError("x"), live=None) for _ in range(3)]
+    assert over == [False, False, True]
 
 
 async def test_another_fleet_on_the_same_journal_is_left_alone(office: Office) -> None:

@@ -245,16 +245,34 @@ async def test_a_node_with_fewer_slots_than_another_gives_back_what_it_has_no_pl
         assert len(await fleet.told(AttemptState)) == 2  # one attempt: submitted, and working
         open_gate("a", "b", "c")
         await fleet.until_over("a", "b", "c")
-    assert len(await fleet.journal.attempts(1)) == 1
+    assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
+    turns = await asyncio.to_thread(_turns, fleet.location)
+    assert [(task, number) for task, number, _ in turns] == [("1", "1"), ("2", "1"), ("3", "1")]
+    assert max(times for *_, times in turns) == 1  # what is put back begins anew
+
+
+def _turns(location: str) -> list[tuple[str, str, int]]:
+    """The task, the number and the written steps of all turns, as their queue gives them out."""
+    engine = create_engine(location)
+    query = """
+        SELECT w.workflow_uuid, count(s.function_id) FROM dbos.workflow_status w
+        LEFT JOIN dbos.operation_outputs s USING (workflow_uuid)
+        GROUP BY w.workflow_uuid, w.priority, w.created_at ORDER BY w.priority, w.created_at
+    """
+    with engine.connect() as connection:
+        rows = connection.execute(text(query)).all()
+    engine.dispose()
+    return [(*id.split(":")[2:], steps) for id, steps in rows]
 
 
 def _until_given_back(location: str) -> None:
-    """Wait until a second turn of two tasks was handed out."""
+    """Wait until two turns that a node had are in their queue again."""
     engine = create_engine(location)
-    query = text("SELECT count(*) FROM dbos.workflow_status WHERE workflow_uuid LIKE :second")
+    query = "SELECT count(*) FROM dbos.workflow_status WHERE status = :status"
     with engine.connect() as connection:
-        while connection.execute(query, {"second": "%:2"}).scalar_one() < 2:
-            connection.rollback()
+        for status, wanted in (("PENDING", 3), ("ENQUEUED", 2), ("PENDING", 3), ("ENQUEUED", 2)):
+            while connection.execute(text(query), {"status": status}).scalar_one() != wanted:
+                connection.rollback()
     engine.dispose()
 
 
@@ -321,7 +339,7 @@ async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: 
     async with fleet.node(beat_seconds=0.2):
         await fleet.until_at(Lifecycle.WORKING)
         first = await fleet.nodes.all()
-        await fleet.nodes.lost(first[0].name, first[0].boot)
+        await fleet.nodes.beat(first[0].name, first[0].boot, busy=0, state=NodeState.LOST)
         await fleet.until_node(NodeState.UP)
         open_gate("a")
         await fleet.until_over("a")

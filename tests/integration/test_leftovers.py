@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.leftovers import (
+    end_all_leftovers,
+    end_leftovers,
+    end_leftovers_below,
+    mark_of,
+)
 from midwatch_agents.sandbox import MARK, Walls, place
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
@@ -25,6 +30,24 @@ async def test_only_processes_with_the_mark_are_ended() -> None:
     assert await mine.wait() == -9
     assert other.returncode is None
     assert await end_leftovers("test.77") == 1
+    assert await other.wait() == -9
+
+
+async def test_an_incarnation_that_lost_the_attempt_ends_only_what_it_began() -> None:
+    stale, live = await sleeper(mark_of("/w/a-1", 1)), await sleeper(mark_of("/w/a-1", 2))
+    assert await end_leftovers(mark_of("/w/a-1", 1)) == 1
+    assert await stale.wait() == -9
+    assert live.returncode is None
+    assert await end_all_leftovers("/w/a-1") == 1
+    assert await live.wait() == -9
+
+
+async def test_a_node_that_begins_ends_what_was_left_below_its_home() -> None:
+    mine, other = await sleeper(mark_of("/n/a/work/r/t-1", 1)), await sleeper("/n/ab/work/r/t-1#1")
+    assert await end_leftovers_below(Path("/n/a/work")) == 1
+    assert await mine.wait() == -9
+    assert other.returncode is None
+    assert await end_leftovers_below(Path("/n/ab/work")) == 1
     assert await other.wait() == -9
 
 

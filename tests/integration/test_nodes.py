@@ -1,12 +1,13 @@
 """The rows of nodes: who lives, who is doubted, who is lost; on both databases."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import Connection, update
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal import Journal, tables
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.words import Attempt, AttemptState, Commit, Draft, Lifecycle, NodeState
 from midwatch_supervisor.fleet.identity import Identity
@@ -37,7 +38,7 @@ async def test_a_beat_says_what_it_does_and_hears_what_it_was_taken_for(nodes: N
     (found,) = await nodes.all()
     assert (found.busy, found.state) == (2, NodeState.DRAINING)
     assert found.beat_at > entered.beat_at
-    await nodes.lost("node-a", "1")
+    await nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
     assert await nodes.beat("node-a", "1", busy=2) is NodeState.LOST
     assert (await nodes.all())[0].state is NodeState.UP
 
@@ -72,7 +73,6 @@ async def test_who_has_left_is_not_lost(nodes: Nodes) -> None:
     await nodes.enter(NODE, alive_seconds=10)
     await nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
     assert await nodes.lose(after_seconds=0, beat_seconds=0) == []
-    await nodes.lost("node-a", "1")
     assert (await nodes.all())[0].state is NodeState.DOWN
 
 
@@ -106,3 +106,39 @@ async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
         draft = Draft(record=state, at=at, task=attempt.task, attempt=attempt.id)
         await journal.commit(Commit(drafts=(draft,)))
         assert await nodes.in_hand() == held
+
+
+def heard(connection: Connection, name: str, at: datetime) -> None:
+    change = update(tables.node).where(tables.node.c.name == name)
+    connection.execute(change.values(beat_at=at))
+
+
+async def test_a_fleet_gives_up_its_own_nodes_only(journal: Journal) -> None:
+    ours, theirs = Nodes(journal, fleet="ours"), Nodes(journal, fleet="theirs")
+    await ours.enter(replace(NODE, name="a", fleet="ours"), alive_seconds=10)
+    await theirs.enter(replace(NODE, name="b", fleet="theirs"), alive_seconds=10)
+    long_ago = await ours.now() - timedelta(minutes=1)
+    for name in ("a", "b"):
+        await journal.write(heard, name, long_ago)
+    assert [lost.name for lost in await ours.lose(after_seconds=15, beat_seconds=1)] == ["a"]
+    assert [each.state for each in await theirs.starts()] == [NodeState.UP]
+
+
+@pytest.mark.parametrize("comes", [False, True])
+async def test_who_left_more_than_a_day_ago_is_forgotten(
+    nodes: Nodes, journal: Journal, comes: bool
+) -> None:
+    for name, state, hours in (
+        ("lost", NodeState.LOST, 25),
+        ("down", NodeState.DOWN, 25),
+        ("late", NodeState.DOWN, 23),
+    ):
+        await nodes.enter(replace(NODE, name=name), alive_seconds=10)
+        await nodes.beat(name, "1", busy=0, state=state)
+        beat_at = await nodes.now() - timedelta(hours=hours)
+        await journal.write(heard, name, beat_at)
+    if comes:
+        await nodes.enter(NODE, alive_seconds=10)
+    else:
+        assert await nodes.lose(after_seconds=60, beat_seconds=5) == []
+    assert [found.name for found in await nodes.all()] == ["late", "node-a"][: 1 + comes]

@@ -6,14 +6,14 @@ from datetime import datetime
 from threading import Event, Thread
 
 import pytest
-from sqlalchemy import Engine, func, insert, select, text
+from sqlalchemy import Connection, Engine, func, insert, select, text
 
-from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal import Journal, commits
 from midwatch_monitor.journal.engine import Access, transaction
 from midwatch_monitor.journal.receipts import Receipts
 from midwatch_monitor.journal.schema import opened
 from midwatch_monitor.journal.tables import receipt
-from midwatch_monitor.words import Run
+from midwatch_monitor.words import Keeper, Run
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import TcpProxy
 
@@ -131,3 +131,44 @@ async def test_a_commit_whose_answer_was_lost_is_done_once(
             await proxy.drop()
             assert await asked == Run(id=2, source="2", settings="", started_at=at)
             assert await journal.runs() == [first, await asked]
+
+
+async def test_what_may_have_been_written_is_not_tried_again_after_an_error(
+    database: Database, at: datetime
+) -> None:
+    loser, begun, queued = LosesOneCommit(), Event(), Event()
+    url = database.create("journal")
+
+    def wait(_: Connection) -> None:
+        begun.set()
+        queued.wait()
+
+    def lose(_: Connection) -> None:
+        loser.armed = True
+
+    def add(connection: Connection) -> None:
+        commits.add_run(connection, source="", settings="", at=at, keeper=Keeper.PROCESS)
+
+    async with TcpProxy(database.port, editor=lambda: loser) as proxy:
+        by_proxy = url.replace(f":{database.port}/", f":{proxy.port}/")
+        async with await Journal.open(by_proxy) as journal:
+            first = asyncio.ensure_future(journal.write(wait))
+            await asyncio.to_thread(begun.wait)
+            asked = [asyncio.ensure_future(journal.write(each)) for each in (lose, add)]
+            await asyncio.sleep(0)
+            queued.set()
+            await loser.lost.wait()
+            away(url)
+            await proxy.drop()
+            said = await asyncio.gather(first, *asked, return_exceptions=True)
+            assert ["nobody knows whether" in str(each) for each in said] == [False, True, True]
+            assert len(await journal.runs()) == 1
+
+
+def away(url: str) -> None:
+    """Let there be no receipts any more."""
+    store = opened(url, Access.WRITE)
+    assert store.writing is not None
+    with transaction(store.writing) as connection:
+        connection.execute(text("ALTER TABLE receipt RENAME TO elsewhere"))
+    store.close()

@@ -1,5 +1,6 @@
 """Two versions of Midwatch on one journal in PostgreSQL work together, or one says why not."""
 
+import asyncio
 from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -80,19 +81,43 @@ async def test_a_journal_that_has_gone_beyond_a_program_refuses_it(
         await Journal.open_to_read(postgres_journal)
 
 
-async def test_who_comes_back_to_a_journal_that_has_gone_beyond_it_is_refused(
-    postgres_journal: str, store: Store, at: datetime
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
+
+
+@pytest.mark.parametrize("happens", ["SELECT 1", CUT])
+async def test_who_writes_to_a_journal_that_has_gone_beyond_it_is_refused(
+    postgres_journal: str, store: Store, at: datetime, happens: str
 ) -> None:
     async with await Journal.open(postgres_journal) as journal:
         await journal.add_run(source="", settings="", at=at)
         say(store, "UPDATE compatibility SET oldest = '9998'")
-        say(
-            store,
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE pid <> pg_backend_pid() AND datname = current_database()",
-        )
+        say(store, happens)
         with pytest.raises(JournalTooNewError, match="cannot work beside"):
             await journal.add_run(source="", settings="", at=at)
+        assert len(await journal.runs()) == 1
+
+
+def until_one_waits(connection: Connection) -> None:
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    while not connection.execute(waiting).scalar():
+        pass
+
+
+async def test_who_waits_to_write_during_an_upgrade_is_refused_after_it(
+    postgres_journal: str, store: Store, at: datetime
+) -> None:
+    assert store.writing is not None
+    async with await Journal.open(postgres_journal) as journal:
+        with transaction(store.writing) as connection:
+            asked = asyncio.ensure_future(journal.add_run(source="", settings="", at=at))
+            await asyncio.to_thread(until_one_waits, connection)
+            connection.execute(text("UPDATE compatibility SET oldest = '9998'"))
+        with pytest.raises(JournalTooNewError, match="cannot work beside"):
+            await asked
+        assert await journal.runs() == []
 
 
 async def test_an_older_journal_is_left_to_the_command(postgres_journal: str, store: Store) -> None:

@@ -115,7 +115,7 @@ async def test_the_journal_alone_is_enough_to_follow_and_to_act(postgres: str) -
     async with elsewhere(postgres) as machine, watching(postgres) as (app, pilot):
         await machine.step()
         await until(pilot, lambda: app.board.rows[1].last_step == 1)
-        await Nodes(machine.journal).lost("north", "1")
+        await Nodes(machine.journal).beat("north", "1", busy=0, state=NodeState.LOST)
         await until(pilot, lambda: app.board.rows[1].adrift)
         await app.desk.act(machine.attempt, Action.PAUSE)
         assert [each.action for each in await interventions(machine)] == [Action.PAUSE]

@@ -8,6 +8,7 @@ import pytest
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_supervisor.workspace import (
     Ground,
+    fetch_into,
     free_label,
     git,
     is_repository,
@@ -161,3 +162,18 @@ async def test_a_label_that_folders_or_branches_have_is_not_given_again(
     assert await free_label(1, home, [repository]) == "r1.2"
     await git(repository, "branch", "midwatch/r1.2/fix-1")
     assert await free_label(1, home, [repository]) == "r1.3"
+
+
+async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
+    repository: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    await git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    await git(clone, "worktree", "add", "--quiet", "-b", "half", str(tmp_path / "half"))
+    left = clone / ".git" / "worktrees" / "half"
+    (left / "HEAD").write_text("0" * 40 + "\n")  # as a killed `git worktree add` leaves it
+    (repository / "new.txt").write_text("new\n")
+    await keep(Ground(folder=repository, branch="main"), "New")
+    await fetch_into(clone, "--quiet", "origin", seconds=30)
+    assert (await git(clone, "show", "origin/main:new.txt")).strip() == "new"
+    assert not left.exists()

@@ -150,6 +150,12 @@ def test_thresholds_for_a_worker_are_checked_as_those_of_the_rule(tmp_path: Path
     ]
 
 
+def test_a_node_is_not_lost_between_two_beats(tmp_path: Path) -> None:
+    assert wrong(write(tmp_path, "fleet:\n  beat_seconds: 10\n  lost_after_seconds: 29\n")) == [
+        "a.yaml:3: fleet.lost_after_seconds: must be at least 3 times beat_seconds: 30 or more"
+    ]
+
+
 def test_a_worker_has_no_workers_of_its_own(tmp_path: Path) -> None:
     text = "rules:\n  low_confidence:\n    workers:\n      bob: {workers: {}}\n"
     assert wrong(write(tmp_path, text)) == [

@@ -78,8 +78,9 @@ def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
     assert story.docket.ready() == [3]
 
 
-def test_what_submit_did_not_make_is_never_ready() -> None:
-    story = Story(Task(id=1, run=1, name="a", title="a", spec="{}"))
+@pytest.mark.parametrize("spec", ["{}", '{"of": "a newer Midwatch"}'])
+def test_what_this_submit_did_not_make_is_never_ready(spec: str) -> None:
+    story = Story(Task(id=1, run=1, name="a", title="a", spec=spec))
     assert story.docket.ready() == []
     assert not story.docket.knows(1)
 

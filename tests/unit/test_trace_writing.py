@@ -120,6 +120,7 @@ def change(random: Random) -> Change:
         lifecycle=random.choice([None, *Lifecycle]),
         activity=random.choice([None, *Activity]),
         doing=text(random),
+        node=random.choice([None, text(random)]),
         budget=random.choice([None, Budget(requests=meter(random), minutes=meter(random))]),
     )
 

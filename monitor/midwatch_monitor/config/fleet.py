@@ -1,13 +1,16 @@
 """Several machines: the broker, the nodes, and how long who is waited for."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from midwatch_monitor.config.refusal import Refusal
 from midwatch_monitor.config.rules import Section
 from midwatch_monitor.config.span import Seconds
 
+MISSED_BEATS = 3
+"""Beats that a node must be able to miss before it is lost: one may be late by itself."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
@@ -67,3 +70,16 @@ class FleetSettings(Section):
     """Whether saved work goes to the repository's `origin` as branches, not into the journal."""
     drain_seconds: Annotated[float, Field(ge=0, le=604_800)] = 300.0
     """How long a node that is told to stop lets its attempts go on before it gives them back."""
+    keep_days: Annotated[float, Field(ge=0, le=3650)] = 7.0
+    """How long after the end of a task a node keeps the worktrees of its attempts."""
+
+    @model_validator(mode="after")
+    def _lost_only_after_some_beats(self) -> Self:
+        """Refuse times by which a node that lives would be lost between two beats."""
+        least = MISSED_BEATS * self.beat_seconds
+        if self.lost_after_seconds < least:
+            raise Refusal(
+                f"must be at least {MISSED_BEATS} times beat_seconds: {least:g} or more",
+                at=("lost_after_seconds",),
+            )
+        return self

@@ -1,13 +1,39 @@
 """Saved work of attempts: the newest of each, and who held the attempt last."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from midwatch_monitor.journal import commits, queries, tables
 from midwatch_monitor.journal.journal import Journal
-from midwatch_monitor.journal.records import kind_of, written
-from midwatch_monitor.words import Attempt, Commit, Draft, Entry, Intervention, Lease, Snapshot
+from midwatch_monitor.journal.records import kind_of, read, written
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Entry,
+    Intervention,
+    Lease,
+    Snapshot,
+    TaskState,
+)
+
+_AT_ONCE = 500
+"""Bundles that are removed in one transaction: others wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +43,18 @@ class Bundle:
     commit: str
     """The snapshot that it brings."""
     body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether anybody still works on an attempt or on its task."""
+
+    attempt: Attempt
+    over: bool
+    last: bool
+    """Whether it is the last attempt of its task so far."""
+    ended_at: datetime | None
+    """When its task ended; `None` while that is not over."""
 
 
 class Bundles:
@@ -55,9 +93,27 @@ class Bundles:
         """All attempts of a run, oldest first."""
         return await self._journal.read(_attempts, run)
 
-    async def issue_once(self, draft: Draft) -> bool:
-        """Issue an intervention unless the attempt has had the same one; whether it was issued."""
-        return await self._journal.write(_issue_once, draft)
+    async def issue_once(self, draft: Draft, *, incarnation: int | None = None) -> bool:
+        """Issue an intervention unless the attempt has had the same one; whether it was issued.
+
+        Raises StaleIncarnationError where another process has taken the attempt over.
+        """
+        return await self._journal.write(_issue_once, draft, incarnation)
+
+    async def standings(self, run: int) -> list[Standing]:
+        """How all attempts of a run stand, oldest first."""
+        return await self._journal.read(_standings, run)
+
+    async def drop_outlived(self) -> int:
+        """Remove the bundles that nobody asks for any more; how many there were.
+
+        These are the ones of tasks that are over, of every attempt but the last: that one's result
+        stands, or the parts of a split task began with it.
+        """
+        gone = await self._journal.read(_outlived)
+        for at in range(0, len(gone), _AT_ONCE):
+            await self._journal.write(_drop, gone[at : at + _AT_ONCE])
+        return len(gone)
 
 
 def _put(connection: Connection, draft: Draft, body: bytes, incarnation: int | None) -> Entry:
@@ -106,7 +162,58 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
     return queries.attempts(connection, tables.attempt.c.task.in_(of))
 
 
-def _issue_once(connection: Connection, draft: Draft) -> bool:
+def _standings(connection: Connection, run: int) -> list[Standing]:
+    task, attempt, entry = tables.task, tables.attempt, tables.entry
+    of = select(task.c.id).where(task.c.run == run)
+    ids = select(attempt.c.id).where(attempt.c.task.in_(of))
+    ended = _ended(connection, entry.c.task, of, TaskState)
+    over = _ended(connection, entry.c.attempt, ids, AttemptState)
+    attempts = queries.attempts(connection, attempt.c.task.in_(of))
+    last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
+    return [
+        Standing(
+            attempt=each,
+            over=each.id in over,
+            last=last[each.task] == each.id,
+            ended_at=ended.get(each.task),
+        )
+        for each in attempts
+    ]
+
+
+def _ended(
+    connection: Connection,
+    of: ColumnElement[Any],
+    wanted: Select[Any],
+    kind: type[TaskState | AttemptState],
+) -> dict[int, datetime]:
+    """When those tasks or attempts ended that are over, of the ones that are wanted."""
+    entry = tables.entry
+    newest = select(func.max(entry.c.id)).where(of.in_(wanted), entry.c.kind == kind_of(kind))
+    query = select(of.label("of"), entry.c.at, entry.c.kind, entry.c.body)
+    rows = connection.execute(query.where(entry.c.id.in_(newest.group_by(of))))
+    found = [(row.of, row.at, read(row.kind, row.body)) for row in rows]
+    return {id_: at for id_, at, state in found if isinstance(state, kind) and state.lifecycle.over}
+
+
+def _outlived(connection: Connection) -> list[int]:
+    attempt, bundle = tables.attempt, tables.bundle
+    later = attempt.alias()
+    followed = exists().where(later.c.task == attempt.c.task, later.c.number > attempt.c.number)
+    of = bundle.join(attempt, attempt.c.id == bundle.c.attempt)
+    query = select(attempt.c.id, attempt.c.task).select_from(of).where(followed)
+    rows = connection.execute(query).all()
+    tasks = query.with_only_columns(attempt.c.task)
+    over = _ended(connection, tables.entry.c.task, tasks, TaskState) if rows else {}
+    return [row.id for row in rows if row.task in over]
+
+
+def _drop(connection: Connection, attempts: Sequence[int]) -> None:
+    table = tables.bundle
+    connection.execute(delete(table).where(table.c.attempt.in_(attempts)))
+
+
+def _issue_once(connection: Connection, draft: Draft, incarnation: int | None) -> bool:
     entry = tables.entry
     same = select(entry.c.id).where(
         entry.c.attempt == draft.attempt,
@@ -115,5 +222,6 @@ def _issue_once(connection: Connection, draft: Draft) -> bool:
     )
     if connection.execute(same.limit(1)).first() is not None:
         return False
-    commits.commit(connection, Commit(drafts=(draft,)))
+    what = Commit(drafts=(draft,), attempt=draft.attempt, incarnation=incarnation)
+    commits.commit(connection, what)
     return True

@@ -7,7 +7,19 @@ machines may differ.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import tables
@@ -19,13 +31,22 @@ from midwatch_monitor.words import AttemptState, Lifecycle, NodeState, NodeStatu
 _ALIVE = (NodeState.UP, NodeState.DRAINING)
 MISSED = 2
 """Beats that a node may miss once its broker said that it is gone."""
+_KEPT = timedelta(days=1)
+"""How long people see of a node that it has left or was lost."""
+_MOST_FORGOTTEN = 1000
+"""Nodes at a time: others wait for the transaction."""
 
 
 class Nodes:
-    """The rows of nodes in a journal."""
+    """The rows of nodes in a journal: of one fleet, or of all that share it."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
         self._journal = journal
+        self._fleet = fleet
+
+    @property
+    def _ours(self) -> list[ColumnElement[bool]]:
+        return [] if self._fleet is None else [tables.node.c.fleet == self._fleet]
 
     async def enter(self, status: NodeStatus, *, alive_seconds: float) -> None:
         """Let a node begin; what was there of earlier starts of it goes.
@@ -48,15 +69,14 @@ class Nodes:
         """Note that the broker says of a node, or of one start of it, that it is gone."""
         await self._journal.write(_doubt, name, boot)
 
-    async def lost(self, name: str, boot: str) -> None:
-        """Give up a node that is not heard any more; one that has left is no lost one."""
-        await self._journal.write(_set_lost, tables.node.c.name == name, tables.node.c.boot == boot)
-
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
-        """Give up all nodes that were not heard in time; those that were."""
-        if not await self._journal.read(_silent, after_seconds, beat_seconds):
+        """Give up all nodes that were not heard in time; those that were.
+
+        What has left or was given up is forgotten a day after it was last heard.
+        """
+        if not await self._journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
             return []
-        return await self._journal.write(_lose, after_seconds, beat_seconds)
+        return await self._journal.write(_lose, after_seconds, beat_seconds, self._ours)
 
     async def all(self) -> list[NodeStatus]:
         """The newest start of each node, by name."""
@@ -65,7 +85,7 @@ class Nodes:
 
     async def starts(self) -> list[NodeStatus]:
         """All starts of all nodes that are remembered, oldest first."""
-        return await self._journal.read(_starts)
+        return await self._journal.read(_starts, *self._ours)
 
     async def in_hand(self) -> dict[str, list[int]]:
         """The attempts that are at work, by the process that wrote to them last."""
@@ -97,6 +117,7 @@ def _enter(connection: Connection, status: NodeStatus, alive_seconds: float) -> 
             f"another name with --name; if it was killed, try again in {alive_seconds:g} s"
         )
     connection.execute(delete(node).where(*_of(status.name, None)))
+    _forget(connection)
     values = {
         "name": status.name,
         "boot": status.boot,
@@ -109,6 +130,7 @@ def _enter(connection: Connection, status: NodeStatus, alive_seconds: float) -> 
         "started_at": now,
         "beat_at": now,
         "doubted_at": None,
+        "fleet": status.fleet,
     }
     connection.execute(insert(node), values)
 
@@ -144,17 +166,36 @@ def _missed(
     return [node.c.state.in_(_ALIVE), silent | (node.c.doubted_at.is_not(None) & missed)]
 
 
-def _silent(connection: Connection, after_seconds: float, beat_seconds: float) -> bool:
-    found = _missed(connection, after_seconds, beat_seconds)
-    return connection.execute(select(tables.node.c.name).where(*found)).first() is not None
+def _any_silent(
+    connection: Connection,
+    after_seconds: float,
+    beat_seconds: float,
+    ours: list[ColumnElement[bool]],
+) -> bool:
+    missed = and_(*_missed(connection, after_seconds, beat_seconds), *ours)
+    query = select(tables.node.c.name).where(or_(missed, and_(*_long_gone(connection))))
+    return connection.execute(query.limit(1)).first() is not None
 
 
-def _lose(connection: Connection, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
-    return _set_lost(connection, *_missed(connection, after_seconds, beat_seconds))
+def _long_gone(connection: Connection) -> list[ColumnElement[bool]]:
+    node = tables.node
+    return [node.c.state.not_in(_ALIVE), node.c.beat_at < _now(connection) - _KEPT]
 
 
-def _set_lost(connection: Connection, *which: ColumnElement[bool]) -> list[NodeStatus]:
-    found = _starts(connection, *which, tables.node.c.state.in_(_ALIVE))
+def _forget(connection: Connection) -> None:
+    node = tables.node
+    which = select(node.c.name, node.c.boot).where(*_long_gone(connection)).limit(_MOST_FORGOTTEN)
+    connection.execute(delete(node).where(tuple_(node.c.name, node.c.boot).in_(which)))
+
+
+def _lose(
+    connection: Connection,
+    after_seconds: float,
+    beat_seconds: float,
+    ours: list[ColumnElement[bool]],
+) -> list[NodeStatus]:
+    _forget(connection)
+    found = _starts(connection, *_missed(connection, after_seconds, beat_seconds), *ours)
     for status in found:
         change = update(tables.node).where(*_of(status.name, status.boot))
         connection.execute(change, {"state": NodeState.LOST.value})
@@ -180,6 +221,7 @@ def _status(row: Row[Any]) -> NodeStatus:
         started_at=row.started_at,
         beat_at=row.beat_at,
         doubted_at=row.doubted_at,
+        fleet=row.fleet,
     )
 
 

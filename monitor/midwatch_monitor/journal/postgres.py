@@ -11,6 +11,9 @@ from threading import Event, Lock, Thread
 from weakref import WeakSet
 
 import psycopg
+
+# DBOS imports it later, in a thread of its own; statements that others build meanwhile would then
+# find it half there.
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 

@@ -8,7 +8,7 @@ transaction itself leaves a row.
 from datetime import timedelta
 from uuid import uuid4
 
-from sqlalchemy import Connection, delete, func, literal, select
+from sqlalchemy import Connection, Label, delete, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from midwatch_monitor.errors import JournalTooNewError
@@ -18,7 +18,16 @@ from midwatch_monitor.journal.tables import REVISION
 
 _KEPT = timedelta(days=1)
 """Of a process that was killed; one that lives asks within its patience."""
-_KNOWN = "midwatch"
+
+
+def _oldest() -> Label[str]:
+    """Which revision the tables ask for, once the writers' lock is held.
+
+    The statement was begun before that, and sees what was there then; but who locks a row gets it
+    as it is by then. An upgrade holds the same lock, so that none can be between.
+    """
+    row = select(tables.compatibility.c.oldest).with_for_update(read=True, key_share=True)
+    return row.scalar_subquery().label("oldest")
 
 
 class Receipts:
@@ -34,29 +43,25 @@ class Receipts:
             index_elements=[table.c.writer],
             set_={"number": new.number, "at": new.at},
             where=table.c.number != new.number,
-        ).returning(func.pg_advisory_xact_lock(literal(LOCK)))
+        ).returning(func.pg_advisory_xact_lock(literal(LOCK)), _oldest())
 
     def sign(self, connection: Connection, number: int) -> bool:
         """Begin the transaction with that number; whether it is still to be done.
 
         Waits for an earlier try that the server still works at, and then for other writers: ids
         are to be committed in their order. Raises JournalTooNewError where the tables have gone
-        beyond this program since the last connection.
+        beyond this program by then; nothing is written.
         """
-        self._check(connection)
-        return connection.execute(self._sign, {"number": number}).first() is not None
-
-    def _check(self, connection: Connection) -> None:
-        """Once for each connection: whoever is cut off may come back to newer tables."""
-        if connection.info.get(_KNOWN):
-            return
-        oldest = connection.execute(select(tables.compatibility.c.oldest)).scalar()
-        if oldest is not None and oldest > REVISION:
+        signed = connection.execute(self._sign, {"number": number}).first()
+        if signed is None:
+            return False
+        if signed.oldest is not None and signed.oldest > REVISION:
             raise JournalTooNewError(
                 f"{self._name} was brought up to date by a newer Midwatch, which this one "
-                f"({REVISION}) cannot work beside: update Midwatch to one that knows {oldest}"
+                f"({REVISION}) cannot work beside: update Midwatch to one that knows "
+                f"{signed.oldest}"
             )
-        connection.info[_KNOWN] = True
+        return True
 
     def clear(self, connection: Connection) -> None:
         """Take away one's own receipt, and those of processes that are long gone."""

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, exists, or_, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from midwatch_monitor.journal import commits, queries, tables
 from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.words import Keeper, Lifecycle, Run, Task, TaskState
+
+_AT_ONCE = 1000
+"""Runs that are asked for in one statement: a database limits how many values it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,50 @@ def submit(
     ]
 
 
-def open_runs(connection: Connection) -> list[Run]:
-    """The runs that a monitor keeps and that have tasks which are not over, oldest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How the tasks stand that were submitted, began or ended since the last look."""
+
+    last: int
+    """The newest entry of the whole journal: the next look asks for what is after it."""
+    erasure: int
+    """The newest erasure."""
+    afresh: bool
+    """Whether all tasks are told, because something was erased: what was known before is void."""
+    open: dict[int, int]
+    """The run of each task that is not over."""
+    over: frozenset[int]
+    """Tasks that are."""
+
+
+def moves(connection: Connection, after: int, erasure: int) -> Moves:
+    """What became, after an entry and an erasure, of the tasks that a fleet is to do.
+
+    Those are what runs that a monitor keeps were submitted with; an agent that came by itself has
+    nothing to be handed out.
+    """
+    newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
+    afresh = newest != erasure
+    rows = connection.execute(_states(0 if afresh else after)).all()
+    return Moves(
+        last=max(after, queries.last_id(connection)),
+        erasure=newest,
+        afresh=afresh,
+        open={row.task: row.run for row in rows if not row.over},
+        over=frozenset(row.task for row in rows if row.over),
+    )
+
+
+def _states(after: int) -> Select[int, int, bool]:
+    """Whether each task that changed its state after an entry is over, and its run."""
     run, task, entry = tables.run, tables.task, tables.entry
+    # Of what a task went through only the last is read: a journal holds every task of years.
+    changed = (
+        select(func.max(entry.c.id).label("id"))
+        .where(entry.c.kind == kind_of(TaskState), entry.c.id > after)
+        .group_by(entry.c.task)
+        .subquery()
+    )
     # Within a record's JSON a quote of any text is escaped, so that only the field can match.
     over = or_(
         *(
@@ -60,6 +105,19 @@ def open_runs(connection: Connection) -> list[Run]:
             for space in ("", " ")
         )
     )
-    ended = exists().where(entry.c.task == task.c.id, entry.c.kind == kind_of(TaskState), over)
-    unfinished = select(task.c.run).where(~ended)
-    return queries.runs(connection, run.c.keeper == Keeper.MONITOR.value, run.c.id.in_(unfinished))
+    return (
+        select(task.c.id.label("task"), task.c.run, over.label("over"))
+        .select_from(changed)
+        .join(entry, entry.c.id == changed.c.id)
+        .join(task, task.c.id == entry.c.task)
+        .join(run, run.c.id == task.c.run)
+        .where(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
+    )
+
+
+def runs_of(connection: Connection, ids: Sequence[int]) -> list[Run]:
+    """The runs with these ids, oldest first."""
+    found: list[Run] = []
+    for first in range(0, len(ids), _AT_ONCE):
+        found += queries.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
+    return sorted(found, key=lambda run: run.id)

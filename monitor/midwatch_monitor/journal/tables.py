@@ -129,6 +129,7 @@ node = Table(
     Column("started_at", Moment, nullable=False),
     Column("beat_at", Moment, nullable=False),
     Column("doubted_at", Moment),
+    Column("fleet", Text, nullable=False),
 )
 
 # The newest snapshot's work, as a git bundle.

@@ -54,7 +54,9 @@ def upgrade(store: Store, *, dry_run: bool = False, config: Config | None = None
     """Bring the tables up to date, or say what that would be.
 
     Raises JournalError while nodes are at work whose Midwatch could not go on with them, and
-    JournalTooNewError where they are newer than what this program knows.
+    JournalTooNewError where they are newer than what this program knows. Monitors, `midwatch run`
+    and agents with a watch of their own have no row that could be counted: those that are too old
+    are not waited for, and refused with JournalTooNewError at their next write.
     """
     config = config or alembic_config()
     if store.writing is None:

@@ -172,13 +172,19 @@ class Writer:
             self._succeed(batch)
 
     def _try(self, batch: _Batch) -> None:
-        with self._transaction() as connection:
-            if self._receipts and not self._receipts.sign(connection, batch.number):
-                return  # an earlier try was committed, with the results that the jobs have
-            batch.sent = False
-            for job in batch.jobs:
-                job.run(connection)
-            batch.sent = True
+        asked = False
+        try:
+            with self._transaction() as connection:
+                if self._receipts and not self._receipts.sign(connection, batch.number):
+                    return  # an earlier try was committed, with the results that the jobs have
+                batch.sent = False
+                for job in batch.jobs:
+                    job.run(connection)
+                asked = True
+        except Exception as error:
+            # Whatever else the commit raises is an answer.
+            batch.sent = batch.sent or (asked and is_passing(error))
+            raise
 
     @contextmanager
     def _transaction(self) -> Generator[Connection]:
@@ -207,7 +213,7 @@ class Writer:
                 self._succeed(batch)
                 return
         if batch.jobs:
-            self._recover(batch.jobs, error)
+            self._recover(batch, error)
 
     def _given_up(self, batch: _Batch, error: BaseException) -> bool:
         """Let those fail who have waited long enough; whether that is everybody."""
@@ -218,12 +224,13 @@ class Writer:
             batch.jobs = [job for job in batch.jobs if job not in late]
         return not batch.jobs
 
-    def _recover(self, jobs: list[_Job[object]], error: Exception) -> None:
-        if len(jobs) > 1 and not is_hopeless(error):
-            for job in jobs:
+    def _recover(self, batch: _Batch, error: Exception) -> None:
+        """Try each piece of work by itself, unless it may have been done."""
+        if len(batch.jobs) > 1 and not batch.sent and not is_hopeless(error):
+            for job in batch.jobs:
                 self._commit([job])
         else:
-            self._fail(jobs, error)
+            self._fail(batch.jobs, error, unknown=batch.sent)
 
     def _fail(
         self, jobs: Sequence[_Job[object]], error: Exception, *, unknown: bool = False

@@ -146,6 +146,7 @@ class _StateLine(_Line):
     lifecycle: Annotated[Lifecycle | None, BeforeValidator(_hyphens)] = None
     activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
     doing: Text = ""
+    node: Text | None = None
     budget: dict[str, tuple[float, float | None]] | None = None
     """Used and limit of each resource."""
 
@@ -340,6 +341,7 @@ def _change(line: _StateLine) -> Change:
         lifecycle=line.lifecycle,
         activity=line.activity,
         doing=line.doing,
+        node=line.node,
         budget=None if line.budget is None else _budget(line.budget),
     )
 

@@ -46,6 +46,8 @@ class NodeStatus:
     """When it was last heard, by the clock of the journal's database."""
     doubted_at: datetime | None = None
     """When the broker said that it is gone; a later beat shows that only its broker was."""
+    fleet: str = "midwatch"
+    """Which of those that share the journal it works for."""
 
     @property
     def holder(self) -> str:

@@ -83,7 +83,8 @@ async def attach(
     which = "all runs" if run is None else f"run {run}"
     about = [f"Watching {which} of {journal.name}"]
     console = Console(feed, desk, settings=settings.console, about=about)
-    await console.run_async()
+    with console.complaints:  # the bus may complain before the console is drawn
+        await console.run_async()
     return 0
 
 

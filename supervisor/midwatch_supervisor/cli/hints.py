@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
 
 
-def bus_of(settings: "FleetSettings") -> "FleetBus":
+def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
     """The bus of a console or of one command; nothing is kept for it while it is away.
 
-    Without a broker in the settings it reaches this process only.
+    It logs in by its name, the host's if none is given, unless `fleet.broker.username` says
+    otherwise. Without a broker in the settings it reaches this process only.
     """
     from midwatch_monitor.bus import bus_for
     from midwatch_supervisor.fleet.identity import identity
 
-    return bus_for(settings, name=identity(None).name, environ=os.environ, session=False)
+    return bus_for(settings, name=identity(name).name, environ=os.environ, session=False)
 
 
 @asynccontextmanager

@@ -57,6 +57,8 @@ async def _keep(
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.nodes import Nodes
+    from midwatch_supervisor.fleet.clock import fleet_clock
     from midwatch_supervisor.fleet.posts import no_dispatch
     from midwatch_supervisor.fleet.watchkeeping import Watchkeeping
     from midwatch_tools.watch import now
@@ -79,13 +81,14 @@ async def _keep(
                 session=named,  # a name that never comes back would leave its session behind
             )
         )
+        clock = await stack.enter_async_context(fleet_clock(Nodes(journal), now))
         keeping = Watchkeeping(
             journal,
             location=location,
             bus=bus,
             settings=settings,
             holder=who.holder,
-            clock=now,
+            clock=clock,
             tell=_tell if json else _ignore,
         )
         _begin(who, journal.name, settings.fleet.broker.url, no_dispatch(location), json=json)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.nodes import slots_words
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 
@@ -21,6 +22,12 @@ NameOption = Annotated[
     str | None,
     Parameter(name="--name", help="What it is called in the fleet. Default: the machine's name."),
 ]
+
+_OPTIONS = {
+    "slots": "--slots {value}: a node has at least 1 slot, and 1000 at most",
+    "labels": "--label {value!r}: a label has letters, digits and . _ - in it, 80 characters at "
+    "most, and begins with a letter or a digit",
+}
 
 
 def node(
@@ -75,7 +82,8 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
         fleet = FleetSettings.model_validate({**settings.fleet.model_dump(), **said})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UsageError(f"{first['loc'][0]} of the node: {first['msg']}") from error
+        option = _OPTIONS[str(first["loc"][0])]
+        raise UsageError(option.format(value=first["input"])) from error
     queues_of(fleet.name, fleet.labels)
     return settings.model_copy(update={"fleet": fleet})
 
@@ -83,6 +91,7 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
 async def _work(settings: "Settings", location: str, who: "Identity", home: Path) -> int:
     from midwatch_monitor.journal import Journal
     from midwatch_supervisor.fleet.joining import joined
+    from midwatch_supervisor.garbage import calm
 
     fleet = settings.fleet
     async with (
@@ -99,8 +108,9 @@ async def _work(settings: "Settings", location: str, who: "Identity", home: Path
 
         def ready() -> None:
             labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
-            write_line(f"Node {who.name} of fleet {fleet.name}: {fleet.slots} slots{labels}")
+            write_line(f"Node {who.name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
             write_line(f"Journal {journal.name}, works in {home}")
+            calm()
 
         await node.run(location, ready=ready)
         write_line(f"Node {who.name} has left")

@@ -46,7 +46,7 @@ def _fields(status: NodeStatus, attempts: Sequence[int]) -> dict[str, object]:
 
 
 def _text(status: NodeStatus, attempts: Sequence[int], *, silent: timedelta) -> str:
-    words = [f"{status.name}: {status.state}", f"{status.busy} of {status.slots} slots"]
+    words = [f"{status.name}: {status.state}", f"{status.busy} of {slots_words(status.slots)}"]
     if status.labels:
         words.append(f"labels {', '.join(status.labels)}")
     if attempts:
@@ -54,6 +54,11 @@ def _text(status: NodeStatus, attempts: Sequence[int], *, silent: timedelta) -> 
     if status.doubted_at is not None and status.state not in _GONE:
         words.append("the broker says that it is gone")
     return f"{', '.join(words)}, version {status.version}, heard {_ago(silent)}"
+
+
+def slots_words(slots: int) -> str:
+    """How many slots, in words."""
+    return "1 slot" if slots == 1 else f"{slots} slots"
 
 
 def _ago(silent: timedelta) -> str:

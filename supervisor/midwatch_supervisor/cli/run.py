@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.config.source import load_tasks
-from midwatch_supervisor.assignment import Assignment, assignments
+from midwatch_supervisor.assignment import Assignment, assignments, check_workspaces
 from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -31,6 +31,7 @@ def run(
     if advise:
         settings = advised(settings)
     wanted = assignments(load_tasks(file), file.resolve().parent)
+    check_workspaces(wanted, file=file)
     if dry_run:
         for each in wanted:
             _say(each, json=json)

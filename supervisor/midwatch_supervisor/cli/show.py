@@ -9,7 +9,8 @@ from cyclopts import Parameter
 
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Acceptance, Alert, Attempt, Decision, Task
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import Acceptance, Alert, Attempt, Decision, Keeper, Task
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
@@ -21,7 +22,14 @@ from midwatch_supervisor.learning.lines import Lore
 from midwatch_supervisor.learning.spelling import given_words, learnt_words
 from midwatch_supervisor.line import CheckpointLine, Line, StepLine, fields
 from midwatch_supervisor.lines import Fate, Transcript
-from midwatch_supervisor.lookup import Found, account_of, assignment_of, find
+from midwatch_supervisor.lookup import (
+    Found,
+    account_of,
+    assignment_of,
+    find,
+    say_turn,
+    states_before,
+)
 from midwatch_supervisor.progress import described, short
 from midwatch_supervisor.spelling import (
     analysis_words,
@@ -64,6 +72,8 @@ async def show(
                 write_json(fields(line) if isinstance(line, Line) else learnt_fields(line))
             return
         account = await account_of(opened, found.task)
+        if account.latest is None:
+            await _say_turn(opened, account)
         steps: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_RECENT))
         learnt: dict[int, list[Learnt]] = defaultdict(list)
         async for line in _lines(opened, found):
@@ -74,6 +84,12 @@ async def show(
         calibrations = await _calibrations(opened, account, only=found.attempt)
     for text in _account(account, steps, learnt, calibrations, only=found.attempt):
         write_line(text)
+
+
+async def _say_turn(journal: Journal, account: TaskAccount) -> None:
+    run = await journal.run(account.task.run)
+    nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
+    say_turn(account, await states_before(journal, account.task), nodes)
 
 
 async def _calibrations(
@@ -116,6 +132,8 @@ def _account(
     if account.waits_for:
         yield f"waits for: {account.waits_for}"
     assignment = assignment_of(task)
+    if assignment is not None and assignment.task.labels:
+        yield f"labels: {', '.join(assignment.task.labels)}"
     goal = assignment.task.goal.splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
     spent = map(spending_words, account.spent.values())

@@ -13,7 +13,7 @@ from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.lookup import account_of, chosen_runs
+from midwatch_supervisor.lookup import account_of, chosen_runs, say_turn
 from midwatch_supervisor.progress import reserved, short
 
 _NODE = "node"
@@ -86,6 +86,10 @@ async def status(
         for each in runs[::-1] if all else runs[:1]:
             accounts = [await account_of(opened, task) for task in await opened.tasks(each.id)]
             fleet = nodes if each.keeper is Keeper.MONITOR else {}
+            states = {account.task.name: account.state.lifecycle for account in accounts}
+            for account in accounts:
+                shared = each.keeper is Keeper.MONITOR
+                say_turn(account, states, nodes.values() if shared else None)
             lines = [status_line(account, fleet) for account in accounts]
             if json:
                 for line in lines:

@@ -28,6 +28,13 @@ async def watch(
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
+    name: Annotated[
+        str | None,
+        Parameter(
+            help="Its account at the broker, without `fleet.broker.username`. Default: "
+            "the machine's name."
+        ),
+    ] = None,
     web: Annotated[
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
@@ -48,11 +55,11 @@ async def watch(
     if web:
         if journal is not None:
             os.environ[VARIABLE] = journal  # its password stands in no list of processes
-        words = _words(chosen, config=config, author=author)
+        words = _words(chosen, config=config, author=author, name=name)
         return await serve(words, Page.at(host, port, token))
     if not (on_terminal() or in_browser()):
         raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
-    return await _show(chosen, journal=journal, author=author, settings=settings)
+    return await _show(chosen, journal=journal, author=author, name=name, settings=settings)
 
 
 async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
@@ -63,22 +70,31 @@ async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | N
 
 
 async def _show(
-    run: int | None, *, journal: str | None, author: str | None, settings: Settings
+    run: int | None,
+    *,
+    journal: str | None,
+    author: str | None,
+    name: str | None,
+    settings: Settings,
 ) -> int:
     patience = settings.journal.patience_seconds
     async with (
         await journal_to_write(journal, patience_seconds=patience) as opened,
-        bus_of(settings.fleet) as bus,
+        bus_of(settings.fleet, name=name) as bus,
     ):
         desk = Desk(opened, author=operator_name(author), bus=bus)
         return await attach(opened, run, desk, settings, bus)
 
 
-def _words(run: int | None, *, config: Sequence[Path] | None, author: str | None) -> list[str]:
+def _words(
+    run: int | None, *, config: Sequence[Path] | None, author: str | None, name: str | None
+) -> list[str]:
     """The command that shows the same console to one browser."""
     words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
     for file in config or ():
         words += ["--config", str(file)]
     if author is not None:
         words += ["--from", author]
+    if name is not None:
+        words += ["--name", name]
     return words

@@ -6,17 +6,20 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from midwatch_monitor.errors import WorkspaceError
+import tenacity
+
+from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.workspace import (
     CLONES,
     NETWORK_SECONDS,
     ask_git,
+    fetch_into,
     git,
     is_repository,
 )
@@ -24,6 +27,15 @@ from midwatch_supervisor.workspace import (
 _LOOK_SECONDS = 0.05
 """How often one who waits for another's clone looks again."""
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_TRIES, _TRY_SECONDS, _LONGEST_SECONDS = 6, 30.0, 8.0
+"""How often a repository is asked, how long that may take in all, and the longest pause."""
+_PASSING = re.compile(
+    r"timed out|could not resolve|name resolution|connection (refused|reset|closed)|early eof"
+    r"|failed to connect|couldn't connect|unreachable|no route to host|hung up|rpc failed"
+    r"|unexpected disconnect|returned error: (408|429|5\d\d)",
+    re.IGNORECASE,
+)
+"""What git, curl and ssh say of networks and servers that may be better in a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +52,8 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origi
     """What the worktrees of a task are made from.
 
     That is its workspace itself; for a git URL, and for every repository in a `fleet`, an up to
-    date clone below `home`. Raises WorkspaceError where the commit to start from cannot be had.
+    date clone below `home`. Raises WorkspaceError where the commit to start from cannot be had,
+    UnreachableError where that is this machine's fault, or the network's.
     """
     folder = assignment.workspace
     cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
@@ -70,55 +83,86 @@ async def _made(clone: Path, source: str) -> None:
     if is_repository(clone):
         return
     part = clone.with_name(f"{clone.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+
+    async def ask() -> str:
+        await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
         # Not in a folder: its configuration has no say in where the URL leads.
         command = ("clone", "--quiet", "--no-checkout", source, str(part))
-        await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS)
+        return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS)
+
+    try:
+        await _patiently(ask)
     except TimeoutError as error:
-        raise WorkspaceError(f"{source} is not cloned: {error}") from error
+        raise UnreachableError(f"{source} is not cloned: {error}") from error
+    except WorkspaceError as error:  # it names the source, without a password in it
+        raise UnreachableError(str(error)) from error
     part.rename(clone)
 
 
 async def _newest(clone: Path) -> str:
     """What is checked out at the origin now."""
-    await _asked(clone, "fetch", "--quiet", "origin", "HEAD")
+    await _asked(clone, "--quiet", "origin", "HEAD")
     return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
 
 
 async def fetch(repository: Path, commit: str) -> None:
-    """See to it that a repository has a commit of its origin. Raises WorkspaceError if it cannot.
+    """See to it that a repository has a commit of its origin.
 
-    Nothing is asked of the origin where the commit is there already.
+    Nothing is asked of the origin where the commit is there already. Raises UnreachableError where
+    the origin does not answer, and WorkspaceError where it has no such commit.
     """
     if await has(repository, commit):
         return
-    said = ""
+    said, answered = "", False
     # A commit that no branch of the origin leads to can still be asked for by its name.
     for wanted in ((), (commit,)):
         try:
-            await _asked(repository, "fetch", "--quiet", "origin", *wanted)
+            await _asked(repository, "--quiet", "origin", *wanted)
         except WorkspaceError as error:
             said = f": {error}"
+        else:
+            answered = True
         if await has(repository, commit):
             return
-    raise WorkspaceError(f"{repository} has no commit {commit[:12]}, and gets none{said}")
+    lacks = f"{repository} has no commit {commit[:12]}, and gets none{said}"
+    raise WorkspaceError(lacks) if answered else UnreachableError(lacks)
 
 
 async def has(repository: Path, commit: str) -> bool:
     """Whether a repository has a commit."""
     try:
         await git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
+    except UnreachableError:
+        raise
     except WorkspaceError:
         return False
     return True
 
 
-async def _asked(repository: Path, *command: str) -> None:
+async def _asked(repository: Path, *wanted: str) -> None:
+    """Fetch from elsewhere, with patience."""
     try:
-        await ask_git(repository, *command, seconds=NETWORK_SECONDS)
-    except TimeoutError as error:
-        raise WorkspaceError(str(error)) from error
+        await _patiently(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
+    except (TimeoutError, WorkspaceError) as error:
+        raise UnreachableError(str(error)) from error
+
+
+async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
+    """Ask git, and again where that fails for a passing reason; raises what it said last."""
+    tries = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(_passes),
+        wait=tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_SECONDS),
+        stop=tenacity.stop_after_attempt(_TRIES) | tenacity.stop_after_delay(_TRY_SECONDS),
+        reraise=True,
+    )
+    async for each in tries:
+        with each:
+            await ask()
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether git may succeed in a moment; who did not answer for minutes is not asked again."""
+    return isinstance(error, WorkspaceError) and _PASSING.search(str(error)) is not None
 
 
 @asynccontextmanager

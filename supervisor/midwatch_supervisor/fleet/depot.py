@@ -7,14 +7,14 @@ import asyncio
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.bundles import Bundles
-from midwatch_monitor.words import Attempt, Draft, Snapshot, Step
+from midwatch_monitor.words import Attempt, Change, Draft, Snapshot, Step
 from midwatch_supervisor.assignment import branch_of, place_of
 from midwatch_supervisor.changes import beginning
 from midwatch_supervisor.fleet.behind import missing, notice
@@ -31,6 +31,7 @@ from midwatch_supervisor.fleet.snapshot import (
     Files,
     Mark,
     files_of,
+    held,
     hold,
     mark_of,
     packed,
@@ -42,6 +43,7 @@ from midwatch_supervisor.workspace import Ground, clear, git, prepare
 from midwatch_tools.tree import digest_of
 
 _MB = 1_000_000
+_IN_USE = timedelta(hours=1)
 
 
 def _now() -> datetime:
@@ -87,6 +89,7 @@ class Depot:
         self._clock = clock
         self._marks: dict[Path, Mark] = {}
         self._newest: dict[int, Snapshot | None] = {}
+        self._used: dict[str, datetime] = {}
 
     def folder(self, workspace: str | Path) -> Path:
         """Where a workspace is on this node, wherever it was made.
@@ -112,6 +115,7 @@ class Depot:
         Raises StaleIncarnationError where another process has taken the attempt over, and
         WorkspaceError or OSError where the files cannot be read.
         """
+        self._use(ground.folder)
         files = await files_of(ground, self._private(ground.folder))
         taken = await take(files, await self._mark(attempt, ground))
         last = await self._last(attempt)
@@ -127,6 +131,25 @@ class Depot:
             large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
             return Saved(commit=taken.commit, fault=large, whole=False)
         return Saved(commit=taken.commit, fault=taken.fault)
+
+    def let_go(self, attempt: Attempt, ground: Ground) -> None:
+        """Keep nothing in mind of an attempt that has ended, or is left as it is."""
+        self._marks.pop(ground.folder, None)
+        self._newest.pop(attempt.id, None)
+
+    @property
+    def minded(self) -> int:
+        """How many attempts it keeps something in mind of."""
+        return max(len(self._marks), len(self._newest))
+
+    def _use(self, folder: Path) -> None:
+        self._used[place_of(folder)] = self._clock()
+
+    def in_use(self, place: str) -> bool:
+        """Whether a workspace was asked for just now: whoever did may still be at it."""
+        recent = self._clock() - _IN_USE
+        self._used = {each: at for each, at in self._used.items() if at > recent}
+        return place in self._used
 
     async def _mark(self, attempt: Attempt, ground: Ground) -> Mark:
         mark = self._marks.get(ground.folder)
@@ -182,6 +205,7 @@ class Depot:
         `None` where nothing was saved. Raises WorkspaceError where what was saved cannot be had.
         """
         folder = self.folder(attempt.workspace)
+        self._use(folder)
         if await self.is_here(attempt):
             branch = branch_of(folder) if versioned else ""
             return Ground(folder=folder, branch=branch, base=origin.base)
@@ -221,25 +245,51 @@ class Depot:
         await spread(files, snapshot.commit)
         return ground
 
-    async def tell(self, attempt: Attempt, ground: Ground) -> None:
+    async def tell(self, attempt: Attempt, ground: Ground, *, incarnation: int | None) -> None:
         """Have the worker told what its history says and its files, made again here, do not show.
 
-        However often that is tried, it is told once.
+        However often that is tried, it is told once, and nothing where the attempt was here before.
+        The incarnation sees to it that nobody else writes steps any more. Raises
+        StaleIncarnationError where another process has taken the attempt over since.
         """
-        snapshot = await find(self._bundles, attempt)
-        saved = 0 if snapshot is None else snapshot.step
-        steps = await self._steps(attempt, saved)
+        steps, node = await self._steps(attempt)
+        if not steps or node == self._node:
+            return
+        saved = await self._made_of(attempt, ground)
+        steps = [step for step in steps if step.number > saved]
         folder = ground.folder
         names = await asyncio.to_thread(missing, steps, lambda name: digest_of(folder / name))
         if names:
             record = notice(names, saved=saved, last=steps[-1].number)
             draft = Draft(record=record, at=self._clock(), task=attempt.task, attempt=attempt.id)
-            await self._bundles.issue_once(draft)
+            await self._bundles.issue_once(draft, incarnation=incarnation)
 
-    async def _steps(self, attempt: Attempt, after: int) -> list[Step]:
-        entries = self._journal.all_entries(attempt=attempt.id, kinds=(Step,))
-        found = [each.record async for each in entries if isinstance(each.record, Step)]
-        return [step for step in found if step.number > after]
+    async def _made_of(self, attempt: Attempt, ground: Ground) -> int:
+        """The last step before the snapshot that the files were made from; 0 if from none.
+
+        There may be a newer one: the node before may have saved until the attempt was taken over.
+        """
+        private = self._private(ground.folder)
+        if not ground.branch and not await asyncio.to_thread(private.is_dir):
+            return 0
+        files = await files_of(ground, private)
+        commit = await held(files, place_of(ground.folder))
+        known = await self._bundles.snapshots(attempt.id)
+        moved = (each for each in known if each.size or each.branch)
+        return max((each.step for each in moved if each.commit == commit), default=0)
+
+    async def _steps(self, attempt: Attempt) -> tuple[list[Step], str]:
+        """An attempt's steps, and the node that goes on with it, as the journal knows so far."""
+        node, steps = "", list[Step]()
+        async for each in self._journal.all_entries(attempt=attempt.id, kinds=(Step, Change)):
+            match each.record:
+                case Change(node=str(name)):
+                    node = name
+                case Step() as step:
+                    steps.append(step)
+                case _:
+                    pass
+        return steps, node
 
     # -- what others built -----------------------------------------------------------------
 
@@ -250,6 +300,7 @@ class Depot:
         """
         attempts = await self._bundles.attempts(run) if names else []
         for name in names:
+            self._use(Path(name))
             await self._bring_branch(repository, name, attempts)
 
     async def _bring_branch(self, repository: Path, name: str, attempts: Sequence[Attempt]) -> None:
@@ -262,6 +313,7 @@ class Depot:
         """The folder of another attempt of a run, without git, on this node."""
         owner = owner_of(branch_of(workspace), await self._bundles.attempts(run))
         folder = self.folder(workspace)
+        self._use(folder)
         if not (owner.own and await self.is_here(owner.attempt)):
             snapshot = await finished(self._bundles, owner.attempt)
             await self._without_git(folder, owner.attempt, snapshot)

@@ -10,7 +10,16 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.words import Commit, Draft, Fault, NodeState, NodeStatus, Run
+from midwatch_monitor.words import (
+    Change,
+    Commit,
+    Draft,
+    Fault,
+    NodeState,
+    NodeStatus,
+    Record,
+    Run,
+)
 from midwatch_supervisor.fleet.docket import Docket
 from midwatch_supervisor.fleet.dockets import Dockets
 from midwatch_supervisor.fleet.handout import Handed, Ticket, run_key
@@ -90,6 +99,8 @@ class Dispatcher:
         self._clock = clock
         self._dockets = dockets or Dockets(journal)
         self._tidied_at: datetime | None = None
+        self._rescued: dict[Handed, datetime] = {}
+        """When which turn was taken from whom."""
 
     async def look(self) -> None:
         """Hand out what can go on now, and what lost nodes had. Raises JournalError."""
@@ -121,25 +132,48 @@ class Dispatcher:
         for each in what.drop:
             await self._handout.drop(each.ticket)
         for each in what.rescue:
+            if self._just_rescued(each):
+                continue
             await self._tell(docket, each)
             labels = docket.labels(each.ticket.task)
             await self._handout.rescue(each.ticket, labels=labels)
+            self._rescued[each] = self._clock()
         last = await self._handout.last_numbers(run) if what.begin else {}
         for task in what.begin:
             number = last.get(task, 0) + 1
             ticket = Ticket.of(self._handout.fleet, run, task, number)
             await self._handout.hand_out(ticket, labels=docket.labels(task))
 
+    def _just_rescued(self, handed: Handed) -> bool:
+        """Whether a turn was taken from this process a moment ago, which has it again.
+
+        It does not work on it, but it may go on taking what it should leave to others.
+        """
+        pause = timedelta(seconds=self._settings.lost_after_seconds)
+        now = self._clock()
+        self._rescued = {each: at for each, at in self._rescued.items() if now - at < pause}
+        return handed in self._rescued
+
     async def _tell(self, docket: Docket, handed: Handed) -> None:
-        """Let people see why another node goes on."""
+        """Let people see why another node goes on, once for each that begins with it."""
         attempt = docket.live(handed.ticket.task)
         if attempt is None:
             return
         name = name_of(handed.holder)
         fault = Fault(part="node", error=f"{name} is gone: another node goes on with it")
+        if await self._told(attempt, fault):
+            return
         task = (await self._journal.attempt(attempt)).task
         draft = Draft(record=fault, at=self._clock(), task=task, attempt=attempt)
         await self._journal.commit(Commit(drafts=(draft,)))
+
+    async def _told(self, attempt: int, fault: Fault) -> bool:
+        """Whether that was the last that happened to an attempt."""
+        last: Record | None = None
+        async for each in self._journal.all_entries(attempt=attempt, kinds=(Fault, Change)):
+            if not isinstance(each.record, Change) or each.record.node is not None:
+                last = each.record
+        return last == fault
 
 
 def fleet_of(run: Run) -> str:

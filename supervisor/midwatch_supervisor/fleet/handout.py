@@ -39,6 +39,8 @@ _CLIENT_CONNECTIONS = 2
 _NODE_CONNECTIONS = 6
 """DBOS's own number would be twenty, of the hundred that a database gives to all."""
 _MOST_FORGOTTEN = 2000
+PUT_BACK = "put back"
+"""What a turn comes to that is in its queue again, and so has not ended."""
 _UNDER_WAY = ["ENQUEUED", "DELAYED", "PENDING"]
 _PENDING = "PENDING"
 
@@ -209,7 +211,10 @@ class Handout:
         self._client.enqueue(options, str(ticket), labels)
 
     async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
-        """Take a turn from who has it, and give it to another node."""
+        """Take a turn from who has it, and put it back where it was in its queue.
+
+        Who had it has lost it: what it says of the turn from here on is refused.
+        """
         with _told(self._name):
             await asyncio.to_thread(
                 self._client.resume_workflow,
@@ -280,7 +285,10 @@ class Reception:
     """
 
     def __init__(self, work: Work, *, holder: str, fleet: str) -> None:
-        """Have `work` do a turn; what it answers ends the turn, and it should not raise."""
+        """Have `work` do a turn; what it answers ends the turn, and it should not raise.
+
+        `PUT_BACK` ends nothing: who takes the turn out of its queue begins it anew.
+        """
         self._work = work
         self._holder = holder
         self._fleet = fleet
@@ -326,7 +334,12 @@ class Reception:
             if known is None:
                 return "no turn of ours"
             doing = asyncio.run_coroutine_threadsafe(self._work(known, labels), loop)
-            return await asyncio.wrap_future(doing)
+            done = await asyncio.wrap_future(doing)
+            if done == PUT_BACK:
+                # Of a cancelled execution DBOS stores nothing, and it does not wait, for as long
+                # as the turn lasts, for the end of it that others will store.
+                raise asyncio.CancelledError
+            return done
 
         step = DBOS.step(name=f"{WORKFLOW}_step")(work)
 

@@ -2,35 +2,77 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 from midwatch_monitor.errors import JournalError
-from midwatch_supervisor.fleet.handout import Handout, Ticket
+from midwatch_supervisor.fleet.handout import PUT_BACK, Ticket
 from midwatch_supervisor.fleet.turn import Outcome
 
 log = logging.getLogger(__name__)
 
 FULL_SECONDS = 1.5
-"""After how long a turn is offered again for which a node had no slot."""
+"""How long a turn waits for a slot of this node before it is put back into its queue."""
 FAILED_SECONDS = 5.0
-"""The same after a turn in which something broke."""
+"""After how long a turn is offered again in which something broke; then twice as long."""
+MAX_FAILED_SECONDS = 60.0
+REST_SECONDS = 1.0
+"""How long a slot takes nothing after something was out of reach; then twice as long.
+
+Else a node without a network would take turn after turn ahead of those that can do them.
+"""
+MAX_REST_SECONDS = 30.0
+_AGAIN = frozenset({Outcome.FAILED, Outcome.UNREACHABLE})
 
 Take = Callable[[int], Awaitable[Outcome]]
 """Runs the attempts of a task, by its id."""
+
+
+class Queues(Protocol):
+    """What hands need of the hand-out; see `Handout`."""
+
+    async def hand_out(
+        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None: ...
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None: ...
+
+
+def delay(first: float, times: int, *, most: float) -> float:
+    """How long to wait after something went wrong so many times in a row. Pure."""
+    return min(most, first * 2 ** min(times - 1, 30))
 
 
 class Hands:
     """Runs turns side by side, one for a task, and gives back what it has no slot for."""
 
     def __init__(
-        self, take: Take, handout: Handout, *, slots: int, changed: Callable[[], None]
+        self,
+        take: Take,
+        handout: Queues,
+        *,
+        slots: int,
+        changed: Callable[[], None],
+        heard: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`changed` is called when a turn has begun or ended."""
+        """`changed` is called when a turn has begun or ended.
+
+        Nothing is begun while the node was not `heard` of: others would go on with it.
+        """
         self._take = take
         self._handout = handout
         self._slots = slots
         self._changed = changed
         self._turns: dict[int, asyncio.Future[Outcome]] = {}
+        self._heard = heard
+        self._resting = 0
+        """Slots that take nothing for a while."""
+        self._waiting: dict[int, object] = {}
+        """The turn of each task that waits for a slot."""
+        self._freed = asyncio.Event()
+        self._failed: Counter[int] = Counter()
+        """How often the turns of a task have failed here, one after the other."""
+        self._unreachable = 0
         self._closed = False
 
     @property
@@ -41,13 +83,16 @@ class Hands:
     def close(self) -> None:
         """Take no more turns; those in hand go on."""
         self._closed = True
+        self._freed.set()
 
     async def do(self, ticket: Ticket, labels: Sequence[str]) -> str:
-        """Do a turn; what it came to, for those who look at DBOS's own list."""
+        """Do a turn; what it came to, for those who look at DBOS's own list.
+
+        `PUT_BACK` if it is in its queue again.
+        """
         await self._end_older(ticket.task)
-        if self._closed or len(self._turns) >= self._slots:
-            await self._offer_again(ticket, labels, FULL_SECONDS)
-            return "given back: no slot"
+        if not await self._has_slot(ticket.task):
+            return await self._put_back(ticket, labels)
         turn = self._turns[ticket.task] = asyncio.ensure_future(self._take(ticket.task))
         self._changed()
         try:
@@ -57,12 +102,62 @@ class Hands:
             turn.cancel()
             if self._turns.get(ticket.task) is turn:
                 del self._turns[ticket.task]
+            self._freed.set()
             self._changed()
         if turn.cancelled():
             return "given back"
-        if turn.result() is Outcome.FAILED:
-            await self._offer_again(ticket, labels, FAILED_SECONDS)
+        await self._heed(turn.result(), ticket, labels)
         return turn.result().value
+
+    @property
+    def _open(self) -> bool:
+        return len(self._turns) + self._resting < self._slots and self._heard()
+
+    async def _has_slot(self, task: int) -> bool:
+        """Whether there is a slot, or one becomes free soon. It must be taken at once."""
+        me = self._waiting[task] = object()
+        try:
+            async with asyncio.timeout(FULL_SECONDS):
+                while not (self._closed or self._open):
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            mine = self._waiting.get(task) is me  # else it was taken from us, and came back
+            if mine:
+                del self._waiting[task]
+        return mine and not self._closed and task not in self._turns and self._open
+
+    async def _put_back(self, ticket: Ticket, labels: Sequence[str]) -> str:
+        """Let others have a turn; its place in the queue is kept."""
+        if ticket.task in self._turns or ticket.task in self._waiting:
+            return "it came back"
+        try:
+            await self._handout.rescue(ticket, labels=labels)
+        except JournalError as error:  # whoever looks next hands out the next turn
+            log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
+            return "given back: no slot"
+        return PUT_BACK
+
+    async def _heed(self, outcome: Outcome, ticket: Ticket, labels: Sequence[str]) -> None:
+        """Offer a turn again that came to nothing, later each time."""
+        self._unreachable = self._unreachable + 1 if outcome is Outcome.UNREACHABLE else 0
+        if outcome not in _AGAIN:
+            del self._failed[ticket.task]
+            return
+        self._failed[ticket.task] += 1
+        seconds = delay(FAILED_SECONDS, self._failed[ticket.task], most=MAX_FAILED_SECONDS)
+        if outcome is Outcome.UNREACHABLE:
+            # Taken before anything is awaited: the slot is free already.
+            rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
+            asyncio.get_running_loop().call_later(rest, self._rested)
+            self._resting += 1
+        await self._offer_again(ticket, labels, seconds)
+
+    def _rested(self) -> None:
+        self._resting -= 1
+        self._freed.set()
 
     async def _end_older(self, task: int) -> None:
         """A turn of the same task that was taken from us and comes back: the older one ends."""

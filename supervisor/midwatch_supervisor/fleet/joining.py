@@ -2,21 +2,25 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from midwatch_agents.breaker import Breakers
+from midwatch_agents.leftovers import end_leftovers_below
 from midwatch_agents.sandbox import find_walls
 from midwatch_monitor.bus import bus_for
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
+from midwatch_supervisor.fleet.cleaning import Cleaner, cleaned
+from midwatch_supervisor.fleet.clock import fleet_clock
 from midwatch_supervisor.fleet.depot import Depot
 from midwatch_supervisor.fleet.dispatch import Dispatcher
 from midwatch_supervisor.fleet.dockets import Dockets
 from midwatch_supervisor.fleet.handout import Handout
 from midwatch_supervisor.fleet.identity import Identity
 from midwatch_supervisor.fleet.node import Node, status_of
-from midwatch_supervisor.fleet.turn import Machine, Outcome, take_turn
+from midwatch_supervisor.fleet.turn import Machine, take_turn
 from midwatch_tools.watch import now
 
 ALIVE_BEATS = 3
@@ -39,15 +43,20 @@ async def joined(
     """
     fleet = settings.fleet
     walls = await find_walls(settings.run.sandbox)
-    status = status_of(who, slots=fleet.slots, labels=fleet.labels)
+    status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
         handout = await Handout.open(location, fleet=fleet.name)
         stack.push_async_callback(handout.close)
-        nodes, dockets = Nodes(journal), Dockets(journal)
+        nodes, dockets = Nodes(journal, fleet=fleet.name), Dockets(journal)
+        clock = await stack.enter_async_context(fleet_clock(nodes, now))
         # Before the broker hears of us: it would let go of who bears the name already.
         bus = bus_for(fleet, name=who.name, status=status, environ=environ)
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
+        await end_leftovers_below(home / "work")  # of a start of this node that was killed
         await stack.enter_async_context(bus)
+        depot = Depot(journal=journal, home=home, node=who.name, settings=fleet, clock=clock)
+        cleaner = Cleaner(journal=journal, depot=depot, home=home, clock=clock)
+        await stack.enter_async_context(cleaned(cleaner))
         machine = Machine(
             journal=journal,
             bus=bus,
@@ -57,21 +66,18 @@ async def joined(
             walls=walls,
             breakers=Breakers(settings.provider),
             dockets=dockets,
-            depot=Depot(journal=journal, home=home, node=who.name, settings=fleet),
-            clock=now,
+            depot=depot,
+            clock=clock,
         )
-
-        async def take(task: int) -> Outcome:
-            return await take_turn(machine, task)
-
+        dispatcher = Dispatcher(
+            journal, handout, nodes, settings=fleet, clock=clock, dockets=dockets
+        )
         yield Node(
             status,
-            take=take,
+            take=partial(take_turn, machine),
             nodes=nodes,
             bus=bus,
             handout=handout,
-            dispatcher=Dispatcher(
-                journal, handout, nodes, settings=fleet, clock=now, dockets=dockets
-            ),
+            dispatcher=dispatcher,
             settings=fleet,
         )

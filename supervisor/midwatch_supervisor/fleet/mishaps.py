@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from importlib.metadata import version
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
@@ -11,6 +13,7 @@ from midwatch_monitor.words import (
     Commit,
     Draft,
     Ending,
+    Entry,
     Fault,
     Lifecycle,
     NodeState,
@@ -23,14 +26,18 @@ from midwatch_monitor.words import (
 PART = "turn"
 MAX_BREAKDOWNS = 3
 """Turns of one task that may break before it has failed."""
+UNREACHABLE = timedelta(minutes=10)
+"""How long what a task is made from may be out of every node's reach before it has failed."""
+_UPDATE = "update Midwatch"
 _CANNOT = re.compile(r"(\S+) cannot do it: ")
 
 
 class Mishaps:
     """Stores what went wrong with a task's turns, and ends the task where there is no hope."""
 
-    def __init__(self, journal: Journal, *, node: str, clock: Clock) -> None:
+    def __init__(self, journal: Journal, *, node: str, fleet: str, clock: Clock) -> None:
         self._journal = journal
+        self._nodes = Nodes(journal, fleet=fleet)
         self._node = node
         self._clock = clock
 
@@ -43,33 +50,83 @@ class Mishaps:
         `live`: that one waits for a node that can.
         """
         states = await self._states(task)
-        reason = f"{self._node} cannot do it: {why}"
+        reason = self._cannot(why)
         if all(state.reason != reason for state in states):
             lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
             await self._commit(task, TaskState(lifecycle=lifecycle, reason=reason))
         tried = {self._node, *names(state.reason for state in states)}
-        if live is not None or able(await Nodes(self._journal).all(), labels) - tried:
+        if live is not None or able(await self._nodes.all(), labels) - tried:
             return False
         await self._commit(task, TaskState(lifecycle=Lifecycle.FAILED, reason=reason))
         return True
+
+    async def unreachable(
+        self, task: Task, why: str, *, labels: Iterable[str], live: int | None
+    ) -> bool:
+        """Note, once, that this node cannot reach what a task needs; whether the task is over.
+
+        It is once every node that is up and has its labels has said so, the first of them
+        `UNREACHABLE` ago. An attempt that has begun waits for as long as it takes.
+        """
+        entries = [
+            each
+            async for each in self._journal.all_entries(
+                task=task.id, kinds=(TaskState, AttemptState)
+            )
+        ]
+        states = [each.record for each in entries if isinstance(each.record, TaskState)]
+        since, now = complaints(entries), self._clock()
+        reason = self._cannot(why)
+        if self._node not in since:
+            lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+            await self._commit(task, TaskState(lifecycle=lifecycle, reason=reason))
+        waited = now - min(since.values(), default=now)
+        up = able(await self._nodes.all(), labels)
+        if waited < UNREACHABLE or up - {self._node, *since} or await self._begun(task, live):
+            return False
+        await self._end(task, reason, live=live)
+        return True
+
+    async def unreadable(self, task: Task, why: str) -> None:
+        """Note, once, that the Midwatch of this node does not understand what is to be done."""
+        fault = Fault(part="node", error=f"{self._node} ({version('midwatch')}) {why}: {_UPDATE}")
+        if all(each != fault for each in await self._faults(task)):
+            await self._commit(task, fault)
 
     async def broke(self, task: Task, error: Exception, *, live: int | None) -> bool:
         """Note that a turn broke for a reason that is Midwatch's own; whether the task is over."""
         why = f"{type(error).__name__}: {error}"
         await self._commit(task, Fault(part=PART, error=f"{self._node}: {why}"), attempt=live)
-        faults = await self._journal.entries(task=task.id, kinds=(Fault,))
-        broken = [each for each in faults if _is_ours(each.record)]
+        broken = [each for each in await self._faults(task) if each.part == PART]
         if len(broken) < MAX_BREAKDOWNS:
             return False
+        await self._end(task, why, live=live)
+        return True
+
+    def _cannot(self, why: str) -> str:
+        return f"{self._node} cannot do it: {why}"
+
+    async def _begun(self, task: Task, live: int | None) -> bool:
+        """Whether an attempt is under way in which work was done, or which is one of a part."""
+        if live is None:
+            return False
+        entries = await self._journal.entries(attempt=live, kinds=(AttemptState,))
+        own = (await self._journal.attempt(live)).task == task.id
+        return not own or any(_is_at_work(each.record) for each in entries)
+
+    async def _end(self, task: Task, why: str, *, live: int | None) -> None:
         if live is not None:
             ended = AttemptState(lifecycle=Lifecycle.FAILED, reason=why, ending=Ending.ERROR)
             await self._commit(task, ended, attempt=live)
         await self._commit(task, TaskState(lifecycle=Lifecycle.FAILED, reason=why))
-        return True
 
     async def _states(self, task: Task) -> list[TaskState]:
-        entries = await self._journal.entries(task=task.id, kinds=(TaskState,))
-        return [entry.record for entry in entries if isinstance(entry.record, TaskState)]
+        entries = self._journal.all_entries(task=task.id, kinds=(TaskState,))
+        return [each.record async for each in entries if isinstance(each.record, TaskState)]
+
+    async def _faults(self, task: Task) -> list[Fault]:
+        entries = self._journal.all_entries(task=task.id, kinds=(Fault,))
+        return [each.record async for each in entries if isinstance(each.record, Fault)]
 
     async def _commit(self, task: Task, record: Record, *, attempt: int | None = None) -> None:
         of = task.id if attempt is None else (await self._journal.attempt(attempt)).task
@@ -82,6 +139,18 @@ def names(reasons: Iterable[str]) -> set[str]:
     return {found[1] for reason in reasons if (found := _CANNOT.match(reason))}
 
 
+def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
+    """Since when each node says that it cannot do a task, as long as nobody worked on it. Pure."""
+    since: dict[str, datetime] = {}
+    for each in entries:
+        if _is_at_work(each.record):
+            since.clear()
+        elif isinstance(each.record, TaskState):
+            for name in names([each.record.reason]):
+                since.setdefault(name, each.at)
+    return since
+
+
 def able(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
     """The names of the nodes that take turns and offer these labels. Pure."""
     wanted = set(labels)
@@ -90,5 +159,5 @@ def able(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
     }
 
 
-def _is_ours(record: Record) -> bool:
-    return isinstance(record, Fault) and record.part == PART
+def _is_at_work(record: Record) -> bool:
+    return isinstance(record, AttemptState) and record.lifecycle is not Lifecycle.SUBMITTED

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from midwatch_monitor.bus import FleetBus
-from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
 from midwatch_monitor.errors import JournalError, MidwatchError, ReplacedError
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.journal.tables import REVISION
@@ -26,7 +26,9 @@ _LEAVE_SECONDS = 10.0
 """How long DBOS may take to note that the last turns have ended."""
 
 
-def status_of(who: Identity, *, slots: int, labels: Sequence[str]) -> NodeStatus:
+def status_of(
+    who: Identity, *, slots: int, labels: Sequence[str], fleet: str = "midwatch"
+) -> NodeStatus:
     """A node as it begins. The times are the journal's to say."""
     at = datetime.now(UTC)
     return NodeStatus(
@@ -40,6 +42,7 @@ def status_of(who: Identity, *, slots: int, labels: Sequence[str]) -> NodeStatus
         revision=REVISION,
         started_at=at,
         beat_at=at,
+        fleet=fleet,
     )
 
 
@@ -62,7 +65,9 @@ class Node:
         self._bus = bus
         self._dispatcher = dispatcher
         self._settings = settings
-        self._hands = Hands(take, handout, slots=status.slots, changed=self._changed)
+        self._hands = Hands(
+            take, handout, slots=status.slots, changed=self._changed, heard=self._heard
+        )
         self._reception = Reception(self._hands.do, holder=status.holder, fleet=settings.name)
         self._heard_at = 0.0
         """When the journal last took our word, by the loop's clock."""
@@ -80,11 +85,11 @@ class Node:
         The node has entered the journal. Raises ReplacedError where another goes by its name later.
         """
         helpers: list[asyncio.Task[None]] = []
+        self._heard_at = asyncio.get_running_loop().time()
         try:
             await self._reception.open(
                 location, labels=self._status.labels, slots=self._status.slots
             )
-            self._heard_at = asyncio.get_running_loop().time()
             helpers = [
                 asyncio.create_task(self._live()),
                 asyncio.create_task(self._fence()),
@@ -165,6 +170,11 @@ class Node:
                     log.warning("%s was taken for lost: it gives back all", self._status.name)
                     await self._hands.drop()
             await asyncio.sleep(self._settings.beat_seconds)
+
+    def _heard(self) -> bool:
+        """Whether nobody has a reason yet to take this node for lost."""
+        silent = asyncio.get_running_loop().time() - self._heard_at
+        return silent <= MISSED_BEATS * self._settings.beat_seconds
 
     async def _beat(self) -> NodeState | None:
         return await self._nodes.beat(

@@ -3,25 +3,25 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
-from midwatch_monitor.bus import Bus
+from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import JournalError, MidwatchError, MissingExtraError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.recorder import Clock
 
 log = logging.getLogger(__name__)
 
 LEARNER = "learner"
-DISPATCH = "dispatch"
 _LOOK_SECONDS = 1.0
 """How often tasks are handed out without a hint."""
-_BREATH = 0.1
+_BREATH = 0.25
 """Seconds between two looks, however many hints there are."""
 
 
@@ -33,6 +33,12 @@ class PostTold:
     held: bool
 
 
+class Clerk(Protocol):
+    """Who gives a post to one of those that ask; see `Watches`."""
+
+    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None: ...
+
+
 class Post:
     """One post: taken whenever nobody has it, and left when another does."""
 
@@ -41,7 +47,7 @@ class Post:
         name: str,
         work: Callable[[], Coroutine[Any, Any, None]],
         *,
-        watches: Watches,
+        watches: Clerk,
         holder: str,
         lease_seconds: float,
         tell: Callable[[PostTold], None],
@@ -55,26 +61,26 @@ class Post:
         self._tell = tell
         self._working: asyncio.Task[None] | None = None
         self._until = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._expiry: asyncio.TimerHandle | None = None
 
     async def keep(self) -> None:
         """Take, renew and leave the post, until cancelled."""
-        loop = asyncio.get_running_loop()
         try:
             while True:
-                began = loop.time()
+                began = self._loop.time()
                 if await self._held():
                     self._begin()
                 else:
                     await self._leave()
-                passed = loop.time() - began
+                passed = self._loop.time() - began
                 await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))
         finally:
             await self._leave()
 
     async def _held(self) -> bool:
         """Whether the post is this process's; without an answer, until the lease has run out."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        began = self._loop.time()
         left = self._until - began if self._working else self._lease_seconds
         try:
             async with asyncio.timeout(left):
@@ -83,7 +89,7 @@ class Post:
                 )
         except (TimeoutError, JournalError) as error:
             log.debug("the post %s cannot be renewed: %s", self._name, error)
-            return loop.time() < self._until
+            return self._loop.time() < self._until
         self._until = began + self._lease_seconds if taken else 0.0
         return taken is not None
 
@@ -92,6 +98,13 @@ class Post:
             self._tell(PostTold(name=self._name, held=True))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._try())
+        # A process that was stopped for longer than its lease finds this before its work goes on.
+        self._expire(self._loop.call_at(self._until, self._working.cancel))
+
+    def _expire(self, expiry: asyncio.TimerHandle | None) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry = expiry
 
     async def _try(self) -> None:
         try:
@@ -104,10 +117,16 @@ class Post:
     async def _leave(self) -> None:
         if self._working is None:
             return
+        self._expire(None)
         self._working.cancel()
         await asyncio.wait({self._working})
         self._working = None
         self._tell(PostTold(name=self._name, held=False))
+
+
+def dispatch_of(fleet: str) -> str:
+    """The post of handing out in a fleet; several fleets may share a journal."""
+    return f"dispatch {fleet}"
 
 
 def no_dispatch(location: str) -> str:
@@ -132,14 +151,28 @@ async def dispatch(
 
     handout = await Handout.open(location, fleet=settings.name)
     try:
-        dispatcher = Dispatcher(journal, handout, Nodes(journal), settings=settings, clock=clock)
+        dispatcher = Dispatcher(
+            journal, handout, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
+        )
         async with bus.subscribe() as hints:
             while True:
                 await _look(dispatcher.look())
                 await asyncio.sleep(_BREATH)
-                await hints.wait(_LOOK_SECONDS)
+                await called(hints, _LOOK_SECONDS - _BREATH)
     finally:
         await handout.close()
+
+
+async def called(hints: Subscription, seconds: float) -> None:
+    """Wait for a hint of what may let a task go on, so many seconds at most."""
+    from midwatch_supervisor.fleet.docket import KINDS
+
+    kinds = {kind_of(kind) for kind in KINDS}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not hints.closed:
+                if any(hint.kind in kinds for hint in await hints.wait()):
+                    return
 
 
 async def _look(look: Coroutine[Any, Any, None]) -> None:
@@ -158,6 +191,8 @@ async def dispatch_once(
 
     handout = await Handout.open(location, fleet=settings.name)
     try:
-        await Dispatcher(journal, handout, Nodes(journal), settings=settings, clock=clock).look()
+        await Dispatcher(
+            journal, handout, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
+        ).look()
     finally:
         await handout.close()

@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable, Collection
 from datetime import datetime
 
-from pydantic import ValidationError
-
 from midwatch_agents.breaker import Breakers
 from midwatch_monitor.bus import Bus, LocalBus, Subscription
 from midwatch_monitor.config.settings import Settings
@@ -19,6 +17,7 @@ from midwatch_monitor.words import Hint, Run, Task
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.decide import Supervisor
+from midwatch_supervisor.fleet.submitting import settings_of
 from midwatch_supervisor.lookup import assignment_of
 from midwatch_supervisor.supervision import Supervision
 
@@ -111,7 +110,10 @@ class RunWatch:
         calibrator: Calibrator,
         clock: Callable[[], datetime],
     ) -> "RunWatch":
-        """The watch of a run, which has read what the journal says of it. Raises JournalError."""
+        """The watch of a run, which has read what the journal says of it.
+
+        Raises JournalError, and JournalTooNewError where the run's settings cannot be read.
+        """
         tasks = await journal.tasks(run)
         watch = cls(
             journal,
@@ -197,10 +199,6 @@ class RunWatch:
 
 def _settings_of(run: Run) -> Settings:
     """What was in force when the run began; asked for news only at each tick."""
-    try:
-        settings = Settings.model_validate_json(run.settings)
-    except ValidationError:  # of another version of Midwatch
-        log.warning("the settings of run %d cannot be read: the built-in ones hold", run.id)
-        settings = Settings()
+    settings = settings_of(run)  # by others it would be judged and decided otherwise
     seldom = settings.monitor.model_copy(update={"poll_seconds": settings.monitor.tick_seconds})
     return settings.model_copy(update={"monitor": seldom})

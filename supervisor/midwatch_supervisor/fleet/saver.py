@@ -54,6 +54,8 @@ class Saver:
     async def _before(self, records: Sequence[Record], results: Sequence[Result]) -> None:
         if any(map(_leaves, records)) or (results and self._due):
             await self.save()
+        if any(map(_ends, records)):
+            self._let_go()
 
     @property
     def _due(self) -> bool:
@@ -76,6 +78,12 @@ class Saver:
             await self.save()
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._ground.folder, error)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._depot is not None and self._recorder is not None:
+            self._depot.let_go(self._recorder.attempt, self._ground)
 
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
@@ -118,3 +126,7 @@ def _leaves(record: Record) -> bool:
     if not isinstance(record, AttemptState):
         return False
     return record.lifecycle.over or record.lifecycle is Lifecycle.INPUT_REQUIRED
+
+
+def _ends(record: Record) -> bool:
+    return isinstance(record, AttemptState) and record.lifecycle.over

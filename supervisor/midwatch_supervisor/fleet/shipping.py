@@ -13,7 +13,8 @@ from midwatch_supervisor.fleet.clone import fetch, has
 from midwatch_supervisor.fleet.snapshot import SAVED, Mark, fetch_saved, mark_of, tip_of, unpack
 from midwatch_supervisor.workspace import Ground, ask_git, git
 
-_SEEN = "refs/midwatch/seen/"
+SEEN = "refs/midwatch/seen/"
+"""Where a repository keeps what it saw of pushed branches, by label and attempt."""
 _PUSH = ("push", "--quiet", "--no-verify")
 _PUSH_SECONDS = 120.0
 """A worker's tool result waits for so long at most."""
@@ -109,7 +110,7 @@ async def pushed(ground: Ground, commit: str, *, mark: Mark, before: str) -> Non
         await _ask(ground.folder, *_PUSH, lease, "origin", f"{commit}:{ref}")
     except WorkspaceError:
         # What stands there may be a snapshot of this attempt that never got into the journal.
-        seen = _SEEN + mark.of.partition(" ")[0]
+        seen = SEEN + mark.of.partition(" ")[0]
         await _ask(ground.folder, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
         if (await mark_of(ground.folder, seen)).of != mark.of:
             raise

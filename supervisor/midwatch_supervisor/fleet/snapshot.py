@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, ask_git, git
+from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, fetch_into, git
 from midwatch_tools.tree import IGNORED
 
 SAVED = "refs/midwatch/saved/"
@@ -159,6 +159,14 @@ async def hold(files: Files, place: str, commit: str) -> None:
     await files.git("update-ref", SAVED + place, commit)
 
 
+async def held(files: Files, place: str) -> str:
+    """The snapshot that these files were saved as, or made from, last; empty if there is none."""
+    try:
+        return (await files.git("rev-parse", "--verify", "--quiet", SAVED + place)).strip()
+    except WorkspaceError:
+        return ""
+
+
 async def packed(files: Files, place: str, *, base: str, max_bytes: float) -> bytes | None:
     """A snapshot as one file, without what `base` leads to; `None` if that is too large."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
@@ -183,7 +191,7 @@ async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> No
     quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
     refs = f"+{ref}:{SAVED}{place}"
     try:
-        await ask_git(repository, "fetch", *quiet, source, refs, seconds=NETWORK_SECONDS)
+        await fetch_into(repository, *quiet, source, refs, seconds=NETWORK_SECONDS)
     except TimeoutError as error:
         raise WorkspaceError(str(error)) from error
 

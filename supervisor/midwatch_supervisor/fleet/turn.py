@@ -13,8 +13,10 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import (
     ElsewhereError,
+    JournalTooNewError,
     MidwatchError,
     StaleIncarnationError,
+    UnreachableError,
     UsageError,
 )
 from midwatch_monitor.journal import Journal
@@ -23,9 +25,11 @@ from midwatch_monitor.words import Run, Task
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.deck import Deck
+from midwatch_supervisor.fleet.docket import Docket
 from midwatch_supervisor.fleet.dockets import Dockets
 from midwatch_supervisor.fleet.identity import Identity
 from midwatch_supervisor.fleet.mishaps import Mishaps
+from midwatch_supervisor.fleet.submitting import settings_of
 from midwatch_supervisor.job import Job, Place
 from midwatch_supervisor.launch import job_again, stored
 from midwatch_supervisor.runner import Runner
@@ -46,6 +50,8 @@ class Outcome(StrEnum):
     """Another process goes on with the task."""
     FAILED = "failed"
     """Something broke that is not the task's; another turn may do better."""
+    UNREACHABLE = "unreachable"
+    """This node cannot reach what the task is made from; another one may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,30 +81,40 @@ async def take_turn(machine: Machine, task: int) -> Outcome:
     except MidwatchError as error:
         log.warning("a turn of task %s failed: %s", task, error)
         return Outcome.FAILED
+    except Exception:  # whatever it is, the node's other turns go on
+        log.exception("a turn of task %s broke", task)
+        return Outcome.FAILED
 
 
 async def _taken(machine: Machine, task: Task) -> Outcome:
     run = await machine.journal.run(task.run)
     docket = await machine.dockets.of(run.id)
-    if not docket.knows(task.id):
+    mishaps = Mishaps(
+        machine.journal,
+        node=machine.identity.name,
+        fleet=machine.settings.fleet.name,
+        clock=machine.clock,
+    )
+    if why := _unreadable(run, docket, task.id):
+        await mishaps.unreadable(task, why)
         return Outcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
     if docket.over(task.id):
         return Outcome.OVER
     if task.id not in docket.ready():
         return Outcome.WAITS
-    mishaps = Mishaps(machine.journal, node=machine.identity.name, clock=machine.clock)
-    live, labels = docket.live(task.id), docket.labels(task.id)
+    labels = docket.labels(task.id)
     try:
-        runner = await _runner(machine, run, docket.concerns(task.id))
-        mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
-        mine.crew.build_workers()
-    except UsageError as error:
-        over = await mishaps.unable(task, str(error), labels=labels, live=live)
-        return Outcome.OVER if over else Outcome.FAILED
-    try:
-        await runner.run()
+        return await _worked(machine, run, task, docket.concerns(task.id))
     except ElsewhereError:
         return Outcome.WAITS
+    except UsageError as error:
+        live = (await machine.dockets.of(run.id)).live(task.id)
+        over = await mishaps.unable(task, str(error), labels=labels, live=live)
+        return Outcome.OVER if over else Outcome.FAILED
+    except UnreachableError as error:
+        live = (await machine.dockets.of(run.id)).live(task.id)
+        over = await mishaps.unreachable(task, str(error), labels=labels, live=live)
+        return Outcome.OVER if over else Outcome.UNREACHABLE
     except MidwatchError:
         raise
     except Exception as error:  # whatever it is, the node's other turns go on
@@ -106,6 +122,24 @@ async def _taken(machine: Machine, task: Task) -> Outcome:
         live = (await machine.dockets.of(run.id)).live(task.id)
         over = await mishaps.broke(task, error, live=live)
         return Outcome.OVER if over else Outcome.FAILED
+
+
+def _unreadable(run: Run, docket: Docket, task: int) -> str:
+    """Why this version of Midwatch cannot do a task; empty if it can."""
+    if not docket.knows(task):
+        return "cannot read this task"
+    try:
+        settings_of(run)
+    except JournalTooNewError as error:
+        return str(error)
+    return ""
+
+
+async def _worked(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
+    runner = await _runner(machine, run, concerns)
+    mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
+    mine.crew.build_workers()
+    await runner.run()
     return Outcome.OVER if mine.place is Place.OVER else Outcome.WAITS
 
 
@@ -135,9 +169,10 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
 def deck_for(machine: Machine, run: Run) -> Deck:
     """What the attempts of a run stand on at this node.
 
-    The run's own configuration holds, but for what is the machine's: walls and fleet.
+    The run's own configuration holds, but for what is the machine's: walls and fleet. Raises
+    JournalTooNewError where it cannot be read.
     """
-    settings, own = Settings.model_validate_json(run.settings), machine.settings
+    settings, own = settings_of(run), machine.settings
     walled = settings.run.model_copy(update={"sandbox": own.run.sandbox})
     return Deck(
         journal=machine.journal,

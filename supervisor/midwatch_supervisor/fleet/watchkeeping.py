@@ -35,11 +35,11 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.fleet.guards import Leases, Turnover
 from midwatch_supervisor.fleet.posts import (
-    DISPATCH,
     LEARNER,
     Post,
     PostTold,
     dispatch,
+    dispatch_of,
     dispatch_once,
     no_dispatch,
 )
@@ -101,6 +101,7 @@ class Watchkeeping:
         self._clock = clock
         self._tell = tell
         self._lease_seconds = settings.fleet.lease_seconds
+        self._dispatching = dispatch_of(settings.fleet.name)
         self._watches = Watches(journal, clock=clock)
         self._unattended = Unattended(journal)
         self._relay = Relay(bus)
@@ -113,6 +114,8 @@ class Watchkeeping:
         )
         self._after: int | None = None
         self._runs: dict[int, RunWatch] = {}
+        self._strange: set[int] = set()
+        """Runs that cannot be read here; others watch them."""
         self._claimed: set[int] = set()
         """Attempts that the broker gave to this monitor."""
         self._failing = False
@@ -152,7 +155,7 @@ class Watchkeeping:
         await self._finish()
         if await self._take_post(LEARNER):
             await self._learner().study_all()
-        if not no_dispatch(self._location) and await self._take_post(DISPATCH):
+        if not no_dispatch(self._location) and await self._take_post(self._dispatching):
             fleet = self._settings.fleet
             await dispatch_once(self._journal, self._location, settings=fleet, clock=self._clock)
         await self._release()
@@ -166,7 +169,7 @@ class Watchkeeping:
     async def _release(self) -> None:
         try:
             await self._leases.release()
-            for name in (LEARNER, DISPATCH):
+            for name in (LEARNER, self._dispatching):
                 await self._watches.release_post(name, holder=self._holder)
         except JournalError as error:  # they run out by themselves
             log.warning("the leases are left to run out: %s", error)
@@ -220,6 +223,8 @@ class Watchkeeping:
 
     async def _open(self, run: int, *, start: bool) -> set[int]:
         """Keep watch over a run; the attempts of it that need that."""
+        if run in self._strange:
+            return set()
         try:
             watch = await RunWatch.open(
                 self._journal,
@@ -231,6 +236,7 @@ class Watchkeeping:
             )
         except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
             log.error("run %d is not watched here: %s", run, error)
+            self._strange.add(run)
             return set()
         self._runs[run] = watch
         if start:
@@ -329,7 +335,7 @@ class Watchkeeping:
     def _posts(self) -> list[Post]:
         works = {LEARNER: self._learn}
         if not no_dispatch(self._location):
-            works[DISPATCH] = self._dispatch
+            works[self._dispatching] = self._dispatch
         return [
             Post(
                 name,

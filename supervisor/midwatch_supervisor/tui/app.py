@@ -217,14 +217,22 @@ class Console(Acting):
         self.refresh_panes()
         self.banner.hear_of_drops(self._feed.dropped)
         self.banner.hear_of_silence(self._feed.unanswered, self._feed.problem)
-        self._heading.mark(NO_BROKER if self._unheard > _PATIENT else "")
-        self._unheard = 0 if self._feed.connected else self._unheard + 1
+        self._hear_of_broker()
         if complaint := self.complaints.take():
             self.banner.tell("log", complaint, passing=True)
         self.banner.refresh_board()
         said = self._bell.hear(self.queue.calling)
         if said is not None:
             self._call(said)
+
+    def _hear_of_broker(self) -> None:
+        self._heading.mark(NO_BROKER if self._unheard > _PATIENT else "")
+        self._unheard = 0 if self._feed.connected else self._unheard + 1
+        if self._unheard == 0:
+            self.complaints.take_bus()
+            self.banner.forget("broker")
+        elif self._unheard > _PATIENT and (why := self.complaints.take_bus()):
+            self.banner.tell("broker", why, passing=True)
 
     def _call(self, said: str) -> None:
         self.notify(said, title="A person is needed", severity="warning", markup=False)
@@ -247,7 +255,8 @@ class Console(Acting):
     def open_attempt(self, row: Row) -> None:
         """Show one attempt; of a task that has none yet there is nothing to show."""
         if row.attempt is None:
-            self.notify(f"{one_line(row.name)} has not begun yet", timeout=3, markup=False)
+            waits = f"has not begun yet; it waits for {self.board.turn(row)}"
+            self.notify(f"{one_line(row.name)} {one_line(waits)}", timeout=5, markup=False)
             return
         self._visited = row.attempt
         attempt, task = self.board.attempts[row.attempt], self.board.tasks[row.task]

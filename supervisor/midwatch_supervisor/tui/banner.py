@@ -137,6 +137,10 @@ class Banner(Static):
         since = before.since if before is not None and before.what == what else now
         self._told[part] = Told(what=what, since=since, told_at=now, passing=passing)
 
+    def forget(self, part: str) -> None:
+        """What was told of a part of the watch is over."""
+        self._told.pop(part, None)
+
     def hear_of_drops(self, dropped: int) -> None:
         """How many hints the bus has dropped so far: the journal has all, but later."""
         if dropped > self._dropped:

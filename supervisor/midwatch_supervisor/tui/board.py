@@ -28,6 +28,8 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_supervisor.account import TaskAccount
+from midwatch_supervisor.lookup import say_turn
 from midwatch_supervisor.tui.learned.tally import Tally
 from midwatch_supervisor.tui.muster import Muster
 from midwatch_supervisor.tui.row import Need, Row
@@ -256,6 +258,18 @@ class Board:
     def shared(self, row: Row) -> bool:
         """Whether a row is one that nodes are to work on, and is not over."""
         return row.need is not Need.OVER and self._shared(self.tasks[row.task])
+
+    def turn(self, row: Row) -> str:
+        """What a task without an attempt waits for, in words."""
+        task = self.tasks[row.task]
+        account = TaskAccount(task=task)
+        states = {
+            each.name: self.task_states[each.id].lifecycle
+            for each in self.tasks.values()
+            if each.run == task.run and each.id in self.task_states
+        }
+        say_turn(account, states, self.muster.nodes.values() if self._shared(task) else None)
+        return account.turn
 
     def _shared(self, task: Task) -> bool:
         # An agent that somebody watches in a process of their own has no task file.

@@ -13,7 +13,7 @@ LOGGERS = (
 )
 """Who watches, decides and learns; what workers and runs say is in the journal."""
 _BUS = "midwatch_monitor.bus"
-"""A broker that is away makes hints late and loses nothing: a mark on top says it."""
+"""A broker that is away loses nothing: a mark on top says it, and the banner once why."""
 
 
 class Complaints(logging.Handler):
@@ -22,10 +22,12 @@ class Complaints(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._said: deque[str] = deque(maxlen=20)
+        self._bus = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what is complained of, with the error if there is one."""
         if record.name.startswith(_BUS):
+            self._bus = record.getMessage()
             return
         said = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
@@ -37,6 +39,11 @@ class Complaints(logging.Handler):
         """The last complaint since the last look, if there was one."""
         said = self._said[-1] if self._said else None
         self._said.clear()
+        return said
+
+    def take_bus(self) -> str:
+        """What the bus said last since the last look; empty for nothing."""
+        said, self._bus = self._bus, ""
         return said
 
     def __enter__(self) -> Self:

@@ -224,7 +224,8 @@ class FleetPane(Filtered[Row]):
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=(
-                "There is no task here yet: `midwatch run FILE` or `midwatch demo` brings some.\n"
+                "There is no task here yet: `midwatch run FILE`, `midwatch submit FILE` to a "
+                "fleet, or `midwatch demo` brings some.\n"
                 "If a filter is set: no line holds its words; escape drops it."
             ),
         )

@@ -19,6 +19,7 @@ from midwatch_supervisor.tui.keys import ROLL
 from midwatch_supervisor.tui.muster import standing
 from midwatch_supervisor.tui.palette import Palette, palette
 from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.taught import counted
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _HEIGHT = 4
@@ -209,7 +210,7 @@ class Overview:
                 text.append(f" {word}", self._colours.text)
         there = self._board.muster.at_work
         busy, slots = sum(each.busy for each in there), sum(each.slots for each in there)
-        text.append(f"   {busy} of {slots} slots in use\n\n", self._colours.text)
+        text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", self._colours.text)
 
     def _spent(self, text: Text) -> None:
         sums = self._sums

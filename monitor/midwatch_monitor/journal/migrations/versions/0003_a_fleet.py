@@ -87,5 +87,6 @@ def _nodes() -> None:
         sa.Column("started_at", MOMENT, nullable=False),
         sa.Column("beat_at", MOMENT, nullable=False),
         sa.Column("doubted_at", MOMENT, nullable=True),
+        sa.Column("fleet", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("name", "boot", name="node_pk"),
     )

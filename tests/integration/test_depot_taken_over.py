@@ -1,0 +1,176 @@
+"""What a worker is told whose attempt went on elsewhere, and what a node keeps in mind of it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Change,
+    Edit,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Result,
+    Step,
+    StepKind,
+    Writer,
+)
+from midwatch_supervisor.fleet.clone import Origin
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.fleet.saver import Saver
+from midwatch_supervisor.workspace import Ground
+from midwatch_tools.tree import digest_of
+
+
+class Node:
+    """One node, with the attempt as it works on it."""
+
+    def __init__(self, name: str, journal: Journal, home: Path, at: datetime) -> None:
+        self.name = name
+        self.journal = journal
+        self.at = at
+        settings = FleetSettings(save_seconds=0)
+        self.depot = Depot(journal=journal, home=home, node=name, settings=settings)
+
+    async def claim(self, attempt: Attempt) -> Recorder:
+        return await Recorder.claim(
+            journal=self.journal,
+            bus=LocalBus(),
+            attempt=attempt,
+            settings=Settings(),
+            holder=f"{self.name}:1",
+            clock=lambda: self.at,
+        )
+
+    async def ground(self, attempt: Attempt) -> Ground:
+        ground = await self.depot.ground(attempt, Origin(folder=None), versioned=False)
+        assert ground is not None
+        return ground
+
+
+async def act(recorder: Recorder, ground: Ground, text: str) -> None:
+    """Write a file and record its step."""
+    path = ground.folder / f"{text}.txt"
+    path.write_text(text)
+    edit = Edit(path=path.name, digest=digest_of(path), writer=Writer.WORKER)
+    step = Step(number=0, kind=StepKind.TOOL, tool="put", edits=(edit,))
+    await recorder.record(step, results=[Result(call=text, body=b"{}")])
+
+
+@pytest.fixture
+def nodes(journal: Journal, tmp_path: Path, at: datetime) -> tuple[Node, Node]:
+    return Node("a", journal, tmp_path / "a", at), Node("b", journal, tmp_path / "b", at)
+
+
+@pytest.fixture
+async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
+    run = await journal.add_run(source="", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    return await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker="coder",
+        model="m",
+        node="a",
+        workspace=str(tmp_path / "a" / "work" / "r1" / "fix-1"),
+        at=at,
+    )
+
+
+@pytest.fixture
+async def begun(nodes: tuple[Node, Node], attempt: Attempt) -> tuple[Recorder, Ground, Saver]:
+    """The attempt on the first node."""
+    ground = Ground(folder=Path(attempt.workspace))
+    ground.folder.mkdir(parents=True)
+    recorder = await nodes[0].claim(attempt)
+    saver = Saver(nodes[0].depot, ground)
+    saver.follow(recorder)
+    await recorder.record(working(), Change(node="a"))
+    await act(recorder, ground, "one")
+    return recorder, ground, saver
+
+
+Begun = tuple[Recorder, Ground, Saver]
+
+
+async def told(journal: Journal) -> list[str]:
+    entries = await journal.entries(kinds=(Intervention,))
+    return [each.record.message for each in entries if isinstance(each.record, Intervention)]
+
+
+async def test_steps_of_the_node_before_until_the_attempt_is_taken_over_are_told(
+    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+) -> None:
+    other = nodes[1]
+    made = await other.ground(attempt)
+    for text in ("two", "three"):  # each is saved as well, after the files were made here
+        await act(begun[0], begun[1], text)
+    recorder = await other.claim(attempt)
+    for _ in range(2):
+        await other.depot.tell(attempt, made, incarnation=recorder.incarnation)
+    (said,) = await told(journal)
+    assert "three.txt, two.txt; look" in said
+
+
+async def test_who_lost_the_attempt_again_tells_nothing(
+    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+) -> None:
+    made = await nodes[1].ground(attempt)
+    await act(begun[0], begun[1], "two")
+    recorder = await nodes[1].claim(attempt)
+    await nodes[0].claim(attempt)
+    with pytest.raises(StaleIncarnationError):
+        await nodes[1].depot.tell(attempt, made, incarnation=recorder.incarnation)
+    assert await told(journal) == []
+
+
+async def test_a_node_that_died_before_it_told_does_so_when_it_is_back(
+    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun, tmp_path: Path
+) -> None:
+    await nodes[1].ground(attempt)
+    await act(begun[0], begun[1], "two")
+    await nodes[1].claim(attempt)
+    again = Node("b", journal, tmp_path / "b", nodes[1].at)
+    assert await again.depot.is_here(attempt)
+    recorder, ground = await again.claim(attempt), await again.ground(attempt)
+    await again.depot.tell(attempt, ground, incarnation=recorder.incarnation)
+    (said,) = await told(journal)
+    assert "two.txt" in said
+
+
+async def test_nothing_is_told_where_the_attempt_was_before(
+    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+) -> None:
+    (begun[1].folder / "one.txt").unlink()
+    recorder = await nodes[0].claim(attempt)
+    await nodes[0].depot.tell(attempt, begun[1], incarnation=recorder.incarnation)
+    assert await told(journal) == []
+
+
+async def _end(recorder: Recorder, saver: Saver) -> None:
+    state = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    await recorder.record(state)
+
+
+async def _leave(recorder: Recorder, saver: Saver) -> None:
+    await saver.leave()
+
+
+@pytest.mark.parametrize("leave", [_end, _leave], ids=["ended", "left"])
+async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
+    nodes: tuple[Node, Node], begun: Begun, leave: Callable[[Recorder, Saver], Awaitable[None]]
+) -> None:
+    recorder, _, saver = begun
+    assert nodes[0].depot.minded == 1
+    await leave(recorder, saver)
+    assert nodes[0].depot.minded == 0

@@ -1,0 +1,82 @@
+"""Which runs have tasks to be handed out, followed from the journal; on both databases."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.submission import NewTask, moves, submit
+from midwatch_monitor.words import Commit, Draft, Keeper, Lifecycle, Run, TaskState
+from midwatch_supervisor.fleet.dockets import Dockets
+
+pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def dockets(journal: Journal) -> Dockets:
+    return Dockets(journal)
+
+
+async def stored(
+    journal: Journal, *names: str, spec: str = '{"of": "a fleet"}', keeper: Keeper = Keeper.MONITOR
+) -> Run:
+    run, _ = await journal.write(
+        submit,
+        source="",
+        settings="",
+        keeper=keeper,
+        tasks=[NewTask(name=name, title="", spec=spec, project="p") for name in names],
+        at=AT,
+    )
+    return run
+
+
+async def become(journal: Journal, task: int, lifecycle: Lifecycle) -> None:
+    draft = Draft(record=TaskState(lifecycle=lifecycle), at=AT, task=task)
+    await journal.commit(Commit(drafts=(draft,)))
+
+
+async def test_a_run_is_open_until_its_last_task_is_over(
+    journal: Journal, dockets: Dockets
+) -> None:
+    assert await dockets.open() == []
+    first, second = await stored(journal, "a", "b"), await stored(journal, "a")
+    assert await dockets.open() == [first, second]
+    await become(journal, 1, Lifecycle.COMPLETED)
+    await become(journal, 2, Lifecycle.WORKING)
+    assert await dockets.open() == [first, second]
+    await become(journal, 2, Lifecycle.FAILED)
+    assert await dockets.open() == await Dockets(journal).open() == [second]
+
+
+async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
+    journal: Journal, dockets: Dockets
+) -> None:
+    await stored(journal, "a", spec="{}")
+    await stored(journal, "a", keeper=Keeper.PROCESS)
+    assert await dockets.open() == []
+
+
+async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
+    await stored(journal, "a", "b")
+    first = await journal.read(moves, 0, 0)
+    assert (first.open, first.over, first.afresh) == ({1: 1, 2: 1}, frozenset(), False)
+    await become(journal, 2, Lifecycle.CANCELED)
+    second = await journal.read(moves, first.last, first.erasure)
+    assert (second.open, second.over) == ({}, {2})
+    third = await journal.read(moves, second.last, second.erasure)
+    assert (third.open, third.over, third.last) == ({}, frozenset(), second.last)
+
+
+async def test_what_was_erased_is_not_open_any_more(journal: Journal, dockets: Dockets) -> None:
+    run = await stored(journal, "a")
+    assert await dockets.open() == [run]
+    with pytest.raises(UsageError):
+        await Learned(journal).forget("q", author="ada", at=AT)
+    assert await dockets.open() == [run]
+    await Learned(journal).forget("p", author="ada", at=AT)
+    assert await dockets.open() == []

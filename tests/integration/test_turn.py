@@ -1,0 +1,159 @@
+"""One turn of a task at a node that cannot reach the repository, or cannot read the run."""
+
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.sandbox import find_walls
+from midwatch_agents.script import Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import Role, TaskFile
+from midwatch_monitor.errors import JournalTooNewError
+from midwatch_monitor.guards import Unguarded
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.journal.submission import NewTask, submit
+from midwatch_monitor.words import AttemptState, Fault, Keeper, Lifecycle, Record, TaskState
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.calibrator import Calibrator
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.fleet.dockets import Dockets
+from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.mishaps import UNREACHABLE
+from midwatch_supervisor.fleet.node import status_of
+from midwatch_supervisor.fleet.runwatch import RunWatch
+from midwatch_supervisor.fleet.turn import Machine, Outcome, take_turn
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(phases=(Phase(turns=(Turn(say="Done."),)),))
+
+
+class Yard:
+    """A journal with one task, and nodes that take turns of it."""
+
+    def __init__(self, journal: Journal, folder: Path) -> None:
+        self.journal = journal
+        self.folder = folder
+        self.now = AT
+
+    async def submit(self, *, settings: str = "", spec: str = "") -> None:
+        """Store a task that works on a repository which is not there."""
+        raw = {"id": "a", "goal": "g", "acceptance": ["true"], "workspace": "gone"}
+        models = {"worker": f"scripted:{__name__}@0", "supervisor": "none"}
+        (self.folder / "gone").mkdir(exist_ok=True)
+        file = TaskFile.model_validate({"models": models, "tasks": [raw]})
+        (wanted,) = assignments(file, self.folder)
+        wanted = wanted.model_copy(update={"base": 40 * "a"})
+        (self.folder / "gone").rmdir()
+        spec = spec or wanted.model_dump_json()
+        task = NewTask(name="a", title="a", spec=spec)
+        await self.journal.write(
+            submit,
+            source="t.yaml",
+            settings=settings or SETTINGS.model_dump_json(),
+            keeper=Keeper.MONITOR,
+            tasks=[task],
+            at=AT,
+        )
+
+    async def up(self, *names: str) -> None:
+        """Let nodes be there."""
+        for name in names:
+            status = status_of(Identity(name=name, boot="1"), slots=1, labels=())
+            await Nodes(self.journal).enter(status, alive_seconds=1)
+
+    async def turn(self, name: str, *, minutes: float = 0) -> Outcome:
+        """What a turn comes to at a node, so long after the beginning."""
+        self.now = AT + timedelta(minutes=minutes)
+        home = self.folder / name
+        fleet = SETTINGS.fleet
+        machine = Machine(
+            journal=self.journal,
+            bus=LocalBus(),
+            settings=SETTINGS,
+            identity=Identity(name=name, boot="1"),
+            home=home,
+            walls=await find_walls(Sandbox.OFF),
+            breakers=Breakers(SETTINGS.provider),
+            dockets=Dockets(self.journal),
+            depot=Depot(journal=self.journal, home=home, node=name, settings=fleet),
+            clock=lambda: self.now,
+        )
+        return await take_turn(machine, 1)
+
+    async def told(self, *kinds: type[Record]) -> list[Record]:
+        return [entry.record for entry in await self.journal.entries(kinds=kinds)]
+
+    async def reasons(self) -> list[str]:
+        """Who said what about the task, without what git said."""
+        states = await self.told(TaskState)
+        said = [each for each in states if isinstance(each, TaskState) and each.reason]
+        return [f"{each.lifecycle}: {each.reason.partition(': ')[0]}" for each in said]
+
+
+@pytest.fixture
+def yard(journal: Journal, tmp_path: Path) -> Yard:
+    return Yard(journal, tmp_path)
+
+
+async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Yard) -> None:
+    await yard.submit()
+    await yard.up("node-a", "node-b")
+    came = [await yard.turn("node-a", minutes=each) for each in (0, 1, 20)]
+    assert came == 3 * [Outcome.UNREACHABLE]
+    assert await yard.reasons() == ["working: node-a cannot do it"]
+    assert len(await yard.journal.attempts(1)) == 1
+    states = await yard.told(AttemptState)
+    assert [each for each in states if isinstance(each, AttemptState) and each.lifecycle.over] == []
+
+
+async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
+    await yard.submit()
+    await yard.up("node-a", "node-b")
+    long = UNREACHABLE.total_seconds() / 60
+    turns = [("node-a", 0.0), ("node-b", 1.0), ("node-b", long - 1), ("node-a", long)]
+    came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
+    assert came == [*3 * [Outcome.UNREACHABLE], Outcome.OVER]
+    assert (await yard.reasons())[-1] == "failed: node-a cannot do it"
+    last = (await yard.told(AttemptState))[-1]
+    assert isinstance(last, AttemptState)
+    assert last.lifecycle is Lifecycle.FAILED
+
+
+@pytest.mark.parametrize(
+    ("settings", "spec", "why"),
+    [
+        ('{"of": "a newer Midwatch"}', "", "cannot read the settings of run 1"),
+        ("", '{"of": "a newer Midwatch"}', "cannot read this task"),
+    ],
+)
+async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
+    yard: Yard, settings: str, spec: str, why: str
+) -> None:
+    await yard.submit(settings=settings, spec=spec)
+    await yard.up("node-a")
+    assert [await yard.turn("node-a") for _ in range(2)] == 2 * [Outcome.FAILED]
+    told = Fault(part="node", error=f"node-a ({version('midwatch')}) {why}: update Midwatch")
+    assert await yard.told(Fault) == [told]
+    assert await yard.told(TaskState) == [TaskState(lifecycle=Lifecycle.SUBMITTED)]
+
+
+async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard) -> None:
+    await yard.submit(settings='{"of": "a newer Midwatch"}')
+    with pytest.raises(JournalTooNewError, match="cannot read the settings of run 1"):
+        await RunWatch.open(
+            yard.journal,
+            1,
+            bus=LocalBus(),
+            guards=Unguarded(),
+            calibrator=Calibrator(yard.journal),
+            clock=lambda: AT,
+        )

@@ -1,0 +1,90 @@
+"""The turns that a node has in hand: what is put back, offered again, and when a slot rests."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.words import Run
+from midwatch_supervisor.fleet.handout import PUT_BACK, Ticket
+from midwatch_supervisor.fleet.hands import Hands, delay
+from midwatch_supervisor.fleet.turn import Outcome
+
+RUN = Run(
+    id=7,
+    started_at=datetime(2026, 11, 21, 20, 0, tzinfo=UTC),
+    source="tasks.yaml",
+    settings="{}",
+)
+
+
+class InMemory:
+    """Queues that only note what they were told."""
+
+    def __init__(self) -> None:
+        self.offered: list[tuple[Ticket, float]] = []
+        self.put_back: list[Ticket] = []
+
+    async def hand_out(
+        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None:
+        self.offered.append((ticket, delay_seconds))
+
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
+        self.put_back.append(ticket)
+
+
+def ticket(task: int, number: int = 1) -> Ticket:
+    return Ticket.of("night", RUN, task, number)
+
+
+def hands(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> Hands:
+    """Hands whose turns come to these outcomes, one after the other."""
+    left = list(outcomes)
+
+    async def take(task: int) -> Outcome:
+        return left.pop(0)
+
+    return Hands(take, queues, slots=slots, changed=lambda: None)
+
+
+def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
+    assert [delay(5, times, most=60) for times in (1, 2, 3, 4, 5, 2000)] == [5, 10, 20, 40, 60, 60]
+
+
+async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn() -> None:
+    queues = InMemory()
+    mine = hands(queues)
+    mine.close()
+    assert await mine.do(ticket(1), ()) == PUT_BACK
+    assert (queues.put_back, queues.offered) == ([ticket(1)], [])
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.UNREACHABLE])
+async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
+    outcome: Outcome,
+) -> None:
+    queues = InMemory()
+    mine = hands(queues, outcome, outcome, slots=3)
+    assert [await mine.do(ticket(1, number), ()) for number in (1, 2)] == [outcome, outcome]
+    assert queues.offered == [(ticket(1, 2), 5), (ticket(1, 3), 10)]
+
+
+async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
+    queues = InMemory()
+    mine = hands(queues, Outcome.UNREACHABLE, Outcome.UNREACHABLE, Outcome.OVER)
+    for task in (1, 2):  # the second waits until the slot has rested
+        await mine.do(ticket(task), ())
+    # It rests twice as long now: longer than anybody waits for a slot.
+    assert await mine.do(ticket(3), ()) == PUT_BACK
+    assert queues.put_back == [ticket(3)]
+
+
+async def test_a_node_that_nobody_hears_begins_nothing() -> None:
+    queues = InMemory()
+
+    async def take(task: int) -> Outcome:
+        raise AssertionError
+
+    mine = Hands(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
+    assert await mine.do(ticket(1), ()) == PUT_BACK

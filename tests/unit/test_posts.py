@@ -1,0 +1,68 @@
+"""A post is left in time, and what wakes who hands out tasks."""
+
+import asyncio
+
+import pytest
+
+from midwatch_monitor.bus import Subscription
+from midwatch_monitor.words import Hint
+from midwatch_supervisor.fleet.posts import Post, PostTold, called
+
+
+class Willing:
+    """Gives a post to whoever asks, as long as he answers."""
+
+    def __init__(self) -> None:
+        self.answers = True
+
+    async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
+        if not self.answers:
+            await asyncio.Event().wait()
+        return 1
+
+
+async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> None:
+    steps = 0
+    began, left = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        nonlocal steps
+        while True:
+            await asyncio.sleep(0)
+            steps += 1
+            began.set()
+
+    def tell(told: PostTold) -> None:
+        if not told.held:
+            left.set()
+
+    clerk = Willing()
+    post = Post(*("learner", work), watches=clerk, holder="a", lease_seconds=0.05, tell=tell)
+    keeping = asyncio.create_task(post.keep())
+    await began.wait()
+    clerk.answers = False
+    before, until = steps, loop.time() + 0.1
+    while loop.time() < until:
+        pass
+    async with asyncio.timeout(5):
+        await left.wait()
+    assert steps <= before + 2
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wakes"), [("task_state", True), ("delivery", True), ("step", False)]
+)
+async def test_only_what_may_let_a_task_go_on_wakes_who_hands_out(kind: str, wakes: bool) -> None:
+    hints = Subscription()
+    hints.offer(Hint(entry=1, kind=kind))
+    waiting = asyncio.create_task(called(hints, 3600))
+    await asyncio.sleep(0)
+    hints.offer(Hint(entry=2, kind="change"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert waiting.done() == wakes
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
