@@ -210,14 +210,17 @@ async def test_every_attempt_has_one_monitor_and_who_leaves_hands_over(fleet: Fl
 async def test_a_broker_shares_out_what_begins(fleet: Fleet) -> None:
     long = SETTINGS.model_copy(update={"fleet": FleetSettings(lease_seconds=3600)})
     mine, others = Brokered(), Brokered()
+    first = (await fleet.begin()).attempt.id  # whoever begins takes what is there
     async with fleet.monitor("a", mine, long) as a, fleet.monitor("b", others, long) as b:
+        await fleet.until(lambda: len(a.runs) == len(b.runs) == 1)
         ids = [(await fleet.begin()).attempt.id for _ in range(4)]
-        await fleet.until(lambda: len(a.runs) == len(b.runs) == 4)
+        await fleet.until(lambda: len(a.runs) == len(b.runs) == 5)
         for id in ids:
             bus = mine if id % 2 else others
             bus.given.offer(Hint(entry=1, kind="attempt_state", attempt=id))
-        await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 4)
-        assert (fleet.held("a"), fleet.held("b")) == ([1, 3], [2, 4])
+        await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 5)
+        held = [{*fleet.held(name)} - {first} for name in "ab"]
+        assert (first, held) == (1, [{3, 5}, {2, 4}])
 
 
 async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
