@@ -237,7 +237,7 @@ async def server(url: str | None, pairs: int, groups: int) -> Rounds:
         finally:
             for name in names:
                 await asyncio.to_thread(drop_database, url, name)
-    database = await asyncio.to_thread(Database.start)
+    database = await asyncio.to_thread(Database.start, durable=True)
     try:
         for name in names:
             await asyncio.to_thread(database.create, name)

@@ -55,7 +55,7 @@ def enter(store: Store, name: str, state: NodeState, revision: str, seconds_ago:
         values = {"name": name, "boot": "1", "state": state.value, "slots": 1, "busy": 0}
         values |= {"labels": "[]", "version": "0", "revision": revision, "started_at": now}
         beat = now - timedelta(seconds=seconds_ago)
-        connection.execute(insert(node), values | {"beat_at": beat})
+        connection.execute(insert(node), values | {"beat_at": beat, "fleet": "midwatch"})
 
     on(store, work)
 

@@ -78,16 +78,19 @@ def _plain(url: str) -> str:
 class Database:
     """A running server. As a context manager it is stopped at the end, and its folder removed."""
 
-    def __init__(self, programs: Path, folder: Path, port: int) -> None:
+    def __init__(self, programs: Path, folder: Path, port: int, *, durable: bool) -> None:
         """Use `start`."""
+        self._options = _OPTIONS | ({"fsync": "on"} if durable else {})
         self._programs = programs
         self._folder = folder
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def start(cls, folder: Path | None = None) -> Self:
+    def start(cls, folder: Path | None = None, *, durable: bool = False) -> Self:
         """Set up a new server with its data in `folder`, and start it.
+
+        A `durable` one waits for the disk, as servers do in earnest: for what is measured.
 
         PostgreSQL refuses to run as root: it runs as a plain user then, and where that user could
         not enter `folder` (pytest's are for root alone), or none is given, in a temporary one.
@@ -96,7 +99,7 @@ class Database:
         found = programs()
         if found is None:
             raise FileNotFoundError("PostgreSQL is not installed")
-        server = cls(found, _home(folder), _free_port())
+        server = cls(found, _home(folder), _free_port(), durable=durable)
         server._set_up()
         try:
             server.restart()
@@ -128,7 +131,7 @@ class Database:
         if self._process is not None:
             self.halt()
         command = [self._programs / "postgres", "-D", self._data, "-p", str(self._port)]
-        for name, value in _OPTIONS.items():
+        for name, value in self._options.items():
             command += ["-c", f"{name}={value}"]
         with (self._folder / "log").open("ab") as log:
             user = _plain_user()
