@@ -232,6 +232,8 @@ async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
         return (await nodes.all())[0].doubted_at is not None
 
     async with fleet.monitor("a", bus):
+        bus.gone.offer(NodeGone(name="n", boot="0"))  # an earlier start of it
+        bus.gone.offer(NodeGone(name="nobody", boot="1"))
         bus.gone.offer(NodeGone(name="n", boot="1"))
         await fleet.until(doubted)
 

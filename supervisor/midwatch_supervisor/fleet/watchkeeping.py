@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from midwatch_monitor.bus import FleetBus
+from midwatch_monitor.bus import FleetBus, NodeGone
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
@@ -29,6 +29,7 @@ from midwatch_monitor.words import (
     Delivery,
     Escalation,
     Intervention,
+    NodeState,
     PlanCheck,
     Step,
 )
@@ -55,6 +56,9 @@ _BREATH = 0.02
 """Seconds between two looks at the journal, however many hints there are."""
 _LEAVE_SECONDS = 10.0
 """How long a journal that does not answer is waited for at the end."""
+_DOUBT_SECONDS = 0.5
+"""Seconds between two notes of what the broker says of nodes."""
+_ALIVE = frozenset({NodeState.UP, NodeState.DRAINING})
 _SUCCEED_SECONDS = 1.0
 """How often it is looked for leases that ran out."""
 _MATTERS = frozenset(
@@ -259,8 +263,18 @@ class Watchkeeping:
 
     async def _heed_departures(self) -> None:
         async with self._bus.departures() as departures:
-            async for gone in departures:
-                await self._tried(Nodes(self._journal).doubt(gone.name, gone.boot))
+            while gone := await departures.wait():
+                await self._tried(self._doubt(set(gone)))
+                # Whoever floods the broker with such news must not flood the journal.
+                await asyncio.sleep(_DOUBT_SECONDS)
+
+    async def _doubt(self, gone: set[NodeGone]) -> None:
+        """Note of nodes that live what the broker says of them."""
+        nodes = Nodes(self._journal)
+        for status in await nodes.starts():
+            told = NodeGone(name=status.name, boot=status.boot) in gone
+            if told and status.state in _ALIVE and status.doubted_at is None:
+                await nodes.doubt(status.name, status.boot)
 
     # -- leases ----------------------------------------------------------------------------
 
