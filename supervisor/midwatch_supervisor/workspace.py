@@ -7,11 +7,12 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 
@@ -58,8 +59,9 @@ async def prepare(
     if await asyncio.to_thread(_without_git, folder, source):
         return Ground(folder=folder)
     assert source is not None
+    command = ("worktree", "add", "--quiet", "-b", branch, str(folder), base or "HEAD")
     async with alone(source):
-        await git(source, "worktree", "add", "--quiet", "-b", branch, str(folder), base or "HEAD")
+        await _whole(git(source, *command))
     for other in merges:
         await _merge(folder, other)
     return Ground(folder=folder, branch=branch, base=base)
@@ -79,6 +81,15 @@ def _without_git(folder: Path, source: Path | None) -> bool:
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     return False
+
+
+async def _whole(work: Coroutine[Any, Any, str]) -> None:
+    """Let git end before a cancellation takes effect: until then nobody else may have the list."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    finally:
+        await asyncio.wait({task})
 
 
 async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
