@@ -12,7 +12,7 @@ from midwatch_agents.sandbox import MARK
 _PROC = Path("/proc")
 
 
-def mark_of(place: str, incarnation: int) -> str:
+def process_mark(place: str, incarnation: int) -> str:
     """The mark of what one incarnation of an attempt starts in a place."""
     return f"{place}#{incarnation}"
 

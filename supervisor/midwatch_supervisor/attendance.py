@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, mark_of
+from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.memory.screening import objection
 from midwatch_agents.patience import passing
 from midwatch_agents.prompt import Past
@@ -136,7 +136,7 @@ class Attendance:
     def _mark(self) -> str:
         """Of what this incarnation starts: whoever has lost the attempt must end nothing else."""
         incarnation = 0 if self.recorder is None else self.recorder.incarnation
-        return mark_of(str(self.ground.folder), incarnation)
+        return process_mark(str(self.ground.folder), incarnation)
 
     async def _claim(self) -> Recorder:
         recorder = await Recorder.claim(

@@ -11,7 +11,7 @@ from midwatch_agents.leftovers import (
     end_all_leftovers,
     end_leftovers,
     end_leftovers_below,
-    mark_of,
+    process_mark,
 )
 from midwatch_agents.sandbox import MARK, Walls, place
 
@@ -34,8 +34,8 @@ async def test_only_processes_with_the_mark_are_ended() -> None:
 
 
 async def test_an_incarnation_that_lost_the_attempt_ends_only_what_it_began() -> None:
-    stale, live = await sleeper(mark_of("/w/a-1", 1)), await sleeper(mark_of("/w/a-1", 2))
-    assert await end_leftovers(mark_of("/w/a-1", 1)) == 1
+    stale, live = await sleeper(process_mark("/w/a-1", 1)), await sleeper(process_mark("/w/a-1", 2))
+    assert await end_leftovers(process_mark("/w/a-1", 1)) == 1
     assert await stale.wait() == -9
     assert live.returncode is None
     assert await end_all_leftovers("/w/a-1") == 1
@@ -43,11 +43,14 @@ async def test_an_incarnation_that_lost_the_attempt_ends_only_what_it_began() ->
 
 
 async def test_a_node_that_begins_ends_what_was_left_below_its_home() -> None:
-    mine, other = await sleeper(mark_of("/n/a/work/r/t-1", 1)), await sleeper("/n/ab/work/r/t-1#1")
-    assert await end_leftovers_below(Path("/n/a/work")) == 1
+    mine, other = (
+        await sleeper(process_mark("/n/a/made/r/t-1", 1)),
+        await sleeper("/n/ab/made/r/t-1#1"),
+    )
+    assert await end_leftovers_below(Path("/n/a/made")) == 1
     assert await mine.wait() == -9
     assert other.returncode is None
-    assert await end_leftovers_below(Path("/n/ab/work")) == 1
+    assert await end_leftovers_below(Path("/n/ab/made")) == 1
     assert await other.wait() == -9
 
 
