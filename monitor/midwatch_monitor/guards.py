@@ -34,6 +34,6 @@ class Unguarded:
         """None is needed."""
         return None
 
-    def now(self) -> "Unguarded":
+    def now(self) -> Guards:
         """They never change."""
         return self

@@ -157,11 +157,20 @@ class Monitor:
                 await self._read()
                 if not self._touched:
                     break
-                for attempt in sorted(self._touched):
-                    if self._held.holds(attempt) and not await self._reviewed(attempt):
-                        refused.add(attempt)
-                    self._touched.discard(attempt)
+                refused |= await self._review_touched()
             self._touched |= refused  # another look, once what the other wrote has been read
+
+    async def _review_touched(self) -> set[int]:
+        """Review what is held of what was touched; those of which nothing was taken."""
+        refused, won = set[int](), set[int]()
+        for attempt in sorted(self._touched):
+            if self._held.holds(attempt):
+                refused |= set() if await self._reviewed(attempt) else {attempt}
+            elif self._guards.holds(attempt):  # since this look began, and nobody says so again
+                won.add(attempt)
+            self._touched.discard(attempt)
+        self._touched |= won
+        return refused
 
     async def _reviewed(self, attempt: int) -> bool:
         """Review one attempt; whether what is to be said of it was taken."""

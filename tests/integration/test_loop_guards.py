@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
-from midwatch_monitor.guards import Guards
+from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.watches import Watches
 from midwatch_monitor.loop import Monitor
@@ -109,6 +109,26 @@ async def test_what_was_missed_is_looked_at_once_it_is_held(
     turnover = await leases.take([attempt.id])
     assert turnover.won == {attempt.id}
     monitor.touch(turnover.won)
+    await monitor.look()
+    assert [each.id for each in await told(journal, Escalation)] == [1]
+
+
+async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching
+) -> None:
+    class WonLater(Unguarded):
+        """Everything is held, but not yet when the first look begins."""
+
+        def __init__(self) -> None:
+            self.moments: list[Guards] = [leasing("nobody").now()]
+
+        def now(self) -> Guards:
+            return self.moments.pop() if self.moments else Unguarded()
+
+    guards = WonLater()
+    monitor = watching(guards)
+    guards.moments.append(leasing("nobody").now())  # one was taken when the monitor was made
+    await recorder.record(UNSURE)
     await monitor.look()
     assert [each.id for each in await told(journal, Escalation)] == [1]
 
