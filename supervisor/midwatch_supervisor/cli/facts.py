@@ -11,16 +11,13 @@ from pydantic import JsonValue
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Certainty, Entry, FactAct, FactMark, FactState, KnownFact
 from midwatch_supervisor.cli.journals import (
-    DryRunOption,
     JournalOption,
     journal_to_read,
-    journal_to_write,
 )
-from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.remark import UNSAID, Remark
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.desk import operator_name
 from midwatch_supervisor.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 app = App(name="facts")
 
 FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, as `list` tells it.")]
-CommentOption = Annotated[str, Parameter(name="--comment", help="Why.")]
 
 _PAGE = 1000
 
@@ -111,64 +107,36 @@ async def show(
 
 
 @app.command
-async def retire(
-    number: FactNumber,
-    *,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    json: JsonOption = False,
-    journal: JournalOption = None,
-) -> None:
+async def retire(number: FactNumber, *, remark: Remark = UNSAID) -> None:
     """Take a fact back: no worker is given it from now on."""
-    act = _Act(FactAct.RETIRED, "retire", comment=comment, author=author)
-    await _mark(number, act, dry_run=dry_run, journal=journal, json=json)
+    await _mark(number, FactAct.RETIRED, "retire", remark)
 
 
 @app.command
-async def restore(
-    number: FactNumber,
-    *,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    json: JsonOption = False,
-    journal: JournalOption = None,
-) -> None:
+async def restore(number: FactNumber, *, remark: Remark = UNSAID) -> None:
     """Let a fact that was replaced, removed or retired stand again."""
-    act = _Act(FactAct.RESTORED, "restore", comment=comment, author=author)
-    await _mark(number, act, dry_run=dry_run, journal=journal, json=json)
+    await _mark(number, FactAct.RESTORED, "restore", remark)
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
-    act: FactAct
-    verb: str
-    comment: str
-    author: str | None
-
-
-async def _mark(number: int, act: _Act, *, dry_run: bool, journal: str | None, json: bool) -> None:
-    opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+async def _mark(number: int, act: FactAct, verb: str, remark: Remark) -> None:
+    async with await remark.opened() as opened:
         known = await _known(opened, number)
-        if known.live == (act.act is FactAct.RESTORED):
+        if known.live == (act is FactAct.RESTORED):
             raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
-        mark = None if dry_run else await _write(opened, number, act)
-    if json:
-        fields = {"fact": number, "act": act.act.value, "dry_run": dry_run}
+        shelf = remark.shelf(opened)
+        mark = None if remark.dry_run else await _write(shelf, number, act, remark.comment)
+    if remark.json:
+        fields = {"fact": number, "act": act.value, "dry_run": remark.dry_run}
         write_json({"type": "fact_mark", "id": mark, **fields})
-    elif dry_run:
-        write_line(f"would {act.verb} fact {number}: {known.fact.text}")
+    elif remark.dry_run:
+        write_line(f"would {verb} fact {number}: {known.fact.text}")
     else:
-        write_line(f"{act.act} fact {number} ({mark})")
+        write_line(f"{act} fact {number} ({mark})")
 
 
-async def _write(journal: "Journal", number: int, act: _Act) -> int:
-    shelf = Shelf(journal, author=operator_name(act.author))
-    if act.act is FactAct.RESTORED:
-        return await shelf.restore_fact(number, act.comment)
-    return await shelf.retire_fact(number, act.comment)
+async def _write(shelf: "Shelf", number: int, act: FactAct, comment: str) -> int:
+    restored = act is FactAct.RESTORED
+    return await (shelf.restore_fact if restored else shelf.retire_fact)(number, comment)
 
 
 async def _known(journal: "Journal", number: int) -> KnownFact:

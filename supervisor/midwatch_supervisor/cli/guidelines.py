@@ -12,16 +12,13 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import GuidelinesAct, GuidelinesState, KnownGuidelines
 from midwatch_supervisor.cli.journals import (
-    DryRunOption,
     JournalOption,
     journal_to_read,
-    journal_to_write,
 )
-from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.remark import UNSAID, Remark
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.desk import operator_name
 from midwatch_supervisor.learning.guidelines_words import (
     change_fields,
     changes,
@@ -37,7 +34,6 @@ VersionOption = Annotated[
     int | None,
     Parameter(name="VERSION", help="The version: its number in the project, or its journal id."),
 ]
-CommentOption = Annotated[str, Parameter(help="Why; `list` says it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,16 +155,6 @@ def _say_unless(text: str, *, json: bool) -> None:
 # -- deciding ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """What a person gave with a decision."""
-
-    comment: str
-    author: str | None
-    dry_run: bool
-    json: bool
-
-
 Marking = Callable[[Shelf, int, str], Awaitable[int]]
 
 
@@ -177,20 +163,15 @@ async def approve(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
+    remark: Remark = UNSAID,
 ) -> None:
     """Put a version in force; without a number the newest one that waits."""
-    said = _Said(comment=comment, author=author, dry_run=dry_run, json=json)
-    async with await _opened(journal, dry_run=dry_run) as opened:
+    async with await remark.opened() as opened:
         versions = await _versions(opened, project)
         chosen = _waiting(versions, version)
         if outdated(chosen, versions.live):
-            _say_unless(_OUTDATED, json=json)
-        await _mark(opened, chosen, GuidelinesAct.APPROVED, Shelf.approve, said)
+            _say_unless(_OUTDATED, json=remark.json)
+        await _mark(opened, chosen, GuidelinesAct.APPROVED, Shelf.approve, remark)
 
 
 @app.command
@@ -198,17 +179,12 @@ async def reject(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
+    remark: Remark = UNSAID,
 ) -> None:
     """Turn a version down; without a number the newest one that waits."""
-    said = _Said(comment=comment, author=author, dry_run=dry_run, json=json)
-    async with await _opened(journal, dry_run=dry_run) as opened:
+    async with await remark.opened() as opened:
         chosen = _waiting(await _versions(opened, project), version)
-        await _mark(opened, chosen, GuidelinesAct.REJECTED, Shelf.reject, said)
+        await _mark(opened, chosen, GuidelinesAct.REJECTED, Shelf.reject, remark)
 
 
 @app.command
@@ -216,22 +192,17 @@ async def rollback(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
+    remark: Remark = UNSAID,
 ) -> None:
     """Take the version in force back; the text before it is in force again, to the letter."""
-    said = _Said(comment=comment, author=author, dry_run=dry_run, json=json)
-    async with await _opened(journal, dry_run=dry_run) as opened:
+    async with await remark.opened() as opened:
         versions = await _versions(opened, project)
         chosen = _in_force(versions, version)
-        await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, Shelf.roll_back, said)
-        if not dry_run:
+        await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, Shelf.roll_back, remark)
+        if not remark.dry_run:
             now = (await _versions(opened, versions.project)).live
             number = f"version {now.guidelines.version} is" if now else "no guidelines are"
-            _say_unless(f"{number} in force", json=json)
+            _say_unless(f"{number} in force", json=remark.json)
 
 
 @app.command
@@ -239,29 +210,20 @@ async def retire(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
+    remark: Remark = UNSAID,
 ) -> None:
     """Have no guidelines: those in force and all before them. One that waits is turned down."""
-    said = _Said(comment=comment, author=author, dry_run=dry_run, json=json)
-    async with await _opened(journal, dry_run=dry_run) as opened:
+    async with await remark.opened() as opened:
         versions = await _versions(opened, project)
         chosen = versions.live if version is None else versions.named(version)
         if chosen is not None and chosen.state is GuidelinesState.PROPOSED:
-            await _mark(opened, chosen, GuidelinesAct.REJECTED, Shelf.reject, said)
+            await _mark(opened, chosen, GuidelinesAct.REJECTED, Shelf.reject, remark)
             return
         chosen = _in_force(versions, version)
         while chosen is not None:
-            await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, Shelf.roll_back, said)
+            await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, Shelf.roll_back, remark)
             again = (await _versions(opened, versions.project)).live
-            chosen = None if dry_run else again
-
-
-async def _opened(journal: str | None, *, dry_run: bool) -> Journal:
-    return await (journal_to_read(journal) if dry_run else journal_to_write(journal))
+            chosen = None if remark.dry_run else again
 
 
 def _waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
@@ -289,12 +251,11 @@ def _in_state(known: KnownGuidelines, state: GuidelinesState) -> KnownGuidelines
 
 
 async def _mark(
-    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, marking: Marking, said: _Said
+    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, marking: Marking, remark: Remark
 ) -> None:
-    shelf = Shelf(journal, author=operator_name(said.author))
-    id = None if said.dry_run else await marking(shelf, known.id, said.comment)
+    id = None if remark.dry_run else await marking(remark.shelf(journal), known.id, remark.comment)
     version = known.guidelines.version
-    if said.json:
+    if remark.json:
         write_json(
             {
                 "type": "guidelines_mark",
@@ -303,11 +264,11 @@ async def _mark(
                 "project": known.project,
                 "version": version,
                 "act": act.value,
-                "dry_run": said.dry_run,
+                "dry_run": remark.dry_run,
             }
         )
     else:
-        would = f"would be {act}" if said.dry_run else f"is {act}"
+        would = f"would be {act}" if remark.dry_run else f"is {act}"
         write_line(f"version {version} of {known.project} {would}")
 
 

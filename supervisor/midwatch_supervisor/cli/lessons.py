@@ -11,16 +11,13 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import KnownLesson, LessonAct
 from midwatch_supervisor.cli.journals import (
-    DryRunOption,
     JournalOption,
     journal_to_read,
-    journal_to_write,
 )
-from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.remark import UNSAID, Remark
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.desk import operator_name
 from midwatch_supervisor.learning.lesson_words import (
     lesson_fields,
     lesson_story,
@@ -37,7 +34,6 @@ LISTED = 50
 _PAGE = 500
 
 LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `lessons list`.")]
-CommentOption = Annotated[str, Parameter(help="Why.")]
 AllOption = Annotated[
     bool, Parameter(name="--all", negative="", help="Retired and archived ones too.")
 ]
@@ -127,33 +123,15 @@ async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption 
 
 
 @app.command
-async def retire(
-    id: LessonId,
-    *,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
-) -> None:
+async def retire(id: LessonId, *, remark: Remark = UNSAID) -> None:
     """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
-    act = _Act(LessonAct.RETIRED, "retire", comment=comment, author=author)
-    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+    await _mark(id, _Act(LessonAct.RETIRED, "retire"), remark)
 
 
 @app.command
-async def restore(
-    id: LessonId,
-    *,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
-) -> None:
+async def restore(id: LessonId, *, remark: Remark = UNSAID) -> None:
     """Bring a retired or archived lesson back into use."""
-    act = _Act(LessonAct.RESTORED, "restore", comment=comment, author=author)
-    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+    await _mark(id, _Act(LessonAct.RESTORED, "restore"), remark)
 
 
 @app.command
@@ -164,33 +142,26 @@ async def rate(
         Parameter(name="RATING", help="What it is worth: 1 is misleading, 5 saved the day."),
     ],
     *,
-    comment: CommentOption = "",
-    author: FromOption = None,
-    dry_run: DryRunOption = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
+    remark: Remark = UNSAID,
 ) -> None:
     """Say what a lesson is worth; the last rating counts, and a 1 keeps it out of prompts."""
-    act = _Act(LessonAct.RATED, "rate", comment=comment, author=author, rating=int(rating))
-    await _mark(id, act, dry_run=dry_run, journal=journal, json=json)
+    await _mark(id, _Act(LessonAct.RATED, "rate", rating=int(rating)), remark)
 
 
 @dataclass(frozen=True, slots=True)
 class _Act:
     act: LessonAct
     verb: str
-    comment: str
-    author: str | None
     rating: int = 0
 
 
-async def _mark(id: int, act: _Act, *, dry_run: bool, journal: str | None, json: bool) -> None:
-    opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+async def _mark(id: int, act: _Act, remark: Remark) -> None:
+    async with await remark.opened() as opened:
         known = await _known(opened, id)
         _require_change(known, act.act)
-        mark = None if dry_run else await _write(opened, id, act)
-    if json:
+        shelf = remark.shelf(opened)
+        mark = None if remark.dry_run else await _write(shelf, id, act, remark.comment)
+    if remark.json:
         write_json(
             {
                 "type": "lesson_mark",
@@ -198,24 +169,23 @@ async def _mark(id: int, act: _Act, *, dry_run: bool, journal: str | None, json:
                 "lesson": id,
                 "act": act.act.value,
                 "rating": act.rating or None,
-                "dry_run": dry_run,
+                "dry_run": remark.dry_run,
             }
         )
         return
     value = f" with {act.rating}" if act.rating else ""
-    said = f"would {act.verb}" if dry_run else act.act.value
+    said = f"would {act.verb}" if remark.dry_run else act.act.value
     write_line(f"{said} lesson {id}{value}")
 
 
-async def _write(journal: Journal, id: int, act: _Act) -> int:
-    shelf = Shelf(journal, author=operator_name(act.author))
+async def _write(shelf: Shelf, id: int, act: _Act, comment: str) -> int:
     match act.act:
         case LessonAct.RETIRED:
-            return await shelf.retire_lesson(id, act.comment)
+            return await shelf.retire_lesson(id, comment)
         case LessonAct.RESTORED:
-            return await shelf.restore_lesson(id, act.comment)
+            return await shelf.restore_lesson(id, comment)
         case _:
-            return await shelf.rate_lesson(id, act.rating, act.comment)
+            return await shelf.rate_lesson(id, act.rating, comment)
 
 
 def _require_change(known: KnownLesson, act: LessonAct) -> None:
