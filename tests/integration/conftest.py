@@ -65,6 +65,18 @@ def journal_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find the journal by themselves."""
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+@pytest.fixture
+def by_ada(named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do, and whoever gives them is called ada."""
+    monkeypatch.setenv("USER", "ada")
+
+
+@pytest.fixture
 def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
     """Where the journal is: a file, or for tests with the parameter `postgresql` a database."""
     if getattr(request, "param", "file") == "postgresql":

@@ -1,10 +1,8 @@
 """`midwatch calibration`, and what `midwatch show` says of it, over a real journal."""
 
-import asyncio
 import json
 import re
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,18 +17,12 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 async def finish(

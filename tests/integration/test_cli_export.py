@@ -32,7 +32,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]
@@ -49,10 +49,6 @@ SETTINGS = Settings.model_validate(
         },
     }
 )
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """`midwatch export`: what time and other attempts showed live is shown by the traces too."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -27,7 +26,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]
@@ -35,10 +34,6 @@ Fired = tuple[str, str, str, str, int]
 
 DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 @pytest.fixture(autouse=True)

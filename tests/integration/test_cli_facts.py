@@ -1,10 +1,8 @@
 """`midwatch facts` over a real journal."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +19,7 @@ from midwatch_monitor.words import (
     FactState,
     Record,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
 Say = Callable[..., Awaitable[list[int]]]
@@ -35,13 +33,7 @@ REDIS = Fact(
 )
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture

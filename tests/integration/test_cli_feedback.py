@@ -1,6 +1,5 @@
 """`midwatch feedback`, with a real journal."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -26,8 +25,8 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
 )
+from midwatch_stage.command import midwatch
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -71,10 +70,6 @@ def attempted(journal: Journal) -> Attempted:
         return attempt
 
     return make
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 async def told(journal: Journal, kind: type[Record]) -> list[Record]:

@@ -10,24 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from midwatch_monitor.words import Feedback, Lesson
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 from midwatch_supervisor.cli.forget import KEPT, says_yes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Past
 
 Capture = pytest.CaptureFixture[str]
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: "Path", monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture

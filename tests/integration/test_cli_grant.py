@@ -1,9 +1,7 @@
 """`midwatch grant` and `switch` over a real journal."""
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +17,6 @@ from midwatch_monitor.words import (
     AttemptState,
     BudgetRequest,
     Change,
-    Commit,
-    Draft,
     Ending,
     Grant,
     Intervention,
@@ -29,8 +25,8 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
+from midwatch_stage.command import midwatch, write
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 
@@ -53,22 +49,7 @@ SWITCH = Intervention(
 )
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-    monkeypatch.setenv("USER", "ada")
-
-
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
-    """Write records about an attempt; the id of the last."""
-    drafts = tuple(
-        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
-    )
-    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+pytestmark = pytest.mark.usefixtures("by_ada")
 
 
 async def written(journal: Journal, after: int) -> list[Record]:

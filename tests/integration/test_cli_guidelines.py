@@ -1,14 +1,12 @@
 """`midwatch guidelines`: read versions, and decide on them."""
 
-import asyncio
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from midwatch_monitor.words import Guidelines, GuidelinesMark, GuidelinesState
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 if TYPE_CHECKING:
     from conftest import Past
@@ -18,13 +16,7 @@ FIRST = "## Working style\n\n- Run the failing test first.\n- Ask where a rule i
 SECOND = "## Working style\n\n- Run the failing test first.\n- Look at the whole file."
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 async def propose(past: "Past", text: str, *, project: str = "shop") -> int:

@@ -1,6 +1,5 @@
 """`midwatch lessons` over a real journal."""
 
-import asyncio
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,12 @@ from midwatch_monitor.words import (
     Sign,
     Wanted,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 from midwatch_supervisor.cli.lessons import LISTED
 from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.shelf import Shelf
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Past
 
 Capture = pytest.CaptureFixture[str]
@@ -36,19 +33,13 @@ TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it 
 NO = Feedback(accepted=False, comment="still rounds down", author="ada")
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
 async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
     capsys.readouterr()
     assert await midwatch("lessons", *argv, "--json") == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: "Path", monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture

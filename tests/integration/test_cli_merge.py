@@ -1,6 +1,5 @@
 """`midwatch merge`, with git."""
 
-import asyncio
 import os
 import subprocess
 from datetime import UTC, datetime
@@ -18,8 +17,8 @@ from midwatch_monitor.words import (
     Lifecycle,
     TaskState,
 )
+from midwatch_stage.command import midwatch
 from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -75,13 +74,7 @@ def linked(repository: Path) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 async def finish(

@@ -1,8 +1,6 @@
 """`midwatch approve`, `reject` and `tell` over a real journal."""
 
-import asyncio
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +11,8 @@ from midwatch_monitor.words import (
     Attempt,
     AttemptState,
     Change,
-    Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Ending,
     Intervention,
     Lifecycle,
@@ -24,7 +20,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch, write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,22 +30,7 @@ PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
 OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-    monkeypatch.setenv("USER", "ada")
-
-
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
-    """Write records about an attempt; the id of the last."""
-    drafts = tuple(
-        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
-    )
-    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+pytestmark = pytest.mark.usefixtures("by_ada")
 
 
 async def written(journal: Journal, after: int) -> list[Record]:

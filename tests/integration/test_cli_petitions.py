@@ -1,9 +1,7 @@
 """`midwatch approve` and `reject` of what a worker asked for, over a real journal."""
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +12,8 @@ from midwatch_monitor.words import (
     Attempt,
     AttemptState,
     BudgetRequest,
-    Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Ending,
     Grant,
     Intervention,
@@ -27,7 +23,7 @@ from midwatch_monitor.words import (
     Ruling,
     Terms,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch, write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -44,22 +40,7 @@ MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
 OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-    monkeypatch.setenv("USER", "ada")
-
-
-async def write(journal: Journal, attempt: Attempt, at: datetime, *records: Record) -> int:
-    """Write records about an attempt; the id of the last."""
-    drafts = tuple(
-        Draft(record=record, at=at, task=attempt.task, attempt=attempt.id) for record in records
-    )
-    return (await journal.commit(Commit(drafts=drafts)))[-1].id
+pytestmark = pytest.mark.usefixtures("by_ada")
 
 
 async def written(journal: Journal, after: int) -> list[Record]:

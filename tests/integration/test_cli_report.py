@@ -1,6 +1,5 @@
 """`midwatch report` over a real journal."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -35,7 +34,7 @@ from midwatch_monitor.words import (
     StepKind,
     TaskState,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[[Record], Awaitable[int]]
@@ -44,19 +43,13 @@ KEY = AlertKey(rule="cycle")
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
-
-
 async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
     capsys.readouterr()
     assert await midwatch("report", "--json", *argv) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture

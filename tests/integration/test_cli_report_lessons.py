@@ -1,6 +1,5 @@
 """`midwatch report lessons` over a real journal."""
 
-import asyncio
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from midwatch_monitor.words import (
     Spending,
     TaskState,
 )
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import midwatch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,10 +39,6 @@ Capture = pytest.CaptureFixture[str]
 
 EVIL = "<img src=x onerror=alert(1)>"
 USED = Change(budget=Budget(tokens=Meter(used=500)))
-
-
-async def midwatch(*argv: str) -> int:
-    return await asyncio.to_thread(main, argv)
 
 
 async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
@@ -64,9 +59,7 @@ def accepted(found: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     return {line["origin"]: (line["accepted"], line["judged"]) for line in by_origin}
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(journal_file: "Path", monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture
