@@ -98,7 +98,12 @@ def whole_content(tool: str, args: Arguments) -> str | None:
 
 def changing(tool: str) -> bool:
     """Whether a tool is named for changing files; an editor may also only look at them."""
-    words = _words(tool)
+    return _changes(tool[:_LONGEST])
+
+
+@lru_cache(maxsize=512)
+def _changes(tool: str) -> bool:
+    words = _split(tool)
     if not words & _CHANGING or words & _NO_FILE:
         return False
     return not words & _LOOKING or "replace" in words

@@ -99,7 +99,7 @@ class Judge:
                 self._restart()
         if moved.kinds:
             facets |= Facet.MOVED
-        if act.reverted or (moved.touches and any(touch.back for touch in moved.touches)):
+        if act.reverted or moved.back:
             facets |= Facet.RETURN
         asked = self._panel.asked(facets)
         if not (asked or self._holding or moved.kinds or self._before):
@@ -152,7 +152,8 @@ class Judge:
         found: set[AlertKey] = set()
         for answer in answers:
             if isinstance(answer, Clear):
-                self._resolve(answer.key, answer.resolution)
+                if self._holding:  # else nothing is open either: most clears are of nothing
+                    self._resolve(answer.key, answer.resolution)
                 continue
             known = self._holding.get(answer.key)
             since = known.since if known else self._now

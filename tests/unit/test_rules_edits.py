@@ -191,6 +191,12 @@ def test_the_file_least_recently_edited_is_dropped_and_that_is_no_recovery() -> 
     )
 
 
+def test_of_a_dropped_file_of_which_nothing_was_found_nothing_is_said() -> None:
+    run = Run(SEED)
+    answers = [run.edit(write("1", path=f"{number}")) for number in range(MAX_FILES + 1)]
+    assert not any(answers)
+
+
 def test_what_others_write_pushes_no_file_out() -> None:
     run = Run(EACH)
     run.edit(write("1"))

@@ -151,6 +151,8 @@ def test_an_obstacle_in_the_surroundings_is_named(output: str, what: str) -> Non
         ("Tests: 4 tests failed", 4),
         ("Found 12 errors", 12),
         ("0 failed", 0),
+        ("ran 40\n1 error\n3 failed\ndone in 5 s", 3),
+        ("12\nfailed", None),
         ("it broke", None),
     ],
 )

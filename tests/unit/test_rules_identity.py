@@ -7,6 +7,7 @@ import pytest
 from midwatch_monitor.rules.identity import (
     LOOKED_AT,
     SHORT,
+    called,
     command,
     digest,
     identify,
@@ -143,6 +144,44 @@ def test_a_long_result_is_compared_by_its_head_and_its_tail() -> None:
     assert result(told("a" + "x" * 50_000 + "b")) == result(told("a" + "x" * 60_000 + "b"))
     assert result(told("a" + "x" * 50_000 + "b")) != result(told("a" + "x" * 50_000 + "c"))
     assert result(told("x" * LOOKED_AT)) != result(told("x" * (LOOKED_AT - 1)))
+
+
+ARGUMENTS: dict[str, object] = {
+    "path": "ä b.py",
+    "limit": 20,
+    "all": True,
+    "ratio": 1.5,
+    "none": None,
+    "at": [1, {"b": "x  y", "a": 2}],
+}
+
+
+def test_an_act_is_the_digest_of_its_tool_and_its_arguments_as_sorted_json() -> None:
+    written = json.dumps(ARGUMENTS, sort_keys=True)
+    assert act(step("read", **ARGUMENTS)) == digest(f"read\0\0{written}\0")
+
+
+def test_the_order_and_the_white_space_of_arguments_make_no_other_act() -> None:
+    args = json.dumps(dict(reversed(ARGUMENTS.items())), indent=2, ensure_ascii=False) + "\n"
+    other = Step(number=1, kind=StepKind.TOOL, tool="read", args=args)
+    assert act(other) == act(step("read", **ARGUMENTS))
+
+
+@pytest.mark.parametrize("other", [True, 1.0, "1", None, [1]])
+def test_another_kind_of_value_is_another_act(other: object) -> None:
+    assert act(step("read", at=other)) != act(step("read", at=1))
+
+
+@pytest.mark.parametrize("args", [{"command": "ls", "timeout": 5}, {"path": "a"}])
+def test_arguments_that_were_read_before_need_not_be_read_again(args: dict[str, object]) -> None:
+    done = step("bash", **args)
+    line, arguments = called(done)
+    assert identify(done, line, arguments) == identify(done, line)
+
+
+def test_what_stands_after_the_arguments_makes_them_none() -> None:
+    args = '{"command": "ls"} and more'
+    assert called(Step(number=1, kind=StepKind.TOOL, tool="t", args=args)) == ("", {})
 
 
 def test_a_digest_is_the_same_in_every_process() -> None:

@@ -130,6 +130,31 @@ def test_a_failure_is_compared_without_line_numbers_too(one: str, other: str) ->
     assert mask_lines(one) == mask_lines(other)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/tmp/abc/x.py", "/tmp/def/x.py"),
+        ("no number\n/var/folders/b/x/T/q/a\n1", "no number\n/var/folders/b/y/T/r/a\n1"),
+    ],
+)
+def test_a_temporary_place_needs_no_digit_on_its_line(one: str, other: str) -> None:
+    assert mask(one) == mask(other)
+
+
+def test_a_line_is_masked_as_if_it_stood_alone() -> None:
+    lines = ["a", "took 3 ms", "", "pid=4711", "at 12:00:01", "3 failed", "Nov 21 2026", "0x7f"]
+    text = "\n".join(lines)
+    assert mask(text) == "\n".join(mask(each) for each in lines) != text
+
+
+def test_a_port_at_the_beginning_of_a_line_is_masked_for_the_end_of_the_line_before() -> None:
+    assert mask("up at\n:8080") == mask("up at\n:40123")
+
+
+def test_a_word_on_another_line_says_nothing_of_a_number() -> None:
+    assert mask("the pid is\n12") != mask("the pid is\n13")
+
+
 @pytest.mark.parametrize("text", ["3 failed", "expected 12, got 13", "a.py::test_b"])
 def test_without_line_numbers_the_counts_stay(text: str) -> None:
     assert mask_lines(text) == text

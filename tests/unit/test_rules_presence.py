@@ -69,6 +69,11 @@ def test_three_missed_intervals_of_three_requests_warn() -> None:
     assert missed(run.work(9)) == (Severity.CRITICAL, 6)
 
 
+def test_as_long_as_nothing_is_missed_nothing_is_said() -> None:
+    run = Run(OFFERED)
+    assert (run.work(8), run.reflect(), run.work(8)) == ((), (), ())
+
+
 def test_a_step_of_no_known_request_counts_half() -> None:
     run = Run(OFFERED)
     steps = [Step(number=number, kind=StepKind.TOOL) for number in range(1, 19)]

@@ -26,7 +26,7 @@ class BudgetBurnDetector:
     def __init__(self, settings: BudgetBurn) -> None:
         self._gauge = Gauge(settings)
         self._slack = settings.slack
-        self._budget = Budget()
+        self._budget: Budget | None = None
         self._plan_step, self._plan_steps = 1, 0
         self._percent: int | None = None
 
@@ -36,6 +36,8 @@ class BudgetBurnDetector:
             self._change(event)
         elif event.checkpoint is not None:
             self._percent = event.checkpoint.progress_percent
+        if self._budget is None:
+            return ()
         done = done_percent(self._plan_step, self._plan_steps, self._percent)
         ahead = outlook(self._budget, done, slack=self._slack)
         if ahead is None:

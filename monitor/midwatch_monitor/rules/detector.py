@@ -31,6 +31,11 @@ class Moved(NamedTuple):
     touches: tuple[Touch, ...] = ()
     """What the worker's edits did to each file."""
 
+    @property
+    def back(self) -> bool:
+        """Whether one of them put a file back to a content that it had before."""
+        return bool(self.touches) and any(touch.back for touch in self.touches)
+
 
 UNMOVED = Moved()
 

@@ -73,11 +73,11 @@ class RepeatedEditsDetector:
 
     def _take(self, touch: Touch, step: int) -> Sequence[Answer]:
         path = touch.path
-        file = self._files.get(path) or _File()
+        file = self._files.pop(path, None) or _File()
         file.count += self._settings.return_weight if touch.back else 1
         file.steps = (*file.steps[1 - _MAX_STEPS :], step)
-        dropped = remember(self._files, path, file, MAX_FILES)
-        gone = () if dropped is None else (_forgotten(dropped),)
+        self._files[path] = file
+        gone = self._drop() if len(self._files) > MAX_FILES else ()
         severity = self._settings.grade(file.count) if file.count >= self._lowest else None
         if severity is None:
             return gone
@@ -89,6 +89,12 @@ class RepeatedEditsDetector:
             evidence=file.steps,
         )
         return (*gone, finding)
+
+    def _drop(self) -> Sequence[Answer]:
+        """Forget the file least recently edited: what was found of it is not looked at again."""
+        oldest = next(iter(self._files))
+        found = self._files.pop(oldest).count >= self._lowest
+        return (Clear(key=_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
 
 
 class RevertChurnDetector:
@@ -147,10 +153,6 @@ class RevertChurnDetector:
         """Empty the count."""
         self._returns.clear()
         self._gauge.restart()
-
-
-def _forgotten(path: str) -> Clear:
-    return Clear(key=_key(path), resolution=Resolution.RESTARTED)
 
 
 def _key(path: str) -> AlertKey:

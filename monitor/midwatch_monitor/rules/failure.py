@@ -153,5 +153,10 @@ def surroundings(output: str) -> str:
 
 def failing(output: str) -> int | None:
     """How many tests or checks fail, where the output counts them."""
-    counts = _COUNTED.findall(output[-_TAIL:])
+    lines = [line for line in output[-_TAIL:].split("\n") if _may_count(line.lower())]
+    counts = _COUNTED.findall("\n".join(lines))
     return max(int(next(filter(None, each))) for each in counts) if counts else None
+
+
+def _may_count(lower: str) -> bool:
+    return "fail" in lower or "error" in lower

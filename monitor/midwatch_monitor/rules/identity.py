@@ -2,11 +2,17 @@
 
 import json
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
+from json.encoder import encode_basestring_ascii as quoted
+from typing import NamedTuple
 
 from midwatch_monitor.rules.masks import mask
 from midwatch_monitor.shell import normal
 from midwatch_monitor.words import Step
+
+Arguments = Mapping[str, object]
 
 NO_WORK = frozenset(
     {"reflect", "report_error", "check_plan", "complete_step", "set_plan", "request_budget"}
@@ -27,6 +33,7 @@ _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
 _COMMAND_KEYS = ("command", "cmd", "script")
+_QUOTED_KEYS = ('"command"', '"cmd"', '"script"')
 _TELLING_KEYS = frozenset(
     {
         "description",
@@ -47,8 +54,12 @@ SHELLS = frozenset(
 
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
-_SPACE = re.compile(r"\s+")
+_DECODER = json.JSONDecoder()
 _SORTED = json.JSONEncoder(sort_keys=True)
+_BLANK = " \t\n\r"
+"""What may stand after a JSON value."""
+_UNWRITTEN = blake2b(digest_size=8)
+"""Copied for each digest: a new one takes half as long again, for its options."""
 LOOKED_AT = 20_000
 """Characters of an output that are compared; of a longer one its head and its tail."""
 SHORT = 512
@@ -62,55 +73,81 @@ def held_back(step: Step) -> bool:
 
 def waits(step: Step) -> bool:
     """Whether an act only lets time pass, or asks for what another does."""
-    if _WAITING.search(step.tool):
-        return True
-    if step.tool.lower() in SHELLS and _NO_COMMAND.fullmatch(step.args):
+    tool = _tool(step.tool)
+    if tool.waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
+class _Tool(NamedTuple):
+    """What the name of a tool says of its calls."""
+
+    waits: bool
+    shell: bool
+
+
+@lru_cache(maxsize=512)
+def _tool(name: str) -> _Tool:
+    return _Tool(waits=_WAITING.search(name) is not None, shell=name.lower() in SHELLS)
+
+
 def command(step: Step) -> str:
     """The shell command of a step; empty for a tool that has none."""
+    return called(step)[0]
+
+
+def called(step: Step) -> tuple[str, Arguments | None]:
+    """The shell command of a step, with the arguments if they had to be read for it."""
     args = step.args
     if not args.startswith("{"):
-        return args if step.tool.lower() in SHELLS else ""
-    if not any(f'"{key}"' in args for key in _COMMAND_KEYS):
-        return ""
+        return args if _tool(step.tool).shell else "", None
+    if not _may_command(args):
+        return "", None
     raw = _arguments(args)
     found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
-    return found if isinstance(found, str) else ""
+    return found if isinstance(found, str) else "", raw
 
 
-def identify(step: Step, line: str) -> int:
+def _may_command(args: str) -> bool:
+    first, second, third = _QUOTED_KEYS  # a loop over them takes twice as long
+    return first in args or second in args or third in args
+
+
+def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
     """What was done: the tool with its arguments, without comments and white space.
 
-    `line` is the step's command. What is written to a file counts as it is.
+    `line` is the step's command, `arguments` are its own where they were read before. What is
+    written to a file counts as it is.
     """
     args = step.args
     if args.startswith("{"):
-        args = _cleaned(_arguments(args), step, line) or args
+        args = _cleaned(_arguments(args) if arguments is None else arguments, step, line)
     elif not step.edits:
-        args = "" if line else _SPACE.sub(" ", args).strip()
+        args = "" if line else " ".join(args.split())
     return digest(f"{step.tool}\0{normal(line) if line else ''}\0{args}\0{step.path}")
 
 
-def _cleaned(raw: dict[str, object], step: Step, line: str) -> str:
-    """The arguments that do something, as far as the command does not hold them."""
-    kept = {
-        key: value
-        for key, value in raw.items()
-        if key not in _TELLING_KEYS and not (line and key in _COMMAND_KEYS)
-    }
-    if not step.edits:
-        kept = {key: _clean(key, value) for key, value in kept.items()}
-    return _SORTED.encode(kept)
+def _cleaned(raw: Arguments, step: Step, line: str) -> str:
+    """The arguments that do something, as far as the command does not hold them: sorted JSON.
+
+    Most are plain words, and written here: an encoder is set up anew for each object.
+    """
+    written: list[str] = []
+    for key in sorted(raw):
+        if key in _TELLING_KEYS or (line and key in _COMMAND_KEYS):
+            continue
+        value = raw[key]
+        if isinstance(value, str):
+            value = quoted(value if step.edits else _clean(key, value))
+        elif type(value) is not int:  # those are written as they are, but not what is bool
+            value = _SORTED.encode(value)
+        written.append(f"{quoted(key)}: {value}")
+    return f"{{{', '.join(written)}}}"
 
 
-def _clean(key: str, value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _clean(key: str, value: str) -> str:
     code = _COMMENT.sub("", value) if key in _CODE_KEYS else value
-    return _SPACE.sub(" ", code).strip()
+    return " ".join(code.split())
 
 
 def result(step: Step, *, precise: bool = True) -> int:
@@ -138,13 +175,15 @@ def digest(text: str) -> int:
     Python's own `hash` is another one at each start: what a full memory forgets, and so the alerts,
     would differ between the live run, its replay and its rebuilding.
     """
-    raw = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(raw)
+    written = _UNWRITTEN.copy()
+    written.update(text.encode(errors="surrogatepass"))
+    return int.from_bytes(written.digest())
 
 
-def _arguments(args: str) -> dict[str, object]:
+def _arguments(args: str) -> Arguments:
+    """The object that a text stands for which begins as one; empty where it is none."""
     try:
-        raw: object = json.loads(args)
+        raw, end = _DECODER.raw_decode(args)
     except ValueError:
         return {}
-    return raw if isinstance(raw, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return {} if args[end:].strip(_BLANK) else raw

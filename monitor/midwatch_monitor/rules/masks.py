@@ -19,20 +19,24 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class _Mask(NamedTuple):
-    """A pattern, and words of which its texts have at least one: looking for those is cheap."""
+    """A pattern with a digit in it, and what is cheaper to look for on the lines with a digit."""
 
     instead: str
     pattern: re.Pattern[str]
-    hints: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+    """Words of which there is at least one."""
+    near: re.Pattern[str] | None = None
+    """Instead of hints, how a digit stands there. It begins with a certain character or a digit:
+    `re` runs from one to the next, where it would try the pattern at every place of the text."""
     lower: bool = False
     """Whether the hints are looked for in lower case."""
 
-    def may_differ(self, text: str) -> bool:
+    def may_differ(self, lines: str) -> bool:
         """Whether it is worth to look for the pattern."""
         for hint in self.hints:  # a generator takes three times as long
-            if hint in text:
+            if hint in lines:
                 return True
-        return not self.hints
+        return self.near is not None and self.near.search(lines) is not None
 
 
 _HEX = r"(?=[0-9a-f]{7})\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
@@ -43,7 +47,7 @@ _MASKS = (
             r"\b\d{4}-\d\d-\d\d"
             r"(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?"
         ),
-        ("-0", "-1"),
+        near=re.compile("-[01]"),
     ),
     _Mask(
         "<time>",
@@ -60,10 +64,12 @@ _MASKS = (
             r"(?<![\w:.])\d{1,2}:\d\d"
             r"(?::\d\d(?:[.,]\d+)?\b|(?<=[0-2]\d:[0-5]\d)(?![\w:.]))"
         ),
-        (":0", ":1", ":2", ":3", ":4", ":5"),
+        near=re.compile(":[0-5]"),
     ),
     _Mask(
-        "<time>", re.compile(r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"), ("15", "16", "17", "18", "19")
+        "<time>",
+        re.compile(r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"),
+        near=re.compile(r"1[5-9]\d{8}"),
     ),
     _Mask(
         "<duration>",
@@ -75,7 +81,7 @@ _MASKS = (
             rf"(?:\d+h ?)?(?:\d+m(?:in)? ?)?\d+(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
             r"(?! (?:left|remaining|to go)\b)"
         ),
-        (),
+        near=re.compile(rf"\d ?(?:{_UNIT}|{_SPEED}|{_AGO})"),
     ),
     _Mask(
         "<duration>",
@@ -90,9 +96,9 @@ _MASKS = (
     _Mask(
         "<name>",
         re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
-        ("-4", "-1", "-7", "-5", "-3"),
+        near=re.compile("-[13457]"),
     ),
-    _Mask("<name>", re.compile(_HEX), ()),
+    _Mask("<name>", re.compile(_HEX), near=re.compile(r"\d(?:(?=[a-f])|(?<=[a-f]\d))")),
     _Mask(
         "<name>",
         re.compile(
@@ -114,12 +120,12 @@ _MASKS = (
         re.compile(
             r"(?<=[\w.-])\[\d{3,7}\](?=:)|(?<=\] )\[\d{3,7}\](?= \[)|(?m:^\[\d{3,7}\](?= ))"
         ),
-        ("]:", "] "),
+        near=re.compile(r"\[\d{3,7}\]"),
     ),
     _Mask(
         "<name>",
         re.compile(r"(?=:\d{4})(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b"),
-        (":",),
+        near=re.compile(r":\d{4}"),
     ),
     _Mask(
         "<name>",
@@ -135,17 +141,14 @@ _MASKS = (
         ("attempt", "try", "request", "call"),
         lower=True,
     ),
-    _Mask(
-        "<place>",
-        re.compile(
-            r"(?<![\w.])(?:(?:/private)?/var/folders/[\w+]+/[\w+]+/T|(?:/private)?(?:/var)?/tmp)"
-            r"/(?:pytest-of-[\w.-]+/pytest-\d+|[\w.+-]+)"
-            r"|/pytest-of-[\w.-]+/pytest-\d+"
-            r"|\btmp[a-z0-9_]{8}\b"
-        ),
-        ("tmp", "/var/folders", "/pytest-of-"),
-    ),
 )
+_PLACE = re.compile(
+    r"(?<![\w.])(?:(?:/private)?/var/folders/[\w+]+/[\w+]+/T|(?:/private)?(?:/var)?/tmp)"
+    r"/(?:pytest-of-[\w.-]+/pytest-\d+|[\w.+-]+)"
+    r"|/pytest-of-[\w.-]+/pytest-\d+"
+    r"|\btmp[a-z0-9_]{8}\b"
+)
+"""Of all that is masked only this may be without a digit."""
 _LINES = re.compile(
     r"(?i:\bline )\d+"
     r"|(?<=[(\[])\d+,\d+(?=[)\]])"
@@ -153,18 +156,28 @@ _LINES = re.compile(
 )
 _METHODS = re.compile(r"(\.[A-Za-z_]\w*):\d+\b")
 """Java names the method, and its line after it."""
-_MAY_DIFFER = re.compile(r"\d|\btmp|/tmp/")
+_WITH_DIGIT = re.compile(r"\n[^\n\d]*+\d.*")
+"""A line with a digit. It begins with what ends the one before: for that `re` looks fast."""
+_TEMPORARY = re.compile(r"\btmp|/tmp/")
 
 
 def mask(text: str) -> str:
     """A text without times, durations, addresses, process numbers and temporary paths."""
-    if _MAY_DIFFER.search(text) is None:
+    # No mask reaches over the end of a line: where there are no digits, nothing has to be looked
+    # for, and most lines of most texts have none.
+    lines = "".join(_WITH_DIGIT.findall("\n" + text))
+    if lines:
+        lower = lines.lower()
+        for each in _MASKS:
+            if each.may_differ(lower if each.lower else lines):
+                text = each.pattern.sub(each.instead, text)
+    elif "tmp" not in text or _TEMPORARY.search(text) is None:
         return text
-    lower = text.lower()
-    for each in _MASKS:
-        if each.may_differ(lower if each.lower else text):
-            text = each.pattern.sub(each.instead, text)
-    return text
+    return _PLACE.sub("<place>", text) if _may_have_place(text) else text
+
+
+def _may_have_place(text: str) -> bool:
+    return "tmp" in text or "/var/folders" in text or "/pytest-of-" in text
 
 
 def mask_lines(text: str) -> str:

@@ -42,7 +42,7 @@ class Movements:
         if not act.marks:
             return Moved(kinds=kinds) if kinds else UNMOVED
         touches = self._contents.observe(act.marks)
-        paths = tuple(touch.path for touch in touches if touch.new) if act.work else ()
+        paths = tuple([touch.path for touch in touches if touch.new]) if act.work else ()
         return Moved(kinds=kinds | _NEW_CONTENT if paths else kinds, paths=paths, touches=touches)
 
     def _check(self, act: Act) -> frozenset[Movement]:

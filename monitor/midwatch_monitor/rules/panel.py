@@ -11,22 +11,16 @@ from midwatch_monitor.words import Event, Fault
 Broken = tuple[str, Fault]
 
 
-class Roster:
-    """Which places of a panel hear what: the same for all panels of the same rules."""
-
-    __slots__ = ("_by_facets", "_hears")
+class Roster(dict[int, tuple[int, ...]]):
+    """By facets, the places of a panel that hear one of them: the same for panels of like rules."""
 
     def __init__(self, hears: Sequence[int]) -> None:
+        super().__init__()
         self._hears = hears
-        self._by_facets: dict[int, tuple[int, ...]] = {}
 
-    def hearing(self, facets: int) -> tuple[int, ...]:
-        """The places of the detectors that hear one of these facets."""
-        found = self._by_facets.get(facets)
-        if found is None:
-            hears = self._hears
-            found = tuple(place for place, each in enumerate(hears) if each & facets)
-            self._by_facets[facets] = found
+    def __missing__(self, facets: int) -> tuple[int, ...]:
+        found = tuple(place for place, each in enumerate(self._hears) if each & facets)
+        self[facets] = found
         return found
 
 
@@ -43,7 +37,7 @@ class Panel:
     def __init__(self, rules: Rules) -> None:
         settings = rule_settings(rules)
         names = tuple(name for name in DETECTORS if settings[name].enabled)
-        self._awake: tuple[Detector, ...] = ()
+        self._awake: Sequence[Detector] = ()
         self.broken: tuple[Broken, ...] = ()
         """The rules that broke since this was last emptied."""
         self._seat(names, tuple(_detector(name, rules, settings[name]) for name in names))
@@ -55,18 +49,16 @@ class Panel:
 
     def asked(self, facets: int) -> Sequence[Detector]:
         """The detectors that an event is to be shown that is all this (`Facet`)."""
-        places, awake = self._roster.hearing(facets), self._awake
-        if not (places or awake):
-            return ()
+        places, awake = self._roster[facets], self._awake
+        if not places:
+            return awake
         detectors = self._detectors
         hearing = [detectors[place] for place in places]
-        return (
-            [*hearing, *[each for each in awake if not each.hears & facets]] if awake else hearing
-        )
+        return hearing + [each for each in awake if not each.hears & facets] if awake else hearing
 
     def ask(self, asked: Sequence[Detector], event: Event, seen: Seen) -> Sequence[Answer]:
         """What they say of it."""
-        self._awake = ()
+        awake: list[Detector] = []
         answers: list[Answer] = []
         for detector in asked:
             try:
@@ -77,7 +69,8 @@ class Panel:
             if said:
                 answers += said
             if detector.awake:
-                self._awake = (*self._awake, detector)
+                awake.append(detector)
+        self._awake = awake
         return answers
 
     def restart(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from midwatch_monitor.config.rules import (
     DecliningConfidence,
@@ -42,13 +43,13 @@ WindowLook = Callable[[Sequence[int]], Verdict | None]
 class PointDetector:
     """Judges each checkpoint for itself. A restart of windows does not concern it."""
 
-    __slots__ = ("_key", "_look", "_severity")
+    __slots__ = ("_look", "_rule", "_severity")
     hears = Facet.CHECKPOINT
     awake = False
     windowed = False
 
     def __init__(self, rule: str, severity: Severity, look: PointLook) -> None:
-        self._key = AlertKey(rule=rule)
+        self._rule = rule
         self._severity = severity
         self._look = look
 
@@ -57,7 +58,7 @@ class PointDetector:
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
         verdict = self._look(event.checkpoint)
-        return (_answer(self._key, self._severity, verdict, (event.number,)),)
+        return _answer(self._rule, self._severity, verdict, (event.number,))
 
     def restart(self) -> None:
         """There is no window."""
@@ -66,7 +67,7 @@ class PointDetector:
 class WindowDetector:
     """Judges one number of the last checkpoints together, the first of them against the last."""
 
-    __slots__ = ("_key", "_look", "_read", "_seen", "_severity", "_window")
+    __slots__ = ("_look", "_read", "_rule", "_seen", "_severity", "_window")
     hears = Facet.CHECKPOINT
     awake = False
     windowed = True
@@ -74,7 +75,7 @@ class WindowDetector:
     def __init__(
         self, rule: str, severity: Severity, window: int, read: Read, look: WindowLook
     ) -> None:
-        self._key = AlertKey(rule=rule)
+        self._rule = rule
         self._severity = severity
         self._window = window
         self._read = read
@@ -93,23 +94,32 @@ class WindowDetector:
         if verdict is None:
             return ()
         steps = tuple(number for number, _ in self._seen)
-        return (_answer(self._key, self._severity, verdict, steps),)
+        return _answer(self._rule, self._severity, verdict, steps)
 
     def restart(self) -> None:
         """Forget the checkpoints so far."""
         self._seen = ()
 
 
-def _answer(key: AlertKey, severity: Severity, verdict: Verdict, steps: tuple[int, ...]) -> Answer:
+def _answer(
+    rule: str, severity: Severity, verdict: Verdict, steps: tuple[int, ...]
+) -> Sequence[Answer]:
     if not verdict.summary:
-        return Clear(key=key)
-    return Finding(
-        key=key,
+        return _cleared(rule)
+    finding = Finding(
+        key=AlertKey(rule=rule),
         severity=severity,
         value=verdict.value,
         summary=verdict.summary,
         evidence=steps,
     )
+    return (finding,)
+
+
+@lru_cache(maxsize=64)
+def _cleared(rule: str) -> Sequence[Answer]:
+    """What nearly every checkpoint is answered with: one for all attempts."""
+    return (Clear(key=AlertKey(rule=rule)),)
 
 
 def explicit_escalation(settings: ExplicitEscalation) -> Detector:
