@@ -20,7 +20,6 @@ from midwatch_monitor.words import (
     Commit,
     Draft,
     Entry,
-    Event,
     Health,
     Lifecycle,
     Message,
@@ -111,12 +110,15 @@ class Recorder:
             after = page[-1].id
 
     def _recall(self, record: Record) -> None:
-        if isinstance(record, Step | Change):
-            self._take(record)
-            if self._judge is not None:
-                self._judge.observe(record)
+        if isinstance(record, Step):
+            self._take_step(record)
+        elif isinstance(record, Change):
+            self._take_change(record)
         else:
             self._hold(record)
+            return
+        if self._judge is not None:
+            self._judge.observe(record)
 
     def _hold(self, record: Record) -> None:
         if isinstance(record, Plan):
@@ -159,13 +161,10 @@ class Recorder:
         """
         if self.before is not None:
             await self.before(records, results)
-        now = self.clock()
-        drafts = [
-            self._draft(each, now) for record in records for each in self._judged(record, now)
-        ]
+        drafts = self._drafts(records, self.clock())
         entries = await self.journal.commit(
             Commit(
-                drafts=tuple(drafts),
+                drafts=drafts,
                 attempt=self.attempt.id,
                 incarnation=self._incarnation,
                 messages=tuple(messages),
@@ -174,8 +173,9 @@ class Recorder:
         )
         if self.listener is not None:
             self.listener(entries)
+        publish = self.bus.publish
         for entry in entries:
-            self.bus.publish(hint_of(entry))
+            publish(hint_of(entry))
         return entries
 
     async def end(self, state: AttemptState, *more: Record) -> None:
@@ -184,48 +184,56 @@ class Recorder:
         alerts = () if self._judge is None else self._judge.end(now).alerts
         await self.record(*alerts, *more, state)
 
+    def _drafts(self, records: Sequence[Record], now: datetime) -> tuple[Draft, ...]:
+        """All records in their order, each followed by what the rules make of it."""
+        task, attempt = self.attempt.task, self.attempt.id
+        drafts: list[Draft] = []
+        for record in records:
+            for each in self._judged(record, now):
+                self._seq += 1
+                drafts.append(Draft(record=each, at=now, task=task, attempt=attempt, seq=self._seq))
+        return tuple(drafts)
+
     def _judged(self, record: Record, now: datetime) -> tuple[Record, ...]:
         """The record, numbered, with what the rules make of it."""
-        if not isinstance(record, Step | Change):
+        if isinstance(record, Step):
+            event = self._placed(record, now)
+            self._take_step(event)
+        elif isinstance(record, Change):
+            event = record if record.at is not None else replace(record, at=now)
+            self._take_change(event)
+        else:
             self._hold(record)
             return (record,)
-        event = self._placed(record, now)
-        self._take(event)
         if self._judge is None:
             return (event,)
         judgement = self._judge.observe(event)
-        return (event, *judgement.alerts, *judgement.faults)
+        if judgement.alerts or judgement.faults:
+            return (event, *judgement.alerts, *judgement.faults)
+        return (event,)
 
-    def _placed(self, event: Event, now: datetime) -> Event:
-        """The event with its number, where it has one, and its time."""
-        at = event.at or now
-        if isinstance(event, Step):
-            number = self.last_step + 1
-            same = event.number == number and event.at is at  # to copy it is dear
-            return event if same else replace(event, number=number, at=at)
-        return event if event.at is at else replace(event, at=at)
+    def _placed(self, step: Step, now: datetime) -> Step:
+        """The step with its number and its time."""
+        number, at = self.last_step + 1, step.at or now
+        if step.number == number and step.at is at:
+            return step  # to copy it is dear
+        return replace(step, number=number, at=at)
 
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Change):
-            self.budget = event.budget or self.budget
-            if event.reflect_every is not None:
-                self.reflect_every = event.reflect_every
-            if event.plan_step is not None or event.revision is not None:
-                self.checkpoints.clear()
-                self.plan_step_began = self.last_request
-            return
-        self.last_step = event.number
-        self.last_request = max(self.last_request, event.request)
-        if event.call:
-            self._calls.add((event.request, event.call))
-        if event.kind is StepKind.CHECKPOINT and event.checkpoint is not None:
-            self.checkpoints.append((event, event.checkpoint))
+    def _take_step(self, step: Step) -> None:
+        self.last_step = step.number
+        self.last_request = max(self.last_request, step.request)
+        if step.call:
+            self._calls.add((step.request, step.call))
+        if step.kind is StepKind.CHECKPOINT and step.checkpoint is not None:
+            self.checkpoints.append((step, step.checkpoint))
 
-    def _draft(self, record: Record, now: datetime) -> Draft:
-        self._seq += 1
-        return Draft(
-            record=record, at=now, task=self.attempt.task, attempt=self.attempt.id, seq=self._seq
-        )
+    def _take_change(self, change: Change) -> None:
+        self.budget = change.budget or self.budget
+        if change.reflect_every is not None:
+            self.reflect_every = change.reflect_every
+        if change.plan_step is not None or change.revision is not None:
+            self.checkpoints.clear()
+            self.plan_step_began = self.last_request
 
 
 def working(reason: str = "") -> AttemptState:

@@ -1,5 +1,6 @@
 """An outage is told once, with what ends it, and tries grow apart."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,22 @@ def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None
     it.end()
     it.tell(LinkError(LinkFault.AWAY, "no route"))
     assert len(caplog.records) == 2
+
+
+def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    times = iter([100.0, 125.4])
+    it = Outage(address_of(SETTINGS), SETTINGS, "node-a", seconds=lambda: next(times))
+    it.end()
+    for fault in (LinkFault.AWAY, LinkFault.REFUSED):
+        it.tell(LinkError(fault, "no route"))
+    for _ in range(2):
+        it.end()
+    last = "connected to the broker at broker.example.org:8883 again after 25 s"
+    assert [each.levelno for each in caplog.records] == [*2 * [logging.WARNING], logging.INFO]
+    assert caplog.records[-1].getMessage() == last
 
 
 def test_who_is_refused_is_told_where_the_password_comes_from(

@@ -5,13 +5,14 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
-from aiomqtt import Client, Message, MqttError, ProtocolVersion
+from aiomqtt import Client, Message, MqttCodeError, MqttError, ProtocolVersion
 from aiomqtt import Will as ClientWill
 from paho.mqtt.client import Client as Paho
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from midwatch_monitor.bus.link import Address, Heard, Login, Will
@@ -22,13 +23,16 @@ _PATIENCE = 5.0
 _AT_ONCE = 64
 """Messages that wait for their acknowledgement at the same time. The client looks through all of
 them at each new one."""
-_REFUSED = (4, 5, 134, 135)
-"""MQTT's reasons: bad user name or password, not authorised; of version 3 and of version 5."""
+_REFUSED = (134, 135)
+"""MQTT's reasons: bad user name or password, not authorised."""
+_REFUSED_AT_ONCE = (4, 5, *_REFUSED)
+"""The same of version 3 too, with which a broker answers only who comes: later on the client's own
+4 says that there is no connection."""
 _ENDED = 128
 """What the client says where the broker gave no reason."""
 _TAKEN_OVER = 142
-"""As it should be told; mosquitto 2.0.11 gives no reason then either."""
-_ENDING = "it ended the connection, as it does when another process comes by the same --name"
+"""Mosquitto says so from 2.0.15 on; older ones, as that of Debian 12, give no reason."""
+_ENDING = "it ended the connection"
 
 
 class _Client(Client):
@@ -39,6 +43,55 @@ class _Client(Client):
     That takes time, and by then the socket may be closed, which asyncio reports as an error of
     ours, or its number belong to another.
     """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._flights: dict[int, asyncio.Future[None]] = {}
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the broker has let us in, whatever came then."""
+        return self._connected.done() and self._connected.exception() is None
+
+    async def __aenter__(self) -> Self:
+        """Connect. A connection that was ended as soon as it stood is none; the client would go on
+        without it, and forget why."""
+        ended = self._disconnected
+        try:
+            await super().__aenter__()
+        finally:
+            error = ended.exception() if ended.done() else None
+        if error is not None:
+            self._disconnected.set_result(None)
+            raise MqttError(str(error)) from error
+        return self
+
+    def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
+        """Publish (QoS 1) before this returns; its acknowledgement. The client's own way takes two
+        tasks for each message, and one more turn of the loop."""
+        flight: asyncio.Future[None] = self._loop.create_future()
+        info = self._client.publish(topic, payload, qos=1)
+        if info.rc:
+            flight.set_exception(_fault(MqttCodeError(info.rc, "Could not publish message")))
+            return flight
+        self._flights[info.mid] = flight
+        patience = self._loop.call_later(_PATIENCE, _time_out, flight)
+        flight.add_done_callback(lambda _: patience.cancel())
+        return flight
+
+    def _on_publish(
+        self,
+        client: Paho,
+        userdata: Any,
+        mid: int,
+        reason_code: ReasonCode,
+        properties: Properties,
+    ) -> None:
+        flight = self._flights.pop(mid, None)
+        if flight is None:
+            super()._on_publish(client, userdata, mid, reason_code, properties)
+        elif not flight.done():
+            flight.set_result(None)
 
     def _on_socket_register_write(self, client: Paho, userdata: Any, sock: Any) -> None:
         def write() -> None:
@@ -64,7 +117,7 @@ class _Client(Client):
 class Link:
     """A connection that stands. Every method raises LinkError once it does not."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: _Client) -> None:
         self._client = client
 
     async def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
@@ -74,6 +127,10 @@ class Link:
             await self._client.publish(topic, payload, qos=1, retain=retain)
         except MqttError as error:
             raise _fault(error) from error
+
+    def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
+        """Say something at once; done when the broker has it, or failed with a LinkError."""
+        return self._client.send(topic, payload)
 
     async def subscribe(self, topic: str, *, number: int) -> None:
         """Hear what is said there; what comes by it has this number, 1 or more.
@@ -127,7 +184,7 @@ async def linked(
     try:
         await _entered(client)
     except MqttError as error:
-        raise _fault(error) from error
+        raise _fault(error, stood=client.accepted) from error
     try:
         yield Link(client)
     finally:
@@ -149,13 +206,18 @@ async def _entered(client: Client) -> None:
         raise
 
 
+def _time_out(flight: asyncio.Future[None]) -> None:
+    if not flight.done():
+        flight.set_exception(LinkError(LinkFault.AWAY, "a message was not acknowledged"))
+
+
 def _client(
     address: Address,
     login: Login,
     will: Will | None,
     hear: Callable[[Heard], None],
     tls: ssl.SSLContext | None,
-) -> Client:
+) -> _Client:
     properties = Properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = login.session_seconds
     client = _Client(
@@ -214,12 +276,14 @@ class _TlsSocket(ssl.SSLSocket):
             raise
 
 
-def _fault(error: MqttError) -> LinkError:
+def _fault(error: MqttError, *, stood: bool = True) -> LinkError:
     source = error.__cause__ or error
     code = getattr(source, "rc", None)
     value = getattr(code, "value", code)
-    if value in _REFUSED:
+    if value in (_REFUSED if stood else _REFUSED_AT_ONCE):
         return LinkError(LinkFault.REFUSED, str(error))
     if value == _TAKEN_OVER:
         return LinkError(LinkFault.TAKEN_OVER, str(source))
-    return LinkError(LinkFault.AWAY, _ENDING if value == _ENDED else str(source))
+    if value == _ENDED and stood:
+        return LinkError(LinkFault.ENDED, _ENDING)
+    return LinkError(LinkFault.AWAY, str(source))

@@ -39,20 +39,24 @@ class Audience:
 
     def offer(self, hint: Hint) -> None:
         """Tell all whom it concerns."""
-        self.offer_all((hint,))
+        self._all.offer(hint)
+        if self._of:
+            self._offer_single(hint)
 
     def offer_all(self, hints: Sequence[Hint]) -> None:
         """Tell all whom they concern, in their order."""
         self._all.offer_all(hints)
-        if not self._of:
-            return
-        for hint in hints:
-            if hint.attempt is not None:
-                if (listeners := self._of.get(hint.attempt)) is not None:
-                    listeners.offer(hint)
-                continue
+        if self._of:
+            for hint in hints:
+                self._offer_single(hint)
+
+    def _offer_single(self, hint: Hint) -> None:
+        """Tell those who listen for single attempts."""
+        if hint.attempt is None:
             for listeners in self._of.values():
                 listeners.offer(hint)
+        elif (listeners := self._of.get(hint.attempt)) is not None:
+            listeners.offer(hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from midwatch_monitor.bus.flights import Flights
 from midwatch_monitor.bus.link import Login, Will, address_of
 from midwatch_monitor.bus.local import BusCounters, Departures, FleetBus, LocalBus, Subscription
 from midwatch_monitor.bus.outage import Outage, pause
@@ -18,6 +19,7 @@ from midwatch_monitor.bus.outbox import Outbox, by_attempt
 from midwatch_monitor.bus.password import password_of
 from midwatch_monitor.bus.payload import packed, stated
 from midwatch_monitor.bus.reception import FOR_ALL, FOR_US, Reception
+from midwatch_monitor.bus.seat import Seat
 from midwatch_monitor.bus.topics import Topics, fits
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import LinkError, LinkFault, UsageError
@@ -87,7 +89,8 @@ class MqttBus:
         self._environ = environ
         self._share = share
         role = "monitor" if share else "node"
-        self._client = f"midwatch-{settings.name}-{role}-{name}" if session else ""
+        client = f"midwatch-{settings.name}-{role}-{name}"
+        self._seat = Seat(client if session else "", own=f"{client}-{token_hex(4)}")
         self._status: NodeStatus | None = None
         self._said: NodeStatus | None = None
         self._outbox = Outbox(settings.broker.max_waiting)
@@ -95,10 +98,7 @@ class MqttBus:
         self._outage = Outage(self._address, settings.broker, self._username)
         self._visits = 0
         self._connected = False
-        self._sent = 0
-        self._under_way = 0
-        """Hints that were sent and not acknowledged yet."""
-        self._landed = asyncio.Event()
+        self._flights = Flights(failed=self._outbox.ring)
         self._leaving = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         if status is not None:
@@ -108,9 +108,9 @@ class MqttBus:
     def counters(self) -> BusCounters:
         """What went through it."""
         return BusCounters(
-            sent=self._sent,
+            sent=self._flights.sent,
             received=self._reception.received,
-            waiting=len(self._outbox) + self._under_way,
+            waiting=len(self._outbox) + self._flights.waiting,
             dropped=self._outbox.dropped,
             malformed=self._reception.malformed,
             oversize=self._reception.oversize,
@@ -181,12 +181,11 @@ class MqttBus:
         while not self._leaving.is_set():
             began = clock()
             fault = await self._visit()
-            tries = 1 if clock() - began > _STEADY else tries + 1
+            lasted = clock() - began
+            tries = 1 if lasted > _STEADY else tries + 1
             if fault is not None:
-                self._outage.tell(fault)
-                taken = fault.fault is LinkFault.TAKEN_OVER
-                longest = self._settings.max_wait_seconds
-                await self._pause(longest if taken else pause(tries, longest))
+                self._outage.tell(self._seat.ended(fault, after=lasted))
+                await self._pause(pause(tries, self._settings.max_wait_seconds))
 
     async def _visit(self) -> LinkError | None:
         """One connection, from its beginning to its end; why it ended, unless we left."""
@@ -213,10 +212,10 @@ class MqttBus:
 
     def _login(self) -> Login:
         return Login(
-            client=self._client,
+            client=self._seat.client,
             username=self._username,
             password=password_of(self._settings, self._environ),
-            session_seconds=self._settings.session_seconds if self._client else 0,
+            session_seconds=self._settings.session_seconds if self._seat.kept else 0,
         )
 
     def _will(self) -> Will | None:
@@ -259,37 +258,24 @@ class MqttBus:
         the broker has them."""
         await self._arrive(link)
         try:
-            async with asyncio.TaskGroup() as flights:
-                while not self._leaving.is_set() or len(self._outbox):
-                    await self._outbox.wait()
-                    while self._under_way >= _FEW:
-                        self._landed.clear()
-                        await self._landed.wait()
-                    self._send_batch(link, flights, self._outbox.take())
-                    await self._say(link)
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None
+            while not self._leaving.is_set() or len(self._outbox):
+                await self._outbox.wait()
+                await self._flights.fewer(_FEW)
+                self._send_batch(link, self._outbox.take())
+                await self._say(link)
+            await self._flights.fewer(1)
+        finally:
+            self._outbox.put_back(self._flights.end())  # repeated is better than lost
         await self._leave(link)
 
-    def _send_batch(self, link: "Link", flights: asyncio.TaskGroup, hints: Sequence[Hint]) -> None:
+    def _send_batch(self, link: "Link", hints: Sequence[Hint]) -> None:
         said = 0
         for attempt, group in by_attempt(hints).items():
             topic = self._topics.events_of(attempt)
             for payload, part in packed(group, self._settings.max_payload_bytes):
                 said += len(part)
-                flight = flights.create_task(link.publish(topic, payload))
-                flight.add_done_callback(partial(self._land, part))
-        self._under_way += said
+                self._flights.add(link.send(topic, payload), part)
         self._outbox.dropped += len(hints) - said  # what no message can say
-
-    def _land(self, hints: Sequence[Hint], flight: asyncio.Task[None]) -> None:
-        """Count what the broker has, and let the rest wait again: repeated is better than lost."""
-        self._under_way -= len(hints)
-        self._landed.set()
-        if flight.cancelled() or flight.exception() is not None:
-            self._outbox.put_back(hints)
-        else:
-            self._sent += len(hints)
 
     async def _say(self, link: "Link") -> None:
         status = self._status

@@ -1,6 +1,7 @@
 """Times without a connection: what is logged of them, and how long each try waits."""
 
 import logging
+import time
 from collections.abc import Callable
 
 from midwatch_monitor.bus.link import Address
@@ -11,10 +12,20 @@ log = logging.getLogger(__name__)
 
 
 class Outage:
-    """Logs each outage once, with what a person must do to end it."""
+    """Logs each outage once, with what a person must do to end it, and how long it lasted."""
 
-    def __init__(self, address: Address, settings: BrokerSettings, username: str) -> None:
+    def __init__(
+        self,
+        address: Address,
+        settings: BrokerSettings,
+        username: str,
+        *,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds` is a clock that never goes back."""
         self._address = address
+        self._seconds = seconds
+        self._began = 0.0
         self._source = settings.password_file or f"${settings.password_env}"
         self._username = username
         self._told: LinkFault | None = None
@@ -23,6 +34,8 @@ class Outage:
         """There is no connection, for this reason."""
         if error.fault is self._told:
             return
+        if self._told is None:
+            self._began = self._seconds()
         self._told = error.fault
         if error.fault is LinkFault.REFUSED:
             log.warning(
@@ -34,9 +47,11 @@ class Outage:
             )
         elif error.fault is LinkFault.TAKEN_OVER:
             log.warning(
-                "another process is connected to the broker at %s in the place of this one: start "
-                "each with a --name of its own; until then hints are late",
+                "another process comes to the broker at %s by the name of this one (%s): this one "
+                "goes on by an id of its own, for which the broker keeps no hints while it is "
+                "away; start each with a --name of its own",
                 self._address,
+                error,
             )
         else:
             log.warning(
@@ -48,7 +63,8 @@ class Outage:
     def end(self) -> None:
         """There is a connection."""
         if self._told is not None:
-            log.info("connected to the broker at %s", self._address)
+            lasted = self._seconds() - self._began
+            log.info("connected to the broker at %s again after %.0f s", self._address, lasted)
         self._told = None
 
 

@@ -46,8 +46,12 @@ def packed(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint
 
 
 def _cut(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
+    rows = [
+        (entry, kind, task, step, note and _note(note))
+        for entry, kind, task, _, step, note in hints
+    ]
     try:
-        payload = to_json([(h.entry, h.kind, h.task, h.step, _note(h.note)) for h in hints])
+        payload = to_json(rows)
     except PydanticSerializationError:  # half a surrogate pair where a kind should be
         payload = b""
     if payload and len(payload) <= limit:
@@ -57,7 +61,7 @@ def _cut(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]
 
 
 def _note(note: str) -> str:
-    if not note or (len(note) <= _MAX_NOTE and note.isprintable()):
+    if len(note) <= _MAX_NOTE and note.isprintable():
         return note
     cut = note if len(note) <= _MAX_NOTE else f"{note[: _MAX_NOTE - 1]}…"
     return "".join(each if each.isprintable() else " " for each in cut)
@@ -69,10 +73,7 @@ def unpacked(payload: bytes, attempt: int | None) -> list[Hint] | None:
         rows = _rows().validate_json(payload)
     except ValidationError:
         return None
-    return [
-        Hint(entry=entry, kind=kind, task=task, attempt=attempt, step=step, note=note)
-        for entry, kind, task, step, note in rows
-    ]
+    return [Hint(entry, kind, task, attempt, step, note) for entry, kind, task, step, note in rows]
 
 
 @cache

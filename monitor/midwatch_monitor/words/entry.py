@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from midwatch_monitor.words.alert import Alert, Fault
 from midwatch_monitor.words.analysis import Analysis
@@ -122,9 +123,12 @@ class Commit:
     results: tuple[Result, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """The journal has grown. May be lost, repeated or late: the journal is the truth."""
+class Hint(NamedTuple):
+    """The journal has grown. May be lost, repeated or late: the journal is the truth.
+
+    There is one for every entry, here and wherever it is heard: a dataclass takes three times as
+    long to make.
+    """
 
     entry: int
     kind: str

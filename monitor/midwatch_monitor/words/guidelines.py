@@ -70,6 +70,9 @@ class Reflection:
     """Why nothing was asked; empty if something was."""
     error: str = ""
     """What failed; what came before it is kept."""
+    after: int = 0
+    """The journal id of the TaskState by which a run of a fleet was over in the project, where the
+    look was made because of that: there is one for each. 0 for every other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

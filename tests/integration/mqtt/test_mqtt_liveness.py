@@ -3,8 +3,6 @@
 from asyncio import get_running_loop, timeout
 from dataclasses import replace
 
-import pytest
-
 from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.bus.payload import read_status
 from midwatch_monitor.words import NodeState, NodeStatus
@@ -83,11 +81,3 @@ async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: 
             await net.until(lambda: a.counters.connected and a.counters.reconnects == 1)
             assert await said(net, "a") == status_of("a")
             assert await own.wait(0) == []
-
-
-async def test_of_two_processes_of_one_name_one_is_told_what_may_be(
-    net: Net, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with net.bus("a"), net.bus("a"):
-        await net.until(lambda: bool(caplog.records))
-        assert "when another process comes by the same --name" in caplog.text

@@ -1,6 +1,15 @@
 """A broker that is away: then things are late, and nothing else."""
 
-from asyncio import get_running_loop, sleep, to_thread
+import gc
+import logging
+from asyncio import (
+    StreamReader,
+    StreamWriter,
+    get_running_loop,
+    sleep,
+    start_server,
+    to_thread,
+)
 
 import pytest
 
@@ -8,7 +17,11 @@ from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.bus.payload import read_status
 from midwatch_monitor.words import Hint
 from midwatch_stage.net import Net, status_of
+from midwatch_stage.ports import LOOPBACK
 from midwatch_stage.proxy import Cut, TcpProxy
+
+CONNECTED, SHUTTING_DOWN = b"\x20\x03\x00\x00\x00", b"\xe0\x02\x8b\x00"
+"""The packets CONNACK, and DISCONNECT with that reason."""
 
 
 def publish(bus: MqttBus, *entries: int) -> None:
@@ -54,6 +67,40 @@ async def test_a_killed_broker_costs_only_what_did_not_fit(net: Net) -> None:
             assert read_status(kept.payload, "a") == status_of("a")
 
 
+async def test_of_a_broker_that_is_started_again_nobody_hears_of_another_process(
+    net: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "midwatch_monitor")
+    async with net.bus("a", status=status_of("a")) as a:
+        await to_thread(net.broker.kill)
+        await net.until(lambda: not a.counters.connected)
+        await to_thread(net.broker.restart)
+        await net.until(lambda: a.counters.reconnects == 1)
+    away, back = (each.getMessage() for each in caplog.records)
+    assert away.startswith(f"no connection to the broker at 127.0.0.1:{net.broker.port} (it ended")
+    assert "another process" not in away
+    assert back.startswith(f"connected to the broker at 127.0.0.1:{net.broker.port} again after ")
+
+
+async def test_a_broker_that_lets_in_and_ends_the_connection_at_once_is_away(
+    net: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        await reader.read(4096)
+        writer.write(CONNECTED + SHUTTING_DOWN)
+        writer.close()
+
+    async with await start_server(answer, LOOPBACK, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        settings = net.settings(url=f"mqtt://{LOOPBACK}:{port}", max_wait_seconds=0.1)
+        async with net.bus("a", settings=settings, connected=False):
+            await net.until(lambda: bool(caplog.records))
+    gc.collect()  # then asyncio tells of what failed and nobody looked at
+    (said,) = (each.getMessage() for each in caplog.records)
+    assert said.startswith("no connection to the broker")
+    assert "Server shutting down" in said
+
+
 async def test_what_was_under_way_is_sent_again(net: Net) -> None:
     async with TcpProxy(net.broker.port) as proxy, net.bus("b") as b:
         hints = b.subscribe()
@@ -72,6 +119,23 @@ async def test_what_was_under_way_is_sent_again(net: Net) -> None:
         seen: set[int] = set()
         while seen != set(range(20)):
             seen |= set(await net.entries(hints, 1))
+
+
+async def test_a_broker_that_acknowledges_nothing_is_left_and_all_is_sent_again(
+    net: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with TcpProxy(net.broker.port) as proxy, net.bus("b") as b:
+        hints = b.subscribe()
+        settings = net.settings(url=f"mqtt://127.0.0.1:{proxy.port}", keepalive_seconds=600)
+        async with net.bus("a", settings=settings) as a:
+            await proxy.cut(Cut.HOLD)
+            publish(a, *range(10))
+            await net.until(lambda: not a.counters.connected)
+            assert (a.counters.waiting, a.counters.sent) == (10, 0)
+            await proxy.restore()
+            await net.until(lambda: a.counters.sent == 10)
+            assert set(await net.entries(hints, 10)) == set(range(10))
+    assert "a message was not acknowledged" in caplog.text
 
 
 async def test_leaving_sends_what_waits(net: Net) -> None:

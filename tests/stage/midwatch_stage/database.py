@@ -8,10 +8,8 @@ where a server starts: within asyncio, use a thread.
 import contextlib
 import os
 import pwd
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +20,8 @@ from typing import Self
 
 import psycopg
 from psycopg import sql
+
+from midwatch_stage.ports import free_port
 
 USER = "midwatch"
 """The role that owns everything; it has no password."""
@@ -99,7 +99,7 @@ class Database:
         found = programs()
         if found is None:
             raise FileNotFoundError("PostgreSQL is not installed")
-        server = cls(found, _home(folder), _free_port(), durable=durable)
+        server = cls(found, _home(folder), free_port(), durable=durable)
         server._set_up()
         try:
             server.restart()
@@ -226,19 +226,6 @@ def _home(folder: Path | None) -> Path:
 def _open_to_all(folder: Path) -> bool:
     """Whether anybody may go to it."""
     return all(each.stat().st_mode & 0o001 for each in folder.resolve().parents)
-
-
-def _free_port() -> int:
-    """Below those that the system gives out: whoever connects again and again to a port of those
-    while nobody listens there is at some time connected to itself."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return port
 
 
 def _await(happened: Callable[[], bool]) -> None:
