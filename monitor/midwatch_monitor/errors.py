@@ -7,8 +7,9 @@ MidwatchError
 ├── JournalError           the journal cannot be read or written
 │   ├── JournalTooNewError     written by a newer Midwatch
 │   ├── JournalCorruptError    not a journal, or damaged
-│   ├── JournalReadOnlyError   no permission to write
-│   └── JournalFullError       no space left
+│   ├── JournalFullError       no space left
+│   └── JournalAccessError     another URL, password or right is needed: says which
+│       └── JournalReadOnlyError   no permission to write
 ├── StaleIncarnationError  a process that lost the attempt still speaks; it is refused
 ├── ElsewhereError         a task waits for others, which run elsewhere
 ├── ReplacedError          another process goes by the name of this node
@@ -95,12 +96,16 @@ class JournalCorruptError(JournalError):
     """The file is no journal, or it is damaged."""
 
 
-class JournalReadOnlyError(JournalError):
-    """There is no permission to write the journal."""
-
-
 class JournalFullError(JournalError):
     """There is no space left for the journal."""
+
+
+class JournalAccessError(JournalError):
+    """It is not let in, or there is none: only another URL, password or right helps."""
+
+
+class JournalReadOnlyError(JournalAccessError):
+    """There is no permission to write the journal."""
 
 
 class StaleIncarnationError(MidwatchError):
@@ -124,6 +129,8 @@ class LinkFault(StrEnum):
     """The broker does not let us in."""
     TAKEN_OVER = "taken over"
     """Another process is connected under the same client id."""
+    ENDED = "ended"
+    """A connection that stood was ended from the other side, which said no reason."""
 
 
 class LinkError(MidwatchError):

@@ -99,7 +99,7 @@ async def forget(past: "Past", project: str) -> Erasure:
 async def test_after_it_no_table_holds_anything_but_the_record_of_it(past: "Past") -> None:
     await lived(past, "shop")
     before = await sizes(past)
-    idle = {"guard", "post", "node", "bundle"}  # of a fleet
+    idle = {"guard", "post", "node", "bundle", "submission"}  # of a fleet
     assert {name for name, size in before.items() if not size} == {"erasure"} | idle
     done = await forget(past, "shop")
     after = await sizes(past)

@@ -104,6 +104,19 @@ async def test_a_refused_commit_takes_nothing_from_those_beside_it(
     assert [each.record for each in await journal.entries(kinds=[Step])] == [step(1), step(2)]
 
 
+async def test_a_bad_commit_among_many_costs_few_transactions(
+    journal: Journal, attempt: Attempt
+) -> None:
+    commits = [commit(attempt, step(n), seq=n) for n in range(1, 129)]
+    commits[77] = commit(attempt, step(1), seq=1)
+    before = journal.transactions
+    outcomes = await settled(journal, commits)
+    assert [type(each) for each in outcomes].count(StaleIncarnationError) == 1
+    assert journal.transactions - before == 7  # halves of 64, 32, 16 … and 1 beside the bad one
+    stored = [each.record for each in await journal.entries(kinds=[Step])]
+    assert stored == [each.drafts[0].record for n, each in enumerate(commits) if n != 77]
+
+
 async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: Attempt) -> None:
     over = commit(attempt, AttemptState(lifecycle=Lifecycle.CANCELED))
     late = commit(attempt, AttemptState(lifecycle=Lifecycle.COMPLETED))
@@ -143,6 +156,19 @@ async def test_a_commit_that_nobody_waits_for_any_more_harms_no_other(
     await asyncio.wait(tasks)
     assert [task.cancelled() for task in tasks] == [False, True, False]
     assert tasks[2].result()[0].record == step(3)
+
+
+async def test_a_commit_that_nobody_waits_for_any_more_is_written_all_the_same(
+    journal: Journal, attempt: Attempt
+) -> None:
+    tasks = [asyncio.create_task(journal.commit(commit(attempt, step(n)))) for n in (1, 2)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await journal.commit(commit(attempt, step(3)))
+    stored = await journal.entries(kinds=[Step])
+    assert [each.record for each in stored] == [step(1), step(2), step(3)]
 
 
 async def test_a_moment_is_stored_the_same_whoever_stores_it(

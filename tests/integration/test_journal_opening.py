@@ -10,6 +10,7 @@ import pytest
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import (
+    JournalAccessError,
     JournalCorruptError,
     JournalError,
     JournalReadOnlyError,
@@ -108,7 +109,7 @@ async def test_a_reader_sees_what_a_writer_adds(journal: Journal, at: datetime) 
 
 
 async def test_a_folder_is_no_journal(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="is a folder"):
+    with pytest.raises(JournalAccessError, match=r"is a folder, .* such as .*journal\.db"):
         await Journal.open(tmp_path)
 
 
@@ -159,10 +160,21 @@ async def test_a_file_that_was_cut_is_damaged(journal_file: Path, at: datetime) 
 
 async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "other.db"
-    execute(file, "CREATE TABLE task (id INTEGER PRIMARY KEY)")
-    with pytest.raises(JournalCorruptError, match="has a table `task`"):
-        await Journal.open(file)
-    with pytest.raises(JournalCorruptError, match="is not a journal"):
+    execute(file, "CREATE TABLE bookmark (id INTEGER PRIMARY KEY)")
+    for opening in (Journal.open(file), Journal.open_to_read(file)):
+        with pytest.raises(JournalCorruptError, match=r"is not a journal: .* a table `bookmark`"):
+            await opening
+    execute(file, "CREATE TABLE alembic_version (version_num VARCHAR(32))")
+    execute(file, "INSERT INTO alembic_version VALUES ('ae1027a6acff')")
+    for opening in (Journal.open(file), Journal.open_to_read(file)):
+        with pytest.raises(JournalCorruptError, match=r"is not a journal: .* `alembic_version`"):
+            await opening
+
+
+async def test_an_empty_file_is_a_journal_only_to_who_may_make_one(tmp_path: Path) -> None:
+    file = tmp_path / "journal.db"
+    file.touch()
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` makes a journal"):
         await Journal.open_to_read(file)
 
 

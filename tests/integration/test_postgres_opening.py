@@ -1,14 +1,21 @@
 """A journal in PostgreSQL is opened, or it is said at once why not, and never with a password."""
 
 import asyncio
+import sys
 import time
+from asyncio.subprocess import PIPE
 from datetime import datetime
 
 import pytest
 from sqlalchemy import Connection, insert, make_url, text
 
 from midwatch_monitor.config.settings import Synchronous
-from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalReadOnlyError
+from midwatch_monitor.errors import (
+    JournalAccessError,
+    JournalCorruptError,
+    JournalError,
+    JournalReadOnlyError,
+)
 from midwatch_monitor.journal import Journal, tables
 from midwatch_monitor.journal.engine import Access, connect, transaction
 from midwatch_stage.database import Database
@@ -25,9 +32,9 @@ async def test_many_that_open_an_empty_database_make_one_journal(
 
 
 async def test_an_empty_database_is_a_journal_only_to_who_may_make_one(postgres: str) -> None:
-    with pytest.raises(JournalError, match="there is no journal at"):
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` makes"):
         await Journal.open(postgres, create=False)
-    with pytest.raises(JournalCorruptError, match="is not a journal"):
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` makes"):
         await Journal.open_to_read(postgres)
 
 
@@ -107,15 +114,40 @@ async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -
     [
         ("postgresql://ann:s3cr3t@host:p0rt/db", "is its port a number"),
         ("postgresql://ann:s3@cr3t/x@host/db", "write the password's special characters"),
-        ("mysql://ann:s3cr3t@host/db", "not mysql"),
+        ("mysql://ann:s3cr3t@host/db", "not mysql: write its path, or postgresql://"),
+        ("postgresql+asyncpg://ann:s3cr3t@host/db", "not postgresql.asyncpg: write postgresql://"),
+        ("postgresql:/ann:s3cr3t@host/db", "lacks a slash: write postgresql://"),
+        ("postgresql://ann:s3cr3t@a..b/db", "no host can be called a..b"),
+        (
+            "postgresql://ann:s3cr3t@127.0.0.1:1/db?nonsense=1",
+            "see what stands behind the . of the URL",
+        ),
+        ("postgresql://ann:s3cr3t@127.0.0.1:1/db?sslmode=on", "disable, prefer, require"),
     ],
 )
 async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
     url: str, said: str
 ) -> None:
-    with pytest.raises(JournalError, match=said) as raised:
+    with pytest.raises(JournalAccessError, match=said) as raised:
         await Journal.open(url)
     assert "cr3t" not in str(raised.value)
+    with pytest.raises(JournalAccessError, match=said):
+        await Journal.open_to_read(url)
+
+
+async def test_without_the_driver_the_extra_of_a_fleet_is_named() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['psycopg'] = None\n"  # as if it were not installed
+        "from midwatch_supervisor.cli import main\n"
+        "sys.exit(main(['status', '--journal', 'postgresql://ann:s3cr3t@host/db']))\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=PIPE)
+    _, errors = await process.communicate()
+    assert (process.returncode, errors.decode()) == (
+        2,
+        "a journal in PostgreSQL needs the `fleet` extra: pip install 'midwatch[fleet]'\n",
+    )
 
 
 async def test_a_server_that_is_just_starting_is_waited_for(

@@ -8,7 +8,7 @@ from itertools import groupby
 from sqlalchemy import Connection, Dialect, bindparam, select, update
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal import index, tables
+from midwatch_monitor.journal import driver, index, tables
 from midwatch_monitor.journal.columns import Moment
 from midwatch_monitor.journal.records import kind_of, read, written
 from midwatch_monitor.words import (
@@ -136,7 +136,7 @@ def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[i
     last = 0
     for begin in range(0, len(values), _TOGETHER * _WIDTH):
         part = tuple(values[begin : begin + _TOGETHER * _WIDTH])
-        last = connection.exec_driver_sql(_sqlite(len(part) // _WIDTH), part).lastrowid
+        last = driver.execute(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
     return range(last - len(values) // _WIDTH + 1, last + 1)
 
 

@@ -37,7 +37,9 @@ def check(connection: Connection) -> Health:
     version = read_version(connection)
     if not version.current:
         at = version.revision or "nothing"
-        problem = f"its tables are at {at}, and this Midwatch works with {REVISION}"
+        problem = f"its tables are at {at}, and this Midwatch works with {REVISION}: " + (
+            "update it" if version.newer else "see `midwatch db upgrade`"
+        )
         return Health(
             revision=version.revision,
             oldest=version.oldest,

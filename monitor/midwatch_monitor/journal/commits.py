@@ -9,13 +9,14 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, CursorResult, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal import projects, tables
+from midwatch_monitor.journal import incarnations, projects, tables
 from midwatch_monitor.journal.appending import append
 from midwatch_monitor.journal.engine import is_duplicate
+from midwatch_monitor.journal.standing import require_open
 from midwatch_monitor.words import (
     AlertKey,
     Attempt,
@@ -31,10 +32,6 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-
-# The statements of every commit are built once: that takes longer than SQLite needs.
-_HELD = select(tables.lease.c.incarnation).where(tables.lease.c.attempt == bindparam("of"))
-_GUARDED = select(tables.guard.c.incarnation).where(tables.guard.c.attempt == bindparam("of"))
 
 
 def add_run(
@@ -95,7 +92,8 @@ def add_attempt(
     workspace: str,
     at: datetime,
 ) -> Attempt:
-    """Store a new attempt, submitted."""
+    """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+    require_open(connection, task)
     id_ = _insert(
         connection,
         tables.attempt,
@@ -124,7 +122,7 @@ def add_attempt(
 def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
     """Give the attempt's lease to `holder`; the new incarnation's number, from 1."""
     lease = tables.lease
-    held = _incarnation(connection, attempt)
+    held = incarnations.incarnation(connection, attempt)
     if held is None:
         values = {"attempt": attempt, "incarnation": 1, "holder": holder, "at": at}
         connection.execute(insert(lease), values)
@@ -149,13 +147,11 @@ def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
 
 def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
     """Store many commits in their order, or raise for one of them: then none may stay."""
-    for held in {(each.attempt, each.incarnation): each for each in given}.values():
-        _require_lease(connection, held)
-    for each in given:
-        _require_guards(connection, each)
+    incarnations.require(connection, given)
     entries = append(connection, [draft for each in given for draft in each.drafts])
     for each in given:
-        _extend(connection, each)
+        if each.messages or each.results:
+            _extend(connection, each)
     rest = iter(entries)
     return [tuple(islice(rest, len(each.drafts))) for each in given]
 
@@ -165,42 +161,8 @@ def _subject(what: Commit) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _require_guards(connection: Connection, what: Commit) -> None:
-    if what.guard is not None:
-        for attempt in sorted({each.attempt for each in what.drafts if each.attempt is not None}):
-            _require_guard(connection, attempt, what.guard)
-
-
-def _require_lease(connection: Connection, what: Commit) -> None:
-    if what.incarnation is None:
-        return
-    if what.attempt is None:
-        raise ValueError("a commit with an incarnation must name its attempt")
-    held = _incarnation(connection, what.attempt)
-    if held != what.incarnation:
-        raise StaleIncarnationError(
-            f"attempt {what.attempt} is at incarnation {held}, not {what.incarnation}: "
-            "another process has taken it over"
-        )
-
-
-def _require_guard(connection: Connection, attempt: int, guard: int) -> None:
-    held = connection.execute(_GUARDED, {"of": attempt}).scalar()
-    if held != guard:
-        raise StaleIncarnationError(
-            f"attempt {attempt} is watched at incarnation {held}, not {guard}: another monitor "
-            "has taken it over"
-        )
-
-
-def _incarnation(connection: Connection, attempt: int) -> int | None:
-    return connection.execute(_HELD, {"of": attempt}).scalar()
-
-
 def _extend(connection: Connection, what: Commit) -> None:
     """Append to the attempt's history and to the results of its tool calls."""
-    if not (what.messages or what.results):
-        return
     if what.attempt is None:
         raise ValueError("a commit with messages or results must name its attempt")
     if what.messages:
@@ -227,7 +189,7 @@ def open_escalation(
     Raises StaleIncarnationError when another monitor has taken the attempt over.
     """
     if guard is not None:
-        _require_guard(connection, attempt, guard)
+        incarnations.require_guard(connection, attempt, guard)
     table = tables.escalation
     query = select(table.c.id).where(table.c.attempt == attempt, table.c.closed_at.is_(None))
     if connection.execute(query).first() is not None:

@@ -14,7 +14,7 @@ from midwatch_monitor.journal.columns import metadata
 from midwatch_monitor.journal.engine import Store, explaining, transaction
 from midwatch_monitor.journal.identity import go_on_after, marks
 from midwatch_monitor.journal.records import read
-from midwatch_monitor.journal.schema import read_version, refuse_strangers
+from midwatch_monitor.journal.schema import read_version, require_place
 from midwatch_monitor.journal.search import Shelf, Wording
 from midwatch_monitor.journal.tables import REVISION
 from midwatch_monitor.words import Fact, Lesson
@@ -106,7 +106,7 @@ def _require_current(connection: Connection, name: str) -> None:
 
 def _require_empty(connection: Connection, name: str) -> None:
     if read_version(connection).revision is None:
-        refuse_strangers(connection, name)
+        require_place(connection, name)
         return
     _require_current(connection, name)
     for table in COPIED:

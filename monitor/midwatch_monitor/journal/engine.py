@@ -1,5 +1,7 @@
 """How a journal's database is opened, and what its errors mean."""
 
+import os
+import re
 import sqlite3
 import time
 from collections.abc import Generator
@@ -25,13 +27,16 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import (
+    JournalAccessError,
     JournalCorruptError,
     JournalError,
     JournalFullError,
     JournalReadOnlyError,
     MissingExtraError,
 )
-from midwatch_monitor.journal.outage import is_passing, sqlstate
+from midwatch_monitor.journal import driver
+from midwatch_monitor.journal.outage import is_passing, refused, sqlstate
+from midwatch_monitor.journal.rights import advice_on
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.postgres import Lines
@@ -42,6 +47,8 @@ BUSY_SECONDS = 10
 """How long a transaction waits for another process."""
 FOLDER = ".midwatch"
 """The folder that Midwatch makes for itself, and keeps out of git."""
+_SLASHES = re.compile(r"(postgres\w*|sqlite|mysql)(\+\w+)?:/?[^/]")
+"""A URL that lacks slashes; it would be taken for the path of a file."""
 LOCK = 0x6D696477
 """PostgreSQL's advisory lock of the journal's writers."""
 
@@ -112,21 +119,37 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
     return _sqlite(url, access, synchronous)
 
 
+def is_url(location: str) -> bool:
+    """Whether it was meant to be a URL, not the path of a file."""
+    return "://" in location or _SLASHES.match(location) is not None
+
+
 def _url_of(location: str | Path) -> URL:
-    if not isinstance(location, str) or "://" not in location:
+    if not isinstance(location, str) or not is_url(location):
         return URL.create("sqlite", database=str(location))
+    if "://" not in location:
+        raise JournalAccessError("the URL of the journal lacks a slash: write postgresql://…")
     try:
         return make_url(location)
     except (ArgumentError, ValueError):
         # Their text may have a part of a password in it.
-        raise JournalError("the URL of the journal cannot be read: is its port a number?") from None
+        raise JournalAccessError(
+            "the URL of the journal cannot be read: is its port a number, and is a special "
+            "character of its password escaped (%40 for @, %2F for /)?"
+        ) from None
 
 
 def _elsewhere(url: URL, access: Access) -> Store:
+    if not url.drivername.startswith("postgres"):
+        raise JournalAccessError(
+            f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
+            "its path, or postgresql://ROLE@HOST/DATABASE"
+        )
     try:
         from midwatch_monitor.journal import postgres
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
+    except ImportError as error:  # also of a psycopg that finds no library of PostgreSQL
+        # It brings psycopg; the smaller `postgres` lacks what hands out tasks.
+        raise MissingExtraError("a journal in PostgreSQL", "fleet") from error
     url = postgres.plain(url)
     lines = postgres.Lines(url)
     return Store(
@@ -140,10 +163,14 @@ def _elsewhere(url: URL, access: Access) -> Store:
 def _require(path: Path, access: Access) -> None:
     """See to it that a SQLite file can stand at `path`, or say why it cannot."""
     if path.is_dir():
-        raise JournalError(f"{path} is a folder, not a journal")
+        raise JournalAccessError(
+            f"{path} is a folder, not a journal: name a file in it, such as {path / 'journal.db'}"
+        )
+    if path.exists():
+        _require_rights(path, access)
     if access is not Access.CREATE:
         if not path.exists():
-            raise JournalError(f"there is no journal at {path}: nothing has run there yet")
+            raise JournalAccessError(f"there is no journal at {path}: nothing has run there yet")
         return
     folder = path.parent
     try:
@@ -153,6 +180,14 @@ def _require(path: Path, access: Access) -> None:
                 (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
+
+
+def _require_rights(path: Path, access: Access) -> None:
+    """Raise JournalAccessError where this user may not do with a file what it is opened for."""
+    if not os.access(path, os.R_OK):
+        raise JournalAccessError(f"{path} may not be read by this user: see its permissions")
+    if access is not Access.READ and not os.access(path, os.W_OK):
+        raise JournalReadOnlyError(f"{path} may only be read by this user: see its permissions")
 
 
 def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
@@ -182,7 +217,7 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
             connection.execute(pragma)
 
     def on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver.execute(connection, begin)
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
@@ -234,7 +269,7 @@ def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalEr
                 f"{name} is not a journal, or it is damaged: restore it from a backup, "
                 "or move it away to start a new one"
             )
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | "25006" | "42501":
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | "25006":
             return JournalReadOnlyError(f"{name} cannot be written: it is read-only here")
         case sqlite3.SQLITE_CANTOPEN:
             return JournalReadOnlyError(
@@ -247,11 +282,29 @@ def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalEr
         case "55P03":
             return JournalError(f"another process holds {name}{_for(waited)}")
         case _:
-            cause = error.orig if isinstance(error, DBAPIError) else error
-            reason = " ".join(str(cause).split())
-            if is_passing(error):
-                return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
-            return JournalError(f"{name}: {reason}")
+            return _served(error, name, waited)
+
+
+def _served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
+    """What an error means that no other program or disk is the cause of."""
+    reason = _reason(error)
+    if _code(error) == "42501":
+        return JournalAccessError(f"{name}: {reason}; {advice_on(reason)}")
+    if _code(error) == "57014" and "statement timeout" in reason:
+        return JournalError(
+            f"{name}: {reason}; `ALTER ROLE … SET statement_timeout = 0` gives this role more time"
+        )
+    if refusal := refused(error):
+        return JournalAccessError(f"{name} cannot be opened: {refusal}")
+    if is_passing(error):
+        return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
+    return JournalError(f"{name}: {reason}")
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    """What the database said, in one line and without the statement."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(cause).split())
 
 
 def _for(seconds: float) -> str:

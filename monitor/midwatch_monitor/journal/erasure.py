@@ -170,5 +170,7 @@ def _forget_work(connection: Connection, key: int) -> None:
         connection.execute(delete(table).where(table.c.task.in_(_tasks(key))))
     connection.execute(delete(task).where(_owned(key)))
     left = exists().where(task.c.run == run.c.id)
+    gone = select(run.c.id).where(run.c.id.in_(emptied), ~left)
+    connection.execute(delete(tables.submission).where(tables.submission.c.run.in_(gone)))
     connection.execute(delete(run).where(run.c.id.in_(emptied), ~left))
     connection.execute(delete(tables.project).where(tables.project.c.id == key))

@@ -37,6 +37,8 @@ from midwatch_monitor.words import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_PAGE = 1_000
+"""Entries of one answer, where nobody asks for another number."""
 
 
 class Journal:
@@ -63,7 +65,7 @@ class Journal:
             self._writer = Writer(
                 store.writing, name=store.name, max_batch=max_batch, patience=patience()
             )
-            self._gathering = Gathering(self._writer.submit, name=store.name, most=max_batch)
+            self._gathering = Gathering(self._writer.put, most=max_batch)
         if store.lines is not None:
             store.lines.watch(self._stuck, max(patience_seconds, STALL_SECONDS))
 
@@ -187,7 +189,10 @@ class Journal:
         workspace: str,
         at: datetime,
     ) -> Attempt:
-        """Store a new attempt together with its first state, submitted."""
+        """Store a new attempt together with its first state, submitted.
+
+        Raises StaleIncarnationError where its task is over.
+        """
         return await self.write(
             commits.add_attempt,
             task=task,
@@ -213,8 +218,8 @@ class Journal:
         """
         if self._writer is None:
             raise self._read_only
-        # Whoever is cancelled meanwhile has numbered its records: to take them back leaves a gap.
-        return await asyncio.shield(self._gathering.add(commit))
+        # Whoever is cancelled meanwhile has numbered its records: not to write them leaves a gap.
+        return await self._gathering.add(commit)
 
     async def open_escalation(
         self,
@@ -286,7 +291,7 @@ class Journal:
         task: int | None = None,
         run: int | None = None,
         kinds: Sequence[type[Record]] = (),
-        limit: int = 1000,
+        limit: int = _PAGE,
     ) -> list[Entry]:
         """The first `limit` entries with an id above `after`, of one attempt, task or run.
 
@@ -308,13 +313,20 @@ class Journal:
         *,
         attempt: int | None = None,
         task: int | None = None,
+        run: int | None = None,
         kinds: Sequence[type[Record]] = (),
     ) -> AsyncIterator[Entry]:
-        """Every entry with an id above `after`, as `entries` gives them, read page by page."""
-        while page := await self.entries(after, attempt=attempt, task=task, kinds=kinds):
+        """Every entry with an id above `after`, as `entries` gives them, read page by page.
+
+        It ends at a page that is not full, however fast entries are written meanwhile.
+        """
+        full = True
+        while full:
+            page = await self.entries(after, attempt=attempt, task=task, run=run, kinds=kinds)
             for entry in page:
                 yield entry
-            after = page[-1].id
+            full = len(page) == _PAGE
+            after = page[-1].id if page else after
 
     async def active(self, since: datetime) -> list[int]:
         """The ids of the tasks of which anything was recorded at that moment or later."""

@@ -1,11 +1,16 @@
 """An outage of PostgreSQL is ridden out: what failed for its sake is done again for a while."""
 
+import logging
 import time
 from collections.abc import Callable
 from threading import Event
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
+
+from midwatch_monitor.journal.refusal import advice_on, reason_in
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -30,8 +35,6 @@ _PASSING = (
 )
 _UNNAMED = {"OperationalError", "ConnectionTimeout"}
 """What the driver raises without a code where there is no connection."""
-_STARTS = ("starting up", "shutting down", "recovery", "not yet accepting", "connection slots")
-"""In what a server says that will soon let one in."""
 
 
 def is_passing(error: BaseException | None) -> bool:
@@ -50,9 +53,16 @@ def is_passing(error: BaseException | None) -> bool:
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether a server has answered that it will not let us in: the URL is wrong."""
-    text = str(error.orig) if isinstance(error, DBAPIError) else ""
-    return "FATAL:" in text and not any(each in text for each in _STARTS)
+    """Whether a server has answered that it lets nobody in so: a URL or a right is wrong."""
+    return bool(refused(error))
+
+
+def refused(error: BaseException | None) -> str:
+    """Why a connection was refused and what to do about it; empty where it was not."""
+    if not isinstance(error, DBAPIError) or sqlstate(error) is not None:
+        return ""
+    advice = advice_on(str(error.orig))
+    return f"{reason_in(str(error.orig))}; {advice}" if advice else ""
 
 
 def sqlstate(error: DBAPIError) -> str | None:
@@ -61,11 +71,19 @@ def sqlstate(error: DBAPIError) -> str | None:
 
 
 class Patience:
-    """How long an outage is waited for, in seconds; over at once when the journal is closed."""
+    """How long an outage is waited for, in seconds; over at once when the journal is closed.
+
+    That a server refuses us is waited for as well, though it is said at once: with the same URL
+    it let us in before, and what somebody changed there, such as a password in two steps, rights
+    that are loaded anew or a database that is being restored, may be right again soon. Work that
+    is under way is dear, and failing sooner would help nobody. Where a journal is opened nothing
+    of that holds: there `given_up` says so.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._ended = Event()
+        self._told = False
 
     def end(self) -> None:
         """Wait no longer."""
@@ -80,7 +98,7 @@ class Patience:
         try:
             return work()
         except DBAPIError as error:
-            if not is_passing(error) or not self.seconds:
+            if not is_passing(error) or not self.seconds or given_up(error):
                 raise
         deadline = time.monotonic() + self.seconds
         return self.again(work, lambda error: time.monotonic() > deadline or given_up(error))
@@ -94,7 +112,10 @@ class Patience:
 
         def over(state: tenacity.RetryCallState) -> bool:
             error = state.outcome and state.outcome.exception()
-            return error is None or given_up(error) or self.ended
+            if error is None or given_up(error) or self.ended:
+                return True
+            self._tell(error)
+            return False
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_passing),
@@ -103,7 +124,16 @@ class Patience:
             sleep=self._sleep,
             reraise=True,
         )
-        return retrying(work)
+        done = retrying(work)
+        self._told = False
+        return done
+
+    def _tell(self, error: BaseException) -> None:
+        """Say once in an outage that somebody must change something."""
+        why = "" if self._told else refused(error)
+        if why:
+            self._told = True
+            log.warning("the journal's database lets us in no more, trying again: %s", why)
 
     def _sleep(self, seconds: float) -> None:
         self._ended.wait(seconds)

@@ -6,16 +6,26 @@ tables say that they can (`compatibility`). Alembic takes half a second to impor
 imported only where there is something to do.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, String, column, inspect, select, table
 
 from midwatch_monitor.config.settings import Synchronous
-from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
+from midwatch_monitor.errors import (
+    JournalAccessError,
+    JournalCorruptError,
+    JournalError,
+    JournalTooNewError,
+)
 from midwatch_monitor.journal.engine import Access, Store, connect, explaining, transaction
 from midwatch_monitor.journal.outage import OPENING_SECONDS, Patience, is_refusal
+from midwatch_monitor.journal.rights import require_making, require_reading, require_writing
 from midwatch_monitor.journal.tables import REVISION, compatibility, metadata
+
+_OURS = re.compile(r"\d{4}")
+"""How our revisions are called; Alembic calls those of others by twelve random digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +48,11 @@ class Version:
     def newer(self) -> bool:
         """Whether a newer program has made them."""
         return self.revision is not None and self.revision > REVISION
+
+    @property
+    def strange(self) -> bool:
+        """Whether another program has made them, with the same library."""
+        return self.revision is not None and not _OURS.fullmatch(self.revision)
 
 
 def opened(
@@ -68,6 +83,8 @@ def version_of(store: Store) -> Version:
     if engine is None:
         return Version(revision=None, oldest=None)
     with engine.connect() as connection:
+        if store.lines is not None:
+            require_reading(connection, store.name)
         return read_version(connection)
 
 
@@ -87,12 +104,14 @@ def read_version(connection: Connection) -> Version:
 def _prepare(store: Store, access: Access) -> None:
     found = version_of(store)
     if found.current:
+        _require_rights(store)
         return
+    refuse_stranger(found, store.name)
     if found.newer:
         raise _too_new(store.name, found)
     refusal = _refusal(store, found, access)
     if refusal is not None or store.writing is None:
-        raise refusal or JournalCorruptError(f"{store.name} is not a journal")
+        raise refusal or _empty(store)
     with transaction(store.writing) as connection:
         # Asked again inside the transaction: another process may have been first.
         found = read_version(connection)
@@ -100,20 +119,27 @@ def _prepare(store: Store, access: Access) -> None:
             _bring_up(connection, store.name, found)
 
 
+def _require_rights(store: Store) -> None:
+    """Ask now for what each transaction would miss; a file says that where it is opened."""
+    if store.lines is not None and store.writing is not None:
+        with store.writing.connect() as connection:
+            require_writing(connection, store.name)
+
+
 def _refusal(store: Store, found: Version, access: Access) -> JournalError | None:
     """Why tables that are missing or old are left as they are; `None` where they need not be."""
     served = store.lines is not None
     if found.revision is None:
         if access is Access.WRITE and served:
-            return JournalError(f"there is no journal at {store.name}: nothing has run there yet")
+            return _empty(store)
         return None
     if served:
-        return JournalError(
+        return JournalAccessError(
             f"{store.name} was written by an older Midwatch (its tables are at {found.revision}, "
             f"this one needs {REVISION}): run `midwatch db upgrade`"
         )
     if access is Access.READ:
-        return JournalError(
+        return JournalAccessError(
             f"{store.name} was written by an older Midwatch: `midwatch run` brings it up to date"
         )
     return None
@@ -126,17 +152,55 @@ def _bring_up(connection: Connection, name: str, found: Version) -> None:
     if found.newer:
         raise _too_new(name, found)
     if found.revision is None:
-        refuse_strangers(connection, name)
+        require_place(connection, name)
     migrate(connection, name)
 
 
-def refuse_strangers(connection: Connection, name: str) -> None:
-    """Raise JournalCorruptError where another program has tables with the names of ours."""
-    taken = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
+def require_place(connection: Connection, name: str) -> None:
+    """Raise JournalError where tables cannot be made among what is there.
+
+    That is JournalCorruptError where another program has tables with the names of ours.
+    """
+    if taken := _taken(connection):
+        raise _strange(name, taken)
+    if connection.dialect.name == "postgresql":
+        require_making(connection, name)
+
+
+def refuse_stranger(found: Version, name: str) -> None:
+    """Raise JournalCorruptError where the tables are another program's."""
+    if found.strange:
+        raise _strange(name, "alembic_version")
+
+
+def _taken(connection: Connection) -> str:
+    """A table that is in the way of ours; empty for none. A file is ours alone."""
+    found = inspect(connection).get_table_names()
+    in_the_way = [
+        each for each in found if each in metadata.tables or connection.dialect.name == "sqlite"
+    ]
+    return min(in_the_way, default="")
+
+
+def _empty(store: Store) -> JournalError:
+    """What is said of a database without a journal, where none is to be made."""
+    engine = store.reading or store.writing
+    assert engine is not None  # it was just read
+    with engine.connect() as connection:
+        taken = _taken(connection)
     if taken:
-        raise JournalCorruptError(
-            f"{name} is the database of another program (it has a table `{taken[0]}`)"
-        )
+        return _strange(store.name, taken)
+    made = "`midwatch run FILE` makes a journal of it"
+    if store.lines is not None:
+        made = "`midwatch db upgrade` makes a journal in it, and so does the first `midwatch node`"
+    return JournalAccessError(f"{store.name} is empty: {made}")
+
+
+def _strange(name: str, taken: str) -> JournalCorruptError:
+    return JournalCorruptError(
+        f"{name} is not a journal: it is the database of another program (it has a table "
+        f"`{taken}`); name another"
+    )
 
 
 def _too_new(name: str, found: Version) -> JournalTooNewError:

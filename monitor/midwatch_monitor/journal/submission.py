@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Select, func, insert, or_, select
 
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import commits, queries, tables
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.unattended import EMBEDDED
@@ -24,6 +25,16 @@ class NewTask:
     spec: str
     project: str = ""
     trial_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a caller calls a run that it hands over, so that it can ask twice and have it once."""
+
+    fleet: str
+    name: str
+    digest: str
+    """Of what is handed over: a key that was used for something else is refused."""
 
 
 def submit(
@@ -50,6 +61,49 @@ def submit(
         )
         for task in tasks
     ]
+
+
+def submit_once(
+    connection: Connection,
+    *,
+    key: Key,
+    source: str,
+    settings: str,
+    keeper: Keeper,
+    tasks: Sequence[NewTask],
+    at: datetime,
+) -> tuple[Run, bool]:
+    """The run of a key, and whether it was there already; else it is stored as `submit` does.
+
+    Writers take turns, so that of two who ask at the same moment the second one finds the first
+    one's run. Raises UsageError where the key was used for something else.
+    """
+    there = submitted(connection, key)
+    if there is not None:
+        return there, True
+    run, _ = submit(connection, source=source, settings=settings, keeper=keeper, tasks=tasks, at=at)
+    values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
+    connection.execute(insert(tables.submission), values)
+    return run, False
+
+
+def submitted(connection: Connection, key: Key) -> Run | None:
+    """The run that was handed over under a key; `None` if there is none.
+
+    Raises UsageError where the key was used for something else.
+    """
+    table = tables.submission
+    query = select(table).where(table.c.fleet == key.fleet, table.c.key == key.name)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    if row.digest != key.digest:
+        raise UsageError(
+            f"the key {key.name} is that of run {row.run}, which was submitted with other tasks: "
+            "choose another key"
+        )
+    (run,) = queries.runs(connection, tables.run.c.id == row.run)
+    return run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

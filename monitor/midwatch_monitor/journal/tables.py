@@ -52,6 +52,17 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
+# A run that was handed over under a key of the caller's: the same key in a fleet is that run.
+submission = Table(
+    "submission",
+    metadata,
+    Column("fleet", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("run", IDENTIFIER, ForeignKey("run.id"), nullable=False),
+    Index(None, "run"),
+)
+
 # `trial_of` is the project whose guidelines are tried in the task: nothing is learned from it, and
 # it is forgotten with that project.
 task = Table(

@@ -15,9 +15,10 @@ from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, func, inspect, select, text, update
 
-from midwatch_monitor.errors import JournalError, JournalTooNewError
+from midwatch_monitor.errors import JournalError, JournalReadOnlyError, JournalTooNewError
 from midwatch_monitor.journal.engine import Store, explaining, transaction
-from midwatch_monitor.journal.schema import read_version, refuse_strangers
+from midwatch_monitor.journal.rights import require_reading
+from midwatch_monitor.journal.schema import read_version, refuse_stranger, require_place
 from midwatch_monitor.journal.tables import compatibility, node
 from midwatch_monitor.words import NodeState
 
@@ -60,8 +61,10 @@ def upgrade(store: Store, *, dry_run: bool = False, config: Config | None = None
     """
     config = config or alembic_config()
     if store.writing is None:
-        raise JournalError(f"{store.name} was opened to be read only")
+        raise JournalReadOnlyError(f"{store.name} was opened to be read only")
     with explaining(store.name), transaction(store.writing) as connection:
+        if store.lines is not None:
+            require_reading(connection, store.name)
         plan = _planned(connection, store.name, config)
         if not dry_run and plan.before != plan.after:
             migrate(connection, store.name, config)
@@ -83,7 +86,8 @@ def migrate(connection: Connection, name: str, config: Config | None = None) -> 
 def _planned(connection: Connection, name: str, config: Config) -> Upgrade:
     found = read_version(connection)
     if found.revision is None:
-        refuse_strangers(connection, name)
+        require_place(connection, name)
+    refuse_stranger(found, name)
     _require_known(name, found.revision, config)
     head = ScriptDirectory.from_config(config).get_current_head()
     plan = Upgrade(before=found.revision, after=head or "", oldest=_oldest(config))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -33,8 +33,35 @@ def _receipts(name: str) -> "Receipts":
     return Receipts(name)
 
 
-class _Job(Generic[T_co]):
-    """A piece of work and whoever awaits it. It may run twice: the first time is rolled back."""
+class Job(Protocol):
+    """A piece of work for the writer, whose thread calls all of this."""
+
+    submitted: float
+    """When it was, by the monotonic clock."""
+
+    def begin(self) -> bool:
+        """Whether it is still wanted; from here on it cannot be cancelled."""
+        ...
+
+    def run(self, connection: Connection) -> None:
+        """Do it. It may be done again: what was done before is rolled back."""
+        ...
+
+    def succeed(self) -> None:
+        """What it did last is committed."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """It was not done, and will not be."""
+        ...
+
+    def parts(self) -> "Sequence[Job]":
+        """What may be done where the whole cannot, in its order; nothing if it is one piece."""
+        ...
+
+
+class _Call(Generic[T_co]):
+    """A call, and the future of whoever awaits it."""
 
     def __init__(self, work: Callable[[Connection], T_co], future: "Future[T_co]") -> None:
         self._work = work
@@ -42,7 +69,6 @@ class _Job(Generic[T_co]):
         self.submitted = time.monotonic()
 
     def begin(self) -> bool:
-        """Whether it is still wanted; from here on it cannot be cancelled."""
         return self._future.set_running_or_notify_cancel()
 
     def run(self, connection: Connection) -> None:
@@ -54,11 +80,14 @@ class _Job(Generic[T_co]):
     def fail(self, error: Exception) -> None:
         self._future.set_exception(error)
 
+    def parts(self) -> Sequence[Job]:
+        return ()
+
 
 class _Batch:
     """Jobs that share a transaction, however often that has to be tried."""
 
-    def __init__(self, jobs: list[_Job[object]], number: int) -> None:
+    def __init__(self, jobs: Sequence[Job], number: int) -> None:
         self.jobs = jobs
         self.number = number
         self.sent = False
@@ -83,10 +112,11 @@ class Writer:
         self._patience = patience or Patience(0)
         self._receipts = _receipts(name) if engine.dialect.name == "postgresql" else None
         self._numbers = count(1)
-        self._queue: SimpleQueue[_Job[object] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._closed = False
         self._transactions = 0
         self._begun: float | None = None
+        self._connection: Connection | None = None
         self._thread = Thread(target=self._serve, name="journal-writer", daemon=True)
         self._thread.start()
 
@@ -107,11 +137,15 @@ class Writer:
         The work must depend on its connection alone, for it may be run a second time. It fails
         with what the work raised, or with a JournalError.
         """
+        future: Future[T] = Future()
+        self.put(_Call(work, future))
+        return future
+
+    def put(self, job: Job) -> None:
+        """Queue a job. Raises JournalError once it is closed."""
         if self._closed:
             raise JournalError(f"{self._name} is closed")
-        future: Future[T] = Future()
-        self._queue.put(_Job(work, future))
-        return future
+        self._queue.put(job)
 
     def close(self, cut: Callable[[], None] = lambda: None) -> None:
         """Finish what is queued, and end the thread.
@@ -146,10 +180,11 @@ class Writer:
         if receipts is not None and self._transactions and not self._patience.ended:
             with suppress(SQLAlchemyError), self._transaction() as connection:
                 receipts.clear(connection)
+        self._release()
 
-    def _next(self) -> tuple[list[_Job[object]], bool]:
+    def _next(self) -> tuple[list[Job], bool]:
         """Wait for work, take what is queued, and say whether that was the last."""
-        jobs: list[_Job[object]] = []
+        jobs: list[Job] = []
         job = self._queue.get()
         while job is not None:
             if job.begin():
@@ -162,7 +197,7 @@ class Writer:
                 return jobs, False
         return jobs, True
 
-    def _commit(self, jobs: list[_Job[object]]) -> None:
+    def _commit(self, jobs: Sequence[Job]) -> None:
         batch = _Batch(jobs, next(self._numbers))
         try:
             self._try(batch)
@@ -190,10 +225,22 @@ class Writer:
     def _transaction(self) -> Generator[Connection]:
         self._begun = time.monotonic()
         try:
-            with self._engine.begin() as connection:
-                yield connection
+            # Kept from one to the next: to take it from the engine's pool and to give it back
+            # takes as long as a commit. After an error the pool looks after it.
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            with self._connection.begin():
+                yield self._connection
+        except BaseException:
+            self._release()
+            raise
         finally:
             self._begun = None
+
+    def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _succeed(self, batch: _Batch) -> None:
         self._transactions += 1
@@ -225,16 +272,15 @@ class Writer:
         return not batch.jobs
 
     def _recover(self, batch: _Batch, error: Exception) -> None:
-        """Try each piece of work by itself, unless it may have been done."""
-        if len(batch.jobs) > 1 and not batch.sent and not is_hopeless(error):
-            for job in batch.jobs:
+        """Try smaller pieces of work by themselves, unless it may have been done."""
+        jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
+        if jobs and not batch.sent and not is_hopeless(error):
+            for job in jobs:
                 self._commit([job])
         else:
             self._fail(batch.jobs, error, unknown=batch.sent)
 
-    def _fail(
-        self, jobs: Sequence[_Job[object]], error: Exception, *, unknown: bool = False
-    ) -> None:
+    def _fail(self, jobs: Sequence[Job], error: Exception, *, unknown: bool = False) -> None:
         if isinstance(error, SQLAlchemyError):
             waited = 0 if self._patience.ended else self._patience.seconds
             why = explained(error, self._name, waited)

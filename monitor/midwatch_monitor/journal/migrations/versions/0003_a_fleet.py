@@ -21,6 +21,7 @@ def upgrade() -> None:
     op.add_column(
         "run", sa.Column("keeper", sa.String(10), nullable=False, server_default="process")
     )
+    _submissions()
     _leases()
     _nodes()
     op.create_table(
@@ -48,9 +49,22 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the tables; the log keeps everything but saved work."""
-    for name in ("compatibility", "receipt", "bundle", "node", "post", "guard"):
+    for name in ("compatibility", "receipt", "bundle", "node", "post", "guard", "submission"):
         op.drop_table(name)
     op.drop_column("run", "keeper")
+
+
+def _submissions() -> None:
+    op.create_table(
+        "submission",
+        sa.Column("fleet", sa.Text, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("run", IDENTIFIER, nullable=False),
+        sa.PrimaryKeyConstraint("fleet", "key", name="submission_pk"),
+        sa.ForeignKeyConstraint(["run"], ["run.id"], name="submission_run_fk"),
+    )
+    op.create_index("submission_run_ix", "submission", ["run"])
 
 
 def _leases() -> None:

@@ -1,0 +1,96 @@
+"""Under which incarnation an attempt is written; who writes under an old one is refused.
+
+A recorder writes under the attempt's lease, a monitor under its guard. What the commits of one
+transaction were written under is asked at once for all of them.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+
+from sqlalchemy import ARRAY, BigInteger, Connection, Select, Table, any_, bindparam, select
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import driver, tables
+from midwatch_monitor.words import Commit
+
+
+def incarnation(connection: Connection, attempt: int) -> int | None:
+    """The one of the attempt's lease; `None` if nobody has claimed it."""
+    return _held(connection, tables.lease, [attempt]).get(attempt)
+
+
+def require(connection: Connection, given: Sequence[Commit]) -> None:
+    """Raise StaleIncarnationError for a commit under a lease or a guard that has another now."""
+    if leased := {_leased(each) for each in given if each.incarnation is not None}:
+        held = _held(connection, tables.lease, {attempt for attempt, _ in leased})
+        for attempt, number in leased:
+            if held.get(attempt) != number:
+                raise StaleIncarnationError(
+                    f"attempt {attempt} is at incarnation {held.get(attempt)}, not {number}: "
+                    "another process has taken it over"
+                )
+    guarded = {pair for each in given if each.guard is not None for pair in _guarded(each)}
+    if guarded:
+        _require_guards(connection, sorted(guarded))
+
+
+def require_guard(connection: Connection, attempt: int, guard: int) -> None:
+    """Raise StaleIncarnationError where the guard of the attempt has another incarnation now."""
+    _require_guards(connection, [(attempt, guard)])
+
+
+def _require_guards(connection: Connection, guarded: Sequence[tuple[int, int | None]]) -> None:
+    held = _held(connection, tables.guard, {attempt for attempt, _ in guarded})
+    for attempt, number in guarded:
+        if held.get(attempt) != number:
+            raise StaleIncarnationError(
+                f"attempt {attempt} is watched at incarnation {held.get(attempt)}, not {number}: "
+                "another monitor has taken it over"
+            )
+
+
+def _leased(what: Commit) -> tuple[int, int | None]:
+    if what.attempt is None:
+        raise ValueError("a commit with an incarnation must name its attempt")
+    return what.attempt, what.incarnation
+
+
+def _guarded(what: Commit) -> set[tuple[int, int | None]]:
+    return {(each.attempt, what.guard) for each in what.drafts if each.attempt is not None}
+
+
+def _held(connection: Connection, table: Table, attempts: Collection[int]) -> Mapping[int, int]:
+    """The incarnation of each of the attempts that has one."""
+    wanted = list(attempts)
+    if connection.dialect.name == "sqlite":
+        return dict(driver.execute(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall())
+    if len(wanted) == 1:
+        rows = connection.execute(_of_one(table), {"of": wanted[0]})
+    else:
+        rows = connection.execute(_of_many(table), {"of": wanted})
+    return dict(rows.all())
+
+
+@cache
+def _in_sqlite(table: Table) -> str:
+    # A list of any length is one value: the driver knows the statement again.
+    return (
+        f"SELECT attempt, incarnation FROM {table.name} "
+        "WHERE attempt IN (SELECT value FROM json_each(?))"
+    )
+
+
+@cache
+def _of_one(table: Table) -> Select[int, int]:
+    # Apart from many: PostgreSQL makes a new plan for every list, and keeps the one for a number.
+    return _of(table).where(table.c.attempt == bindparam("of"))
+
+
+@cache
+def _of_many(table: Table) -> Select[int, int]:
+    return _of(table).where(table.c.attempt == any_(bindparam("of", type_=ARRAY(BigInteger))))
+
+
+def _of(table: Table) -> Select[int, int]:
+    return select(table.c.attempt, table.c.incarnation)

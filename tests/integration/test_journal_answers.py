@@ -1,0 +1,73 @@
+"""Of two answers to what a worker asked for, the journal takes the first."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import pytest
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    BudgetRequest,
+    Delivery,
+    DeliveryState,
+    Grant,
+    Intervention,
+    Record,
+)
+from midwatch_supervisor.desk import Desk
+
+Write = Callable[[Record], Awaitable[int]]
+ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
+
+
+def held(petition: int) -> Intervention:
+    return Intervention(
+        action=Action.GRANT_BUDGET,
+        by=Actor.SUPERVISOR,
+        message="",
+        petition=petition,
+        needs_approval=True,
+    )
+
+
+@pytest.fixture
+def desk(journal: Journal, at: datetime) -> Desk:
+    return Desk(journal, author="ada", clock=lambda: at)
+
+
+async def said(journal: Journal) -> list[str]:
+    entries = await journal.entries(kinds=(Intervention,))
+    return [each.record.author for each in entries if isinstance(each.record, Intervention)]
+
+
+async def test_a_second_answer_is_refused(
+    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+) -> None:
+    id = await write(ASKS)
+    await desk.grant(attempt, id, ASKS)
+    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+        await desk.refuse(attempt, id, "No.")
+    assert await said(journal) == ["ada"]
+
+
+async def test_a_rejected_answer_is_none(
+    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+) -> None:
+    id = await write(ASKS)
+    answer = await write(held(id))
+    await write(Delivery(intervention=answer, state=DeliveryState.REJECTED, step=1))
+    await desk.grant(attempt, id, ASKS)
+    assert await said(journal) == ["", "ada"]
+
+
+async def test_whoever_rejects_an_answer_may_give_another_with_it(
+    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+) -> None:
+    id = await write(ASKS)
+    answer = await write(held(id))
+    await desk.reject(attempt, answer, "No.", step=1, petition=id)
+    assert await said(journal) == ["", "ada"]

@@ -1,0 +1,221 @@
+"""All who share a journal go by one clock, whatever those of their machines say."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from pydantic_ai import Agent
+from sqlalchemy import make_url
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import JournalClock, journal_clock, present
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptState,
+    Ending,
+    Intervention,
+    Lesson,
+    Lifecycle,
+    Record,
+)
+from midwatch_stage.command import midwatch, write
+from midwatch_tools import Watch
+from midwatch_tools.watch import now
+
+NEAR = timedelta(minutes=2)
+"""A busy machine takes its time; what is wrong here is wrong by ten minutes."""
+TEN = timedelta(minutes=10)
+_AHEAD = """
+CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+$$ SELECT pg_catalog.clock_timestamp() + interval '10 minutes' $$
+"""
+_MODEL = """
+from pydantic_ai.models.test import TestModel
+
+def model_for(role, key):
+    return TestModel(call_tools=[])
+"""
+_TASKS = """
+models: {worker: "scripted:done", supervisor: none}
+tasks: [{id: fix, goal: Fix it., acceptance: ["true"]}]
+"""
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+
+Build = Callable[..., Agent[None, str]]
+
+
+@pytest.fixture
+async def shared(postgres_journal: str) -> AsyncGenerator[Journal]:
+    async with await Journal.open(postgres_journal) as journal:
+        yield journal
+
+
+def near(at: datetime, other: datetime) -> bool:
+    return abs(at - other) < NEAR
+
+
+@pytest.mark.parametrize("minutes", [-10, 0, 10])
+async def test_a_machine_whose_clock_is_wrong_tells_the_time_of_the_database(
+    shared: Journal, minutes: int
+) -> None:
+    clock = JournalClock(shared, lambda: now() + timedelta(minutes=minutes))
+    assert await clock.tune()
+    assert near(clock(), await present(shared))
+    assert abs(clock.ahead + timedelta(minutes=minutes)) < NEAR
+
+
+async def test_a_clock_that_is_set_while_it_runs_makes_no_difference(shared: Journal) -> None:
+    own = [now()]
+    clock = JournalClock(shared, lambda: own[-1])
+    await clock.tune()
+    own.append(now() + timedelta(hours=1))
+    assert near(clock(), await present(shared))
+
+
+async def test_the_time_of_the_journal_never_goes_back(shared: Journal) -> None:
+    passed = [0.0]
+    clock = JournalClock(shared, now, seconds=lambda: passed[-1])
+    await clock.tune()
+    passed.append(100.0)  # it runs too fast
+    told = clock()
+    await clock.tune()
+    assert clock.ahead < -timedelta(seconds=90)
+    assert clock() == told
+    passed.append(250.0)
+    assert told < clock() < told + timedelta(seconds=60)
+
+
+async def test_a_slow_answer_that_contradicts_nothing_changes_nothing(shared: Journal) -> None:
+    passed = iter([0.0, 0.0, 0.0, 0.0, 90.0])
+    clock = JournalClock(shared, now, seconds=lambda: next(passed))
+    await clock.tune()
+    before = clock.ahead
+    await clock.tune()  # a minute and a half from the question to the answer
+    assert clock.ahead == before
+
+
+async def test_a_file_has_no_clock_of_its_own(journal: Journal, at: datetime) -> None:
+    async with journal_clock(journal, lambda: at) as clock:
+        assert clock() == at
+    assert near(await present(journal), now())
+
+
+async def test_a_clock_that_is_far_off_is_told_once_at_the_start(
+    shared: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with journal_clock(shared, lambda: now() + timedelta(minutes=1)):
+        assert "clock is +60 s off the database's" in caplog.text
+
+
+async def test_a_clock_that_is_right_is_not_told_of(
+    shared: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with journal_clock(shared, now):
+        assert not caplog.text
+
+
+# -- who writes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("off", [-TEN, TEN])
+async def test_somebody_elses_agent_is_recorded_by_the_databases_time(
+    worker: Build, postgres_journal: str, workspace: Path, shared: Journal, off: timedelta
+) -> None:
+    watch = Watch(root=workspace, journal=postgres_journal, clock=lambda: now() + off)
+    await worker([("put", {"path": "a.py", "text": "1"})]).run("Fix it.", capabilities=[watch])
+    entries = await shared.entries()
+    assert entries[-1].record == AttemptState(
+        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
+    )
+    times = [(await shared.run(1)).started_at, *(entry.at for entry in entries)]
+    assert all(near(at, now()) for at in times)
+    assert times == sorted(times)
+
+
+async def test_in_a_file_somebody_elses_agent_is_recorded_by_its_own_clock(
+    worker: Build, journal_file: Path, workspace: Path, at: datetime
+) -> None:
+    watch = Watch(root=workspace, journal=str(journal_file), clock=lambda: at)
+    await worker().run("Fix it.", capabilities=[watch])
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert {entry.at for entry in await journal.entries()} == {at}
+
+
+@pytest.fixture
+async def ahead(postgres_journal: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Journal]:
+    """A journal in a database whose clock is ten minutes ahead of this machine's."""
+    url = make_url(postgres_journal)
+    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(_AHEAD)
+        connection.execute(
+            f'ALTER DATABASE "{url.database}" SET search_path = public, pg_catalog'.encode()
+        )
+    monkeypatch.setenv("MIDWATCH_JOURNAL", postgres_journal)
+    async with await Journal.open(postgres_journal) as journal:
+        yield journal
+
+
+async def _attempt(journal: Journal, project: Path) -> Attempt:
+    at = await present(journal)
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+    task = await journal.add_task(
+        run=run.id, name="fix", title="Fix it", spec="{}", at=at, project=str(project)
+    )
+    return await journal.add_attempt(
+        task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=at
+    )
+
+
+HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
+OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    [
+        (HELD, ["tell", "fix", "Look again."]),
+        (HELD, ["approve", "{id}"]),
+        (OVER, ["feedback", "fix", "accept"]),
+        (OVER, ["feedback", "fix", "reject", "--comment", "Run the tests before you say so."]),
+        (Lesson(text="Run the tests first."), ["lessons", "retire", "{id}"]),
+        (OVER, ["reflect"]),
+    ],
+    ids=["tell", "approve", "accept", "reject", "retire", "reflect"],
+)
+async def test_what_a_person_does_is_written_by_the_databases_time(
+    ahead: Journal, tmp_path: Path, record: Record, command: list[str]
+) -> None:
+    id = await write(ahead, await _attempt(ahead, tmp_path), await present(ahead), record)
+    assert await midwatch(*(word.format(id=id) for word in command)) == 0
+    entries = await ahead.entries(id)
+    assert entries
+    assert all(near(entry.at, now() + TEN) for entry in entries)
+
+
+async def test_what_is_deleted_is_deleted_at_the_databases_time(
+    ahead: Journal, tmp_path: Path
+) -> None:
+    await write(ahead, await _attempt(ahead, tmp_path), await present(ahead), OVER)
+    assert await midwatch("forget", str(tmp_path), "--yes") == 0
+    (erasure,) = await Learned(ahead).erasures()
+    assert near(erasure.at, now() + TEN)
+
+
+async def test_a_run_of_this_machine_goes_by_the_databases_time(
+    ahead: Journal, tmp_path: Path
+) -> None:
+    (tmp_path / "done.py").write_text(_MODEL)
+    (tmp_path / "tasks.yaml").write_text(_TASKS)
+    words = [sys.executable, "-c", PROGRAM, "run", "tasks.yaml", "--headless"]
+    process = await asyncio.create_subprocess_exec(*words, cwd=tmp_path)
+    assert await process.wait() == 0
+    times = [(await ahead.run(1)).started_at, *(each.at for each in await ahead.entries())]
+    assert all(near(at, now() + TEN) for at in times)

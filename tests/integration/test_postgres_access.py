@@ -1,0 +1,292 @@
+"""Who may not do with a database what they want to hears at once what they need instead."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, make_url, text
+
+from midwatch_monitor.errors import JournalAccessError, JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_stage.database import Database
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.journals import journal_to_watch
+
+READER = (
+    "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {0}",
+    "GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO {0}",
+)
+"""As docs/fleet.md has it for who may only look."""
+WRITER = (
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {0}",
+    "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {0}",
+)
+SECRET = "s3cr3t"
+Capture = pytest.CaptureFixture[str]
+
+
+def tell(url: str, *statements: str) -> None:
+    """Say something as the role that owns everything."""
+    plain = "postgresql://" + url.partition("://")[2]
+    with psycopg.connect(plain, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def by(url: str, role: str, password: str | None = None) -> str:
+    """The URL for that role."""
+    changed = make_url(url).set(username=role, password=password)
+    return changed.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def role(postgres: str) -> Generator[str]:
+    """The name of a role that may log in, and nothing else."""
+    name = f"role_{uuid4().hex}"
+    tell(postgres, f"CREATE ROLE {name} LOGIN")
+    yield name
+    tell(postgres, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+@pytest.fixture
+async def shared(postgres: str) -> str:
+    """The URL of an empty journal in which the role will be granted rights."""
+    await (await Journal.open(postgres)).close()
+    return postgres
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+async def refusal(url: str) -> str:
+    with pytest.raises(JournalError) as raised:
+        await Journal.open(url)
+    assert isinstance(raised.value, JournalAccessError)
+    return str(raised.value).replace(url, "URL")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["monitor"], ["monitor", "--once"], ["node"], ["submit", "t.yaml"], ["tell", "1", "x"]],
+)
+async def test_who_must_write_ends_with_the_right_that_is_missing(
+    words: list[str], shared: str, role: str, folder: Path, capsys: Capture
+) -> None:
+    tell(shared, *(each.format(role) for each in READER))
+    assert await midwatch(*words, "--journal", by(shared, role)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        f"{by(shared, role)}: the role {role} may only read: its owner can `GRANT SELECT, INSERT, "
+        f"UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}` and `GRANT USAGE, SELECT ON ALL "
+        f"SEQUENCES IN SCHEMA public TO {role}`"
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that commands are given in, with a task file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.yaml").write_text(
+        "models: {worker: none, supervisor: none}\n"
+        "workers: {clerk: {agent: 'nowhere:agent'}}\n"
+        "tasks: [{id: a, goal: Do it., acceptance: ['true']}]\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["status"], ["nodes"], ["report"], ["lessons", "list"], ["facts", "list"], ["db", "check"]],
+)
+async def test_who_may_only_look_can(words: list[str], shared: str, role: str) -> None:
+    tell(shared, *(each.format(role) for each in READER))
+    assert await midwatch(*words, "--journal", by(shared, role)) == 0
+
+
+async def test_the_console_is_opened_to_look_where_it_may_not_act(shared: str, role: str) -> None:
+    tell(shared, *(each.format(role) for each in READER))
+    opened, barred = await journal_to_watch(by(shared, role))
+    async with opened:
+        assert await opened.runs() == []
+        assert f"the role {role} may only read" in barred
+    opened, barred = await journal_to_watch(shared)
+    await opened.close()
+    assert barred == ""
+
+
+async def test_a_role_with_the_rights_that_were_named_can_write(
+    shared: str, role: str, capsys: Capture
+) -> None:
+    plain = by(shared, role)
+    url = f"{plain.replace(f'{role}@', '')}?user={role}&password={SECRET}"
+    assert f"`GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}`" in await refusal(url)
+    tell(shared, *(each.format(role) for each in WRITER))
+    assert await midwatch("monitor", "--once", "--journal", url) == 2  # for DBOS's own tables
+    said = capsys.readouterr().err
+    assert f"can `GRANT CONNECT, CREATE ON DATABASE {make_url(shared).database} TO" in said
+    assert SECRET not in said
+    tell(shared, f"GRANT CREATE ON DATABASE {make_url(shared).database} TO {role}")
+    assert await midwatch("monitor", "--once", "--journal", url) == 0
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (["REVOKE UPDATE ON lease FROM {0}"], "may only read: its owner can `GRANT"),
+        (["REVOKE INSERT ON entry FROM {0}"], "may only read: its owner can `GRANT"),
+        (["REVOKE USAGE ON SEQUENCE run_id_seq FROM {0}"], "may only read: its owner can `GRANT"),
+        (["REVOKE USAGE ON SCHEMA public FROM public"], "can `GRANT USAGE ON SCHEMA public TO {0}"),
+        (
+            ["ALTER ROLE {0} SET default_transaction_read_only = on"],
+            "`ALTER ROLE {0} SET default_transaction_read_only = off` lets it write",
+        ),
+    ],
+)
+async def test_each_missing_right_is_named(
+    statements: list[str], said: str, shared: str, role: str
+) -> None:
+    tell(shared, *(each.format(role) for each in (*WRITER, *statements)))
+    assert said.format(role) in await refusal(by(shared, role))
+
+
+async def test_an_empty_database_says_how_to_make_a_journal_of_it(
+    postgres: str, folder: Path, capsys: Capture
+) -> None:
+    for words in (["status"], ["watch"], ["tell", "1", "x"]):
+        assert await midwatch(*words, "--journal", postgres) == 2
+        assert capsys.readouterr().err == (
+            f"{postgres} is empty: `midwatch db upgrade` makes a journal in it, and so does the "
+            "first `midwatch node`\n"
+        )
+    assert await midwatch("db", "check", "--journal", postgres) == 1
+    assert "see `midwatch db upgrade`" in capsys.readouterr().out
+
+
+async def test_who_may_make_no_tables_is_told_so(postgres: str, role: str) -> None:
+    told = f"its owner can `GRANT USAGE, CREATE ON SCHEMA public TO {role}`"
+    assert told in await refusal(by(postgres, role))
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_every_text_becomes_no_journal(
+    encoding: str, postgres_server: str, folder: Path, capsys: Capture
+) -> None:
+    name = f"test_{uuid4().hex}"
+    words = f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+    tell(postgres_server, words)
+    url = f"{postgres_server.rpartition('/')[0]}/{name}"
+    told = f"has the encoding {encoding}, and a journal needs UTF8: `createdb --encoding=UTF8"
+    assert told in await refusal(url)
+    assert await midwatch("db", "upgrade", "--journal", url) == 2
+    assert told in capsys.readouterr().err
+    tell(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_a_limit_of_time_bounds_what_is_read_not_who_waits_to_write(
+    shared: str, role: str
+) -> None:
+    def limit(connection: Connection) -> str:
+        return connection.execute(text("SHOW statement_timeout")).scalar_one()
+
+    def wait(connection: Connection) -> None:
+        connection.execute(text("SELECT pg_sleep(60)"))
+
+    tell(shared, *(each.format(role) for each in WRITER))
+    tell(shared, f"ALTER ROLE {role} SET statement_timeout = '900ms'")
+    async with await Journal.open(by(shared, role)) as journal:
+        assert (await journal.write(limit), await journal.read(limit)) == ("0", "900ms")
+        with pytest.raises(JournalError, match="`ALTER ROLE … SET statement_timeout = 0` gives"):
+            await journal.read(wait)
+
+
+@pytest.fixture
+def guarded(database: Database) -> str:
+    """The URL of a journal for the role `ann`, whom the server asks for a password."""
+    url = database.create("journal")
+    tell(url, f"CREATE ROLE ann LOGIN SUPERUSER PASSWORD '{SECRET}'")
+    with psycopg.connect("postgresql://" + url.partition("://")[2], autocommit=True) as connection:
+        row = connection.execute("SHOW hba_file").fetchone()
+        assert row is not None
+        Path(row[0]).write_text(
+            "host all midwatch 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+        )
+        connection.execute("SELECT pg_reload_conf()")
+    return by(url, "ann", SECRET)
+
+
+async def test_a_wrong_password_is_tried_once_and_not_said(
+    guarded: str, database: Database, folder: Path, capsys: Capture
+) -> None:
+    wrong = by(guarded, "ann", "wr0ng")
+    assert await midwatch("status", "--journal", wrong) == 2
+    said = capsys.readouterr()
+    assert 'password authentication failed for user "ann"; is the password right?' in said.err
+    assert "wr0ng" not in said.out + said.err
+    assert database.log.count("password authentication failed") == 1
+    assert "no password supplied; give one" in await refusal(guarded.replace(f":{SECRET}@", "@"))
+
+
+@asynccontextmanager
+async def locked_out(guarded: str, journal: Journal) -> AsyncGenerator[None]:
+    """Ann's password is another one, and her connections are lost."""
+    server = by(guarded, "midwatch")
+    lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ann'"
+    await journal.runs()
+    tell(server, "ALTER ROLE ann PASSWORD 'another'", lost)
+    yield
+    tell(server, f"ALTER ROLE ann PASSWORD '{SECRET}'")
+
+
+async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_for(
+    guarded: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await Journal.open(guarded) as journal:
+        async with locked_out(guarded, journal), asyncio.timeout(20):
+            asked = asyncio.ensure_future(journal.runs())
+            while not caplog.messages:
+                await asyncio.wait([asked], timeout=0.05)
+            assert not asked.done()
+        assert await asyncio.wait_for(asked, 20) == []
+    (said,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert said.getMessage() == (
+        "the journal's database lets us in no more, trying again: password authentication failed "
+        'for user "ann"; is the password right? it is taken from the URL (its special characters '
+        "written as in %40 for @), from PGPASSWORD or from ~/.pgpass"
+    )
+
+
+async def test_after_the_patience_the_refusal_is_what_is_said(guarded: str) -> None:
+    async with await Journal.open(guarded, patience_seconds=0.3) as journal:
+        async with locked_out(guarded, journal):
+            with pytest.raises(JournalAccessError, match="cannot be opened: password auth") as why:
+                await journal.runs()
+        assert SECRET not in str(why.value)
+
+
+async def test_a_server_that_has_no_room_is_waited_for(shared: str, role: str) -> None:
+    tell(shared, *(each.format(role) for each in WRITER))
+    tell(shared, f"ALTER ROLE {role} CONNECTION LIMIT 0")
+    opening = asyncio.ensure_future(Journal.open(by(shared, role)))
+    await asyncio.wait([opening], timeout=0.3)
+    assert not opening.done()
+    tell(shared, f"ALTER ROLE {role} CONNECTION LIMIT -1")
+    await (await asyncio.wait_for(opening, 20)).close()
+
+
+async def test_rights_that_are_taken_away_meanwhile_are_named(shared: str, role: str) -> None:
+    tell(shared, *(each.format(role) for each in WRITER))
+    async with await Journal.open(by(shared, role)) as journal:
+        tell(shared, f"REVOKE INSERT ON project FROM {role}")
+        with pytest.raises(JournalAccessError, match=r"denied for table project; .* `GRANT "):
+            await journal.write(_add_project)
+
+
+def _add_project(connection: Connection) -> None:
+    connection.execute(text("INSERT INTO project (name) VALUES ('shop')"))
