@@ -6,12 +6,10 @@ hints, asks the journal by itself, and looks at everything on its tick.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Any
 
-from midwatch_monitor.alerts import Moment, resolve
+from midwatch_monitor.alerts import Moment
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
@@ -20,19 +18,17 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.neighbours import Neighbours, project_of
-from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.remarks import closed, ended, expired, joined, judged_split, still_open, taken
 from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.shelter import sheltered
 from midwatch_monitor.view import View
 from midwatch_monitor.vigil import Vigil
 from midwatch_monitor.words import (
     Alert,
     AlertKey,
-    AlertState,
     AttemptState,
     Change,
     Commit,
-    Delivery,
-    DeliveryState,
     Draft,
     Entry,
     Escalation,
@@ -40,16 +36,21 @@ from midwatch_monitor.words import (
     Fault,
     Hint,
     Lifecycle,
-    Outcome,
     OutcomeReport,
     Plan,
     Record,
-    Resolution,
     Step,
     TaskState,
 )
 
 log = logging.getLogger(__name__)
+
+PAGE = 1_000
+"""Entries that are read at a time."""
+_ROUNDS = 10
+"""How often one look reads and acts; what it writes itself is done with after three or four."""
+AGAIN_SECONDS = 1.0
+"""After how long a look that failed is made again, without any hint."""
 
 
 class Monitor:
@@ -82,6 +83,8 @@ class Monitor:
         self._over: dict[int, TaskState] = {}
         """The tasks that have ended."""
         self._touched: set[int] = set()
+        self._refused: set[int] = set()
+        """Of which somebody else was first to say something."""
         self._neighbours = Neighbours(settings.rules.workspace_conflict)
         self._looking = asyncio.Lock()
         self._began: datetime | None = None
@@ -99,6 +102,11 @@ class Monitor:
             if at is not None and since < at <= now and self._guards.holds(view.attempt):
                 return True
         return False
+
+    @property
+    def attempts(self) -> frozenset[int]:
+        """All attempts that were read of."""
+        return frozenset(self._views)
 
     @property
     def unfinished(self) -> frozenset[int]:
@@ -126,15 +134,22 @@ class Monitor:
             while True:
                 full = loop.time() - last_tick >= self._settings.monitor.tick_seconds
                 last_tick = loop.time() if full else last_tick
-                await _whole(self.try_to_look(everything=full))
-                await hints.wait(self._settings.monitor.poll_seconds)
+                done = await sheltered(self.try_to_look(everything=full))
+                await hints.wait(self._pause(done=done))
+
+    def _pause(self, *, done: bool) -> float:
+        """How long to wait for a hint after a look."""
+        if done and self._touched:  # it was enough for now only
+            return 0.0
+        seconds = self._settings.monitor.poll_seconds
+        return seconds if done else min(seconds, AGAIN_SECONDS)
 
     def _touch_silent(self) -> None:
         now = self._clock()
         self._touched |= {id for id, view in self._views.items() if view.vigil.due(now)}
 
-    async def try_to_look(self, *, everything: bool = False) -> None:
-        """Look; where that fails, the next look tries again."""
+    async def try_to_look(self, *, everything: bool = False) -> bool:
+        """Look; where that fails, the next look tries again. Whether it did not."""
         try:
             await self.look(everything=everything)
         except Exception as error:  # the watch may fail; the work must not
@@ -143,46 +158,54 @@ class Monitor:
                 known = isinstance(error, JournalError)
                 log.warning("the monitor failed and tries again: %s", error, exc_info=not known)
             self.fault = fault
+            return False
+        return True
 
     async def look(self, *, everything: bool = False) -> None:
-        """Read what is new and act on it, until nothing new is left."""
+        """Read what is new and act on it, until nothing new is left, or for now.
+
+        Where many are at work there is always something new; who says nothing must be seen, too.
+        """
         async with self._looking:
             self._began = self._began or self._clock()
             self._touch_silent()
-            if everything:
-                self._touched |= self._views.keys()
-            refused: set[int] = set()
-            while True:
+            # What was refused is looked at again, once what the other wrote has been read.
+            self._touched.update(self._views if everything else self._refused)
+            self._refused.clear()
+            for _ in range(_ROUNDS):
                 self._held = self._guards.now()
                 await self._read()
                 if not self._touched:
                     break
-                refused |= await self._review_touched()
-            self._touched |= refused  # another look, once what the other wrote has been read
+                await self._review_touched()
 
-    async def _review_touched(self) -> set[int]:
-        """Review what is held of what was touched; those of which nothing was taken."""
-        refused, won = set[int](), set[int]()
+    async def _review_touched(self) -> None:
+        """Review what is held of what was touched."""
         for attempt in sorted(self._touched):
             if self._held.holds(attempt):
-                refused |= set() if await self._reviewed(attempt) else {attempt}
-            elif self._guards.holds(attempt):  # since this look began, and nobody says so again
-                won.add(attempt)
-            self._touched.discard(attempt)
-        self._touched |= won
-        return refused
+                # Whoever touches it while it is reviewed asks for another look.
+                self._touched.discard(attempt)
+                await self._review_or_keep(attempt)
+            elif not self._guards.holds(attempt):  # else won since this look began: it goes round
+                self._touched.discard(attempt)
 
-    async def _reviewed(self, attempt: int) -> bool:
-        """Review one attempt; whether what is to be said of it was taken."""
+    async def _review_or_keep(self, attempt: int) -> None:
+        """Review one attempt; where that comes to nothing, keep it in mind."""
         try:
             await self._review(self._views[attempt])
         except StaleIncarnationError as error:
             log.info("another monitor was first: %s", error)
-            return False
-        return True
+            self._refused.add(attempt)
+        except Exception:
+            self._touched.add(attempt)
+            raise
 
     async def _read(self) -> None:
-        while page := await self._journal.entries(self._after, run=self._run):
+        """Read what there is by now; what is written meanwhile must not keep anybody reading."""
+        full = True
+        while full:
+            page = await self._journal.entries(self._after, run=self._run, limit=PAGE)
+            full = len(page) == PAGE
             for entry in page:
                 if entry.attempt is not None:
                     await self._fold(entry, entry.attempt)
@@ -190,7 +213,7 @@ class Monitor:
                 if isinstance(entry.record, TaskState) and entry.record.lifecycle.over:
                     self._over[entry.task] = entry.record
                     self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
-            self._after = page[-1].id
+                self._after = entry.id  # at once: what is read twice would count twice
 
     async def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
@@ -226,15 +249,15 @@ class Monitor:
             await self._write(view, *timely)
             await self._read()
         reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
-        reports = (*reports, *_judged_split(view, self._over.get(view.task)))
+        reports = (*reports, *judged_split(view, self._over.get(view.task)))
         if view.about_alerts:
-            await self._write(view, *(_taken(view, id) for id in view.about_alerts))
+            await self._write(view, *(taken(view, id) for id in view.about_alerts))
         elif reports:
             await self._write(view, *reports, *self._closing(view, reports))
         elif view.over:
             await self._tidy(view)
         elif view.stranded is not None:
-            await self._write(view, _closed(view.stranded, "its intervention was refused"))
+            await self._write(view, closed(view.stranded, "its intervention was refused"))
         else:
             await self._escalate(view)
 
@@ -253,19 +276,14 @@ class Monitor:
             return ()
         judged = {report.intervention for report in reports}
         answers = {id for id, (each, _) in view.done.items() if each.escalation == open_one.id}
-        return (_closed(open_one, reports[-1].reason),) if judged & answers else ()
+        return (closed(open_one, reports[-1].reason),) if judged & answers else ()
 
     async def _tidy(self, view: View) -> None:
         """After an attempt's end nothing stays open."""
-        late = [
-            Delivery(intervention=id, state=DeliveryState.EXPIRED, step=view.last_step)
-            for id in view.issued
-        ]
         open_one = view.escalation
-        closing = [] if open_one is None else [_closed(open_one, "the attempt is over")]
-        ended = _ended(view, self._clock())
-        if late or closing or ended:
-            await self._write(view, *late, *closing, *ended)
+        closing = [] if open_one is None else [closed(open_one, "the attempt is over")]
+        if records := (*expired(view), *closing, *ended(view, self._clock())):
+            await self._write(view, *records)
 
     async def _escalate(self, view: View) -> None:
         if self._settings.mode is Mode.OFF or view.lifecycle is not Lifecycle.WORKING:
@@ -274,7 +292,7 @@ class Monitor:
         if view.escalation is not None:
             more = joining(alerts, view.escalation.alerts)
             if more and view.escalation.state is EscalationState.OPEN:
-                await self._write(view, _joined(view.escalation, more))
+                await self._write(view, joined(view.escalation, more))
             return
         keys = self._question(view)
         overdue_ones = () if keys else self._overdue(view)
@@ -336,7 +354,7 @@ class Monitor:
             return False
         # What followed from it is judged by the next attempt, or by the whole task.
         waits = view.restart is not None or view.split is not None
-        return not (waits and view.task not in self._over) and not _still_open(view)
+        return not (waits and view.task not in self._over) and not still_open(view)
 
     def _hint(self, view: View, record: Record) -> None:
         self._bus.publish(
@@ -347,54 +365,3 @@ class Monitor:
                 attempt=view.attempt,
             )
         )
-
-
-async def _whole(look: Coroutine[Any, Any, None]) -> None:
-    """Let a look end before a cancellation takes effect: a write cut off would be in doubt."""
-    task = asyncio.create_task(look)
-    try:
-        await asyncio.shield(task)
-    finally:
-        await asyncio.wait({task})
-
-
-def _judged_split(view: View, end: TaskState | None) -> tuple[OutcomeReport, ...]:
-    """A split is judged by what became of the whole task."""
-    if view.split is None or end is None:
-        return ()
-    done = end.lifecycle is Lifecycle.COMPLETED
-    return (
-        OutcomeReport(
-            intervention=view.split,
-            outcome=Outcome.RECOVERED if done else Outcome.NO_EFFECT,
-            step=view.last_step,
-            reason=f"the task is {end.lifecycle}: {end.reason}",
-        ),
-    )
-
-
-def _closed(escalation: Escalation, reason: str) -> Escalation:
-    return replace(escalation, state=EscalationState.CLOSED, reason=reason)
-
-
-def _joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
-    return replace(escalation, alerts=(*escalation.alerts, *more))
-
-
-def _ended(view: View, at: datetime) -> tuple[Alert, ...]:
-    """What is still open of the alerts that the recorder knows nothing of."""
-    now = Moment(step=view.last_step, at=at)
-    ended = [resolve(alert, Resolution.ENDED, now) for alert in _still_open(view)]
-    return tuple(alert for alert in ended if alert is not None)
-
-
-def _still_open(view: View) -> list[Alert]:
-    return [
-        alert
-        for key, alert in view.alerts.items()
-        if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
-    ]
-
-
-def _taken(view: View, intervention: int) -> Delivery:
-    return Delivery(intervention=intervention, state=DeliveryState.DELIVERED, step=view.last_step)

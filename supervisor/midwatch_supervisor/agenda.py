@@ -100,7 +100,8 @@ class Agenda:
         issued = self._issued.get(delivery.intervention)
         if issued is None:
             return
-        if delivery.state is DeliveryState.REJECTED and issued.petition in self._asked:
+        rejected = delivery.state is DeliveryState.REJECTED and entry.attempt not in self.over
+        if rejected and issued.petition in self._asked:
             # The worker must hear that, so its question is open again.
             self.petitions[issued.petition] = self._asked[issued.petition]
         if delivery.state is not DeliveryState.APPROVED:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from midwatch_monitor.bus import Bus
+from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.answers import commit_answer
 from midwatch_monitor.journal.records import hint_of, kind_of
+from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.words import (
     Action,
     Alert,
@@ -27,6 +29,7 @@ from midwatch_monitor.words import (
     Escalation,
     EscalationState,
     Fault,
+    Hint,
     Intervention,
     Record,
     Spending,
@@ -46,12 +49,22 @@ from midwatch_supervisor.policy import approval_needed
 
 log = logging.getLogger(__name__)
 
-_Answering = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
+_Key = tuple[str, int]
+"""What is to be answered: a kind of question, and its number."""
+_Answer = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
 """Answers a question under a guard."""
 
 _OVER = "the attempt is over"
 _CLOSED = "the question is closed"
 _RESOLVED = "what it answers has resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answering:
+    """A question that is being answered, and under which guard."""
+
+    task: asyncio.Task[None]
+    guard: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +118,37 @@ class Supervision:
         self._after = 0
         self._began = clock()
         self._agenda = Agenda()
-        self._answering: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._answering: dict[_Key, _Answering] = {}
+        self._refused: dict[_Key, int] = {}
+        """Under which guard the journal took no answer: it takes none before that changes."""
+        self._hints: Subscription | None = None
         self._trouble = ""
         """Why it could not look the last time."""
 
     async def run(self) -> None:
         """Answer whatever is open, until cancelled."""
         try:
-            async with self._bus.subscribe() as hints:
+            async with self._bus.subscribe() as self._hints:
                 while True:
-                    await self._try_to_look()
-                    await hints.wait(self._settings.monitor.poll_seconds)
+                    done = await self._try_to_look()
+                    pause = self._settings.monitor.poll_seconds
+                    await self._hints.wait(pause if done else min(pause, AGAIN_SECONDS))
         finally:
-            for task in self._answering.values():
-                task.cancel()
-            await asyncio.gather(*self._answering.values(), return_exceptions=True)
+            for each in self._answering.values():
+                each.task.cancel()
+            await self._answered_all()
 
-    async def _try_to_look(self) -> None:
+    def _wake(self) -> None:
+        """Look soon, for a reason that no hint tells of."""
+        if self._hints is not None:
+            self._hints.offer(Hint(entry=0, kind="answer"))
+
+    async def _answered_all(self) -> None:
+        tasks = [each.task for each in self._answering.values()]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _try_to_look(self) -> bool:
+        """Look; whether that succeeded."""
         try:
             await self._look()
         except Exception as error:  # the watch may fail; the work must not
@@ -131,47 +158,72 @@ class Supervision:
                     "the supervisor failed to look and tries again: %s", error, exc_info=not known
                 )
             self._trouble = str(error)
-        else:
-            self._trouble = ""
+            return False
+        self._trouble = ""
+        return True
 
     async def settle(self) -> None:
         """Answer what is open now; each question is tried once."""
         await self._look()
-        await asyncio.gather(*self._answering.values(), return_exceptions=True)
+        await self._answered_all()
 
     async def _look(self) -> None:
         guards = self._guards.now()
-        while page := await self._journal.entries(self._after, run=self._run, kinds=KINDS):
-            for entry in page:
-                self._agenda.take(entry)
-            self._after = page[-1].id
+        await self._read()
         person = self._settings.policy.person
         for due in overdue(self._agenda, person, self._clock(), began=self._began):
-            if guards.holds(due.attempt):
-                late = self._in_time(due, guards.guard_of(due.attempt))
-                await self._tried(("what is late of attempt", due.attempt), late)
+            key = "what is late of attempt", due.attempt
+            if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
+                guard = guards.guard_of(due.attempt)
+                await self._tried(key, self._in_time(due, guard), guard)
+        for key in [key for key, each in self._answering.items() if each.task.done()]:
+            del self._answering[key]
         for id, entry in self._agenda.escalations.items():
             self._begin(("escalation", id), entry, self._decide, guards)
         for id, entry in self._agenda.petitions.items():
             self._begin(("petition", id), entry, self._rule, guards)
-        for key in [key for key, task in self._answering.items() if task.done()]:
-            del self._answering[key]
 
-    def _begin(
-        self, key: tuple[str, int], entry: Entry, answer: _Answering, guards: Guards
-    ) -> None:
-        if key in self._answering or entry.attempt is None or not guards.holds(entry.attempt):
+    async def _read(self) -> None:
+        """Read what there is by now."""
+        full = True
+        while full:
+            page = await self._journal.entries(self._after, run=self._run, kinds=KINDS, limit=PAGE)
+            full = len(page) == PAGE
+            for entry in page:
+                self._agenda.take(entry)
+                self._after = entry.id
+
+    def _begin(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
+        """Let a question be answered, unless that is under way already."""
+        if entry.attempt is None or not guards.holds(entry.attempt):
             return
-        work = answer(entry, guards.guard_of(entry.attempt))
-        self._answering[key] = asyncio.create_task(self._tried(key, work))
+        guard = guards.guard_of(entry.attempt)
+        if (before := self._answering.get(key)) is not None:
+            if before.guard != guard and not before.task.cancelling():
+                before.task.cancel()  # what it comes to would be refused; then it is asked anew
+        elif self._may_answer(key, guard):
+            task = asyncio.create_task(self._tried(key, answer(entry, guard), guard))
+            self._answering[key] = _Answering(task=task, guard=guard)
 
-    async def _tried(self, key: tuple[str, int], work: Coroutine[Any, Any, None]) -> None:
+    def _may_answer(self, key: _Key, guard: int | None) -> bool:
+        return guard is None or self._refused.get(key) != guard
+
+    async def _tried(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
+        """Do it; once it has ended, look whether it is to be done again."""
+        seconds = 0.0
         try:
             await work
         except StaleIncarnationError as error:
             log.info("somebody else was first: %s", error)
-        except Exception:  # the question stays open, and the next look asks again
+            if guard is None:  # the next look reads who it was; if not, nobody hurries
+                seconds = AGAIN_SECONDS
+            else:
+                self._refused[key] = guard
+        except Exception:  # the question stays open
             log.exception("%s %d is not answered yet", *key)
+            seconds = AGAIN_SECONDS
+        finally:
+            asyncio.get_running_loop().call_later(seconds, self._wake)
 
     async def _brief(self, task: int, attempt: int) -> Brief:
         """What is known of an attempt; tasks that came later are found in the journal."""
@@ -246,12 +298,8 @@ class Supervision:
 
     async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:
         """All that the journal says of an attempt, of some kinds."""
-        records: list[Record] = []
-        after = 0
-        while page := await self._journal.entries(after, attempt=attempt, kinds=kinds):
-            records += [entry.record for entry in page]
-            after = page[-1].id
-        return records
+        told = self._journal.all_entries(attempt=attempt, kinds=kinds)
+        return [entry.record async for entry in told]
 
     # -- what workers ask for --------------------------------------------------------------
 
@@ -274,7 +322,8 @@ class Supervision:
             await self._write(entry.task, entry.attempt, extra, guard)
             return
         act = ruled.intervention(plea, needs_approval=self._held(plea, ruled))
-        await self._write(entry.task, entry.attempt, (act, *extra), guard)
+        if not await self._write(entry.task, entry.attempt, (act, *extra), guard):
+            await self._write(entry.task, entry.attempt, extra, guard)
 
     async def _settled(self, entry: Entry) -> bool:
         """Whether a petition needs no answer any more."""
@@ -302,20 +351,17 @@ class Supervision:
 
     async def _write(
         self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
-    ) -> None:
+    ) -> bool:
+        """Store these together; not where they answer what somebody else has answered."""
         if not records:
-            return
+            return True
         now = self._clock()
-        entries = await self._journal.commit(
-            Commit(
-                drafts=tuple(
-                    Draft(record=record, at=now, task=task, attempt=attempt) for record in records
-                ),
-                guard=guard,
-            )
-        )
-        for entry in entries:
+        drafts = (Draft(record=each, at=now, task=task, attempt=attempt) for each in records)
+        what = Commit(drafts=tuple(drafts), guard=guard)
+        entries = await self._journal.write(commit_answer, what)
+        for entry in entries or ():
             self._bus.publish(hint_of(entry))
+        return entries is not None
 
 
 def _refusal(now: _Now) -> str:

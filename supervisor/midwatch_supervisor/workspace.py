@@ -7,14 +7,14 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_monitor.shelter import sheltered
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
@@ -59,9 +59,12 @@ async def prepare(
     if await asyncio.to_thread(_without_git, folder, source):
         return Ground(folder=folder)
     assert source is not None
-    command = ("worktree", "add", "--quiet", "-b", branch, str(folder), base or "HEAD")
+    # Twice: it takes the place of an entry for a folder that is gone, if that is locked too.
+    forced = ("worktree", "add", "--quiet", "--force", "--force")
+    command = (*forced, "-b", branch, str(folder), base or "HEAD")
     async with alone(source):
-        await _whole(git(source, *command))
+        # Until git ends nobody else may have the list.
+        await sheltered(git(source, *command))
     for other in merges:
         await _merge(folder, other)
     return Ground(folder=folder, branch=branch, base=base)
@@ -83,21 +86,14 @@ def _without_git(folder: Path, source: Path | None) -> bool:
     return False
 
 
-async def _whole(work: Coroutine[Any, Any, str]) -> None:
-    """Let git end before a cancellation takes effect: until then nobody else may have the list."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    finally:
-        await asyncio.wait({task})
-
-
 async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
     """Remove the ground that a killed process left half made; nothing to remove is no error."""
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
     async with alone(source):
+        with suppress(WorkspaceError):  # only of one that was killed in the middle: git locks it
+            await git(source, "worktree", "unlock", str(folder))
         await git(source, "worktree", "prune")
         if await git(source, "branch", "--list", branch):
             await git(source, "branch", "--quiet", "-D", branch)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -13,6 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.watches import Watches
 from midwatch_monitor.words import (
@@ -26,9 +27,12 @@ from midwatch_monitor.words import (
     BudgetRequest,
     Decision,
     Delivery,
+    DeliveryState,
+    Entry,
     Escalation,
     EscalationState,
     Grant,
+    Hint,
     Intervention,
     Lifecycle,
     Record,
@@ -72,9 +76,10 @@ class Boss:
         self.watches, self.name = Watches(journal, clock=lambda: at), name
         self.leases = Leases(self.watches, holder=name, lease_seconds=60, seconds=lambda: 0.0)
         self.moments = iter([at, at])
+        self.bus = LocalBus()
         self.supervision = Supervision(
             journal=journal,
-            bus=LocalBus(),
+            bus=self.bus,
             settings=settings,
             run=1,
             tasks={},
@@ -218,3 +223,102 @@ async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
     for boss in (one, other, one):
         await boss.supervision.settle()
     assert len(await told(journal, Delivery)) == 1
+
+
+@pytest.fixture
+def seldom(journal: Journal, at: datetime) -> tuple[Boss, Boss]:
+    """Bosses who look when they are told to, and hardly ever by themselves."""
+    settings = Settings(monitor=MonitorSettings(poll_seconds=3600))
+    return Boss(journal, "a", at, settings), Boss(journal, "b", at, settings)
+
+
+async def lose_and_win_again(one: Boss, other: Boss) -> None:
+    await hand_over(one, other)
+    await other.leases.release()
+    await one.leases.take([1])
+
+
+async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(
+    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = seldom
+    await one.leases.take([asked.attempt])
+    async with one.at_work():
+        await one.asked.wait()
+        await lose_and_win_again(one, other)
+        one.may_answer.set()
+        await until_told(journal, Intervention)
+    assert len(await told(journal, Decision)) == 1
+
+
+async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(
+    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = seldom
+    await one.leases.take([asked.attempt])
+    async with one.at_work():
+        await one.asked.wait()
+        one.asked.clear()
+        await lose_and_win_again(one, other)
+        one.bus.publish(Hint(entry=0, kind="lease"))
+        await one.asked.wait()
+        one.may_answer.set()
+        await until_told(journal, Intervention)
+    assert len(await told(journal, Decision)) == 1
+
+
+async def test_who_was_refused_does_not_think_again_before_it_wins_the_attempt_again(
+    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
+) -> None:
+    one, other = seldom
+    one.may_answer.set()
+    await one.leases.take([asked.attempt])
+    await hand_over(one, other)
+    await one.supervision.settle()
+    one.asked.clear()
+    for _ in range(3):
+        await one.supervision.settle()
+    assert (one.asked.is_set(), await told(journal, Decision)) == (False, [])
+    await other.leases.release()
+    await one.leases.take([1])
+    await one.supervision.settle()
+    assert len(await told(journal, Decision)) == 1
+
+
+async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
+    journal: Journal, location: str, at: datetime, asked: Escalation
+) -> None:
+    class Failing(Journal):
+        fails = 1
+
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            self.fails -= 1
+            if self.fails == 0:
+                raise JournalError("away")
+            return await super().entries(after, **rest)
+
+    settings = Settings(monitor=MonitorSettings(poll_seconds=3600))
+    async with await Failing.open(location) as failing:
+        boss = Boss(failing, "a", at, settings)
+        boss.may_answer.set()
+        await boss.leases.take([asked.attempt])
+        async with boss.at_work():
+            await until_told(journal, Intervention)
+
+
+async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
+    journal: Journal, location: str, at: datetime, asked: Escalation, write: Write
+) -> None:
+    class Busy(Journal):
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            found = await super().entries(after, **rest)
+            if rest.get("run"):
+                await write(Delivery(intervention=99, state=DeliveryState.APPROVED))
+            return found
+
+    async with await Busy.open(location) as busy, asyncio.timeout(20):
+        boss = Boss(busy, "a", at, Settings())
+        boss.may_answer.set()
+        await boss.leases.take([asked.attempt])
+        await boss.supervision.settle()
+    assert len(await told(journal, Decision)) == 1

@@ -1,9 +1,6 @@
 """Several monitors on one journal share the attempts that no process of their own looks after."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,13 +9,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_monitor.bus import BusCounters, Departures, LocalBus, NodeGone, Subscription
+from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.config.fleet import FleetSettings
-from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Action,
     Activity,
@@ -45,9 +40,10 @@ from midwatch_monitor.words import (
     StepKind,
     TaskState,
 )
+from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.fleet.posts import LEARNER, PostTold
-from midwatch_supervisor.fleet.watchkeeping import ALONE, LeaseTold, Watchkeeping
+from midwatch_supervisor.fleet.watchkeeping import ALONE, LeaseTold
 
 T = TypeVar("T")
 UNSURE = Step(
@@ -59,10 +55,6 @@ UNSURE = Step(
     ),
 )
 OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-SETTINGS = Settings(
-    monitor=MonitorSettings(poll_seconds=0.02, tick_seconds=0.2, outcome_after=1),
-    fleet=FleetSettings(lease_seconds=1.5),
-)
 SAID: dict[str, object] = {
     "action": "nudge",
     "diagnosis": "wrong_approach",
@@ -79,116 +71,6 @@ def model_for(role: Role, key: str) -> Model:
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, SAID)])
 
     return FunctionModel(answer, model_name=f"{role} of {key}")
-
-
-class Brokered(LocalBus):
-    """A bus with a broker, which a test plays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given = Subscription()
-        self.gone = Departures()
-
-    @property
-    def counters(self) -> BusCounters:
-        return BusCounters(connected=True)
-
-    def claims(self) -> Subscription:
-        return self.given
-
-    def departures(self) -> Departures:
-        return self.gone
-
-
-class Fleet:
-    """Attempts of runs without a process, and the monitors over them."""
-
-    def __init__(self, journal: Journal, location: str) -> None:
-        self.journal = journal
-        self.location = location
-        self.told: dict[str, list[LeaseTold | PostTold]] = {}
-        self.now = datetime.now(UTC)
-
-    async def begin(
-        self, spec: str = "{}", *, keeper: Keeper = Keeper.MONITOR, settings: str = ""
-    ) -> Recorder:
-        """An attempt at work, in a run of its own."""
-        given = settings or SETTINGS.model_dump_json()
-        run = await self.journal.add_run(source="s", settings=given, at=self.now, keeper=keeper)
-        task = await self.journal.add_task(
-            run=run.id, name="fix", title="Fix it", spec=spec, at=self.now
-        )
-        attempt = await self.journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=self.now
-        )
-        recorder = await Recorder.claim(
-            journal=self.journal,
-            bus=LocalBus(),
-            attempt=attempt,
-            settings=SETTINGS,
-            holder="worker",
-            clock=lambda: self.now,
-        )
-        await recorder.record(working())
-        return recorder
-
-    def keeping(
-        self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
-    ) -> Watchkeeping:
-        self.told[name] = []
-        return Watchkeeping(
-            self.journal,
-            location=self.location,
-            bus=bus or LocalBus(),
-            settings=settings,
-            holder=f"{name}:1",
-            clock=lambda: self.now,
-            tell=self.told[name].append,
-        )
-
-    @asynccontextmanager
-    async def monitor(
-        self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
-    ) -> AsyncGenerator[Watchkeeping]:
-        """A monitor at work; at the end it leaves as one that is told to."""
-        keeping = self.keeping(name, bus, settings)
-        work = asyncio.create_task(keeping.run())
-        try:
-            yield keeping
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-
-    def held(self, name: str) -> list[int]:
-        """The attempts that a monitor holds, as it told; twice what it was told twice."""
-        held: list[int] = []
-        for each in self.told[name]:
-            if isinstance(each, LeaseTold):
-                others = [id for id in held if each.held or id != each.attempt]
-                held = [*others, each.attempt] if each.held else others
-        return sorted(held)
-
-    async def records(self, kind: type[T]) -> list[T]:
-        return [each async for each in self._all(kind)]
-
-    async def _all(self, kind: type[T]) -> AsyncGenerator[T]:
-        async for entry in self.journal.all_entries():
-            if isinstance(entry.record, kind):
-                yield entry.record
-
-    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; ten seconds at most."""
-        nothing = LocalBus().subscribe()
-        async with asyncio.timeout(10):
-            while not (now if isinstance(now := happened(), bool) else await now):
-                self.now = datetime.now(UTC)
-                await nothing.wait(0.01)
-
-    async def until_told(self, kind: type[object], count: int = 1) -> None:
-        async def there() -> bool:
-            return len(await self.records(kind)) >= count
-
-        await self.until(there)
 
 
 @pytest.fixture
@@ -327,10 +209,11 @@ async def test_who_was_silent_for_a_day_is_left_alone_until_something_is_heard(
     fleet: Fleet,
 ) -> None:
     recorder = await fleet.begin()
-    fleet.now += ALONE + timedelta(minutes=1)
+    fleet.ahead = ALONE + timedelta(minutes=1)
+    await fleet.begin()
     async with fleet.monitor("a") as keeping:
-        await fleet.until(lambda: PostTold(name=LEARNER, held=True) in fleet.told["a"])
-        assert not keeping.runs
+        await fleet.until(lambda: fleet.held("a") == [2])
+        assert keeping.runs == {2}
         await recorder.record(UNSURE)
         await fleet.until(lambda: 1 in keeping.runs)
 

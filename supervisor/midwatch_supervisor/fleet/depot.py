@@ -222,8 +222,8 @@ class Depot:
         self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
     ) -> Ground:
         """A worktree with a snapshot's files, in place of whatever is in `folder`."""
-        branch, commit = branch_of(folder), snapshot.commit
-        await fetched(self._bundles, clone, attempt, snapshot, place=place_of(folder))
+        branch, place = branch_of(folder), place_of(folder)
+        commit = (await fetched(self._bundles, clone, attempt, snapshot, place=place)).commit
         begun = (await mark_of(clone, commit)).begun or base
         await clear(folder, clone, branch=branch)
         ground = await prepare(folder, clone, branch=branch, merges=(), base=begun)
@@ -241,7 +241,8 @@ class Depot:
         await asyncio.to_thread(folder.mkdir, parents=True)
         ground = Ground(folder=folder)
         files = await files_of(ground, private)
-        await fetched(self._bundles, private, attempt, snapshot, place=place_of(folder))
+        place = place_of(folder)
+        snapshot = await fetched(self._bundles, private, attempt, snapshot, place=place)
         await spread(files, snapshot.commit)
         return ground
 

@@ -1,7 +1,9 @@
 """Hands out what can go on, and takes from lost nodes what they had in hand."""
 
 import json
-from collections.abc import Iterable, Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -22,13 +24,17 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.fleet.docket import Docket
 from midwatch_supervisor.fleet.dockets import Dockets
-from midwatch_supervisor.fleet.handout import Handed, Ticket, run_key
+from midwatch_supervisor.fleet.handout import Handed, Handout, Ticket, run_key
 from midwatch_supervisor.fleet.identity import name_of
+
+log = logging.getLogger(__name__)
 
 _KEPT = timedelta(days=7)
 """How long it is remembered who had which turn; the journal keeps what came of it."""
 _TIDY_EVERY = timedelta(hours=1)
 _GONE = frozenset({NodeState.DOWN, NodeState.LOST})
+_MOST_NAMED = 10
+"""Tasks that one line of the log names."""
 
 
 class Hands(Protocol):
@@ -55,10 +61,16 @@ class Due:
     rescue: tuple[Handed, ...] = ()
     """Turns that are with a process which is gone."""
     drop: tuple[Handed, ...] = ()
-    """The same, but a later turn of the task is under way."""
+    """Turns that nobody needs and no process has: a later one is under way, or the task is over."""
 
 
-def due(ready: Sequence[int], handed: Sequence[Handed], nodes: Sequence[NodeStatus]) -> Due:
+def due(
+    ready: Sequence[int],
+    handed: Sequence[Handed],
+    nodes: Sequence[NodeStatus],
+    *,
+    over: Collection[int] = (),
+) -> Due:
     """What is to be done, by the tasks that can go on and the turns that are under way. Pure.
 
     A turn whose process is not among the nodes is as lost as one of a lost node.
@@ -68,11 +80,31 @@ def due(ready: Sequence[int], handed: Sequence[Handed], nodes: Sequence[NodeStat
     for each in handed:
         last[each.ticket.task] = max(each.ticket.number, last.get(each.ticket.task, 0))
     stranded = [each for each in handed if each.holder and each.holder not in alive]
+    left = [each for each in handed if each.ticket.task in over and not each.holder]
+    old = [
+        each
+        for each in stranded
+        if each.ticket.number < last[each.ticket.task] or each.ticket.task in over
+    ]
     return Due(
         begin=tuple(task for task in ready if task not in last),
-        rescue=tuple(each for each in stranded if each.ticket.number == last[each.ticket.task]),
-        drop=tuple(each for each in stranded if each.ticket.number < last[each.ticket.task]),
+        rescue=tuple(each for each in stranded if each not in old),
+        drop=(*old, *left),
     )
+
+
+async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
+    """Take the turns of tasks that are over out of their queues.
+
+    Where that fails, whoever takes one of them puts it away. Raises as `Handout.open` does.
+    """
+    handout = await Handout.open(location, fleet=fleet_of(run))
+    try:
+        for each in await handout.under_way():
+            if not each.holder and _of(each, run) and each.ticket.task in tasks:
+                await handout.drop(each.ticket)
+    finally:
+        await handout.close()
 
 
 class Dispatcher:
@@ -104,10 +136,12 @@ class Dispatcher:
 
     async def look(self) -> None:
         """Hand out what can go on now, and what lost nodes had. Raises JournalError."""
-        await self._nodes.lose(
+        lost = await self._nodes.lose(
             after_seconds=self._settings.lost_after_seconds,
             beat_seconds=self._settings.beat_seconds,
         )
+        for each in lost:
+            log.warning(loss(each))
         await self._tidy()
         fleet = self._handout.fleet
         runs = [run for run in await self._dockets.open() if fleet_of(run) == fleet]
@@ -119,7 +153,8 @@ class Dispatcher:
         for run in runs:
             docket = await self._dockets.of(run.id)
             mine = [each for each in handed if _of(each, run) and docket.knows(each.ticket.task)]
-            await self._do(run, docket, due(docket.ready(), mine, nodes))
+            over = {each.ticket.task for each in mine if docket.over(each.ticket.task)}
+            await self._do(run, docket, due(docket.ready(), mine, nodes, over=over))
 
     async def _tidy(self) -> None:
         """Forget turns of long ago, now and then."""
@@ -131,18 +166,25 @@ class Dispatcher:
     async def _do(self, run: Run, docket: Docket, what: Due) -> None:
         for each in what.drop:
             await self._handout.drop(each.ticket)
-        for each in what.rescue:
-            if self._just_rescued(each):
-                continue
-            await self._tell(docket, each)
-            labels = docket.labels(each.ticket.task)
-            await self._handout.rescue(each.ticket, labels=labels)
-            self._rescued[each] = self._clock()
+        await self._rescue(docket, [each for each in what.rescue if not self._just_rescued(each)])
         last = await self._handout.last_numbers(run) if what.begin else {}
         for task in what.begin:
             number = last.get(task, 0) + 1
             ticket = Ticket.of(self._handout.fleet, run, task, number)
             await self._handout.hand_out(ticket, labels=docket.labels(task))
+
+    async def _rescue(self, docket: Docket, stranded: Sequence[Handed]) -> None:
+        left: dict[str, list[int]] = defaultdict(list)
+        try:
+            for each in stranded:
+                await self._tell(docket, each)
+                labels = docket.labels(each.ticket.task)
+                await self._handout.rescue(each.ticket, labels=labels)
+                self._rescued[each] = self._clock()
+                left[name_of(each.holder)].append(each.ticket.task)
+        finally:
+            for node, tasks in left.items():
+                log.warning(rescue(node, [docket.name(task) for task in tasks]))
 
     def _just_rescued(self, handed: Handed) -> bool:
         """Whether a turn was taken from this process a moment ago, which has it again.
@@ -174,6 +216,19 @@ class Dispatcher:
             if not isinstance(each.record, Change) or each.record.node is not None:
                 last = each.record
         return last == fault
+
+
+def loss(status: NodeStatus) -> str:
+    """What people hear of a node that is given up. Pure."""
+    why = "its broker says that it is gone" if status.doubted_at else "it was not heard in time"
+    return f"node {status.name} is lost: {why}, last at {status.beat_at:%H:%M:%S} (UTC)"
+
+
+def rescue(node: str, tasks: Sequence[str]) -> str:
+    """What people hear of the tasks that a node has left behind. Pure."""
+    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
+    listed = ", ".join(tasks[:_MOST_NAMED])
+    return f"others go on with what node {node} had in hand: {listed}{more}"
 
 
 def fleet_of(run: Run) -> str:

@@ -126,6 +126,10 @@ class Docket:
         """Whether the task is one that may be handed out."""
         return task in self._items
 
+    def name(self, task: int) -> str:
+        """What people call a task."""
+        return self._items[task].task.name
+
     def over(self, task: int) -> bool:
         """Whether a task is over."""
         return self._items[task].over

@@ -56,10 +56,10 @@ class Dockets:
         """Where the tasks of a run stand now."""
         kept = self._kept.setdefault(run, _Kept())
         async with kept.lock:
-            while page := await self._journal.entries(kept.after, run=run, kinds=KINDS):
-                if any(kept.docket.lacks(entry) for entry in page):
+            new = self._journal.all_entries(kept.after, run=run, kinds=KINDS)
+            async for entry in new:
+                if kept.docket.lacks(entry):
                     kept.docket.meet(await self._journal.tasks(run))
-                for entry in page:
-                    kept.docket.take(entry)
-                kept.after = page[-1].id
+                kept.docket.take(entry)
+                kept.after = entry.id
         return kept.docket

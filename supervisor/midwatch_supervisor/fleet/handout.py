@@ -145,7 +145,7 @@ class Handout:
         JournalError where it cannot be reached.
         """
         url = system_url(location)
-        name = make_url(location).render_as_string()
+        name = _name_of(location)
         with _told(name):
             return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
 
@@ -223,7 +223,7 @@ class Handout:
             )
 
     async def drop(self, ticket: Ticket) -> None:
-        """Give up a turn that nobody has any more, as a later one is under way."""
+        """Give up a turn that nobody has and nobody needs."""
         with _told(self._name):
             await asyncio.to_thread(self._client.cancel_workflow, str(ticket))
 
@@ -243,6 +243,11 @@ class Handout:
         )
         if ended:
             self._client.delete_workflows([each.workflow_id for each in ended])
+
+
+def _name_of(location: str) -> str:
+    """What people call the database; behind the ? a password may stand as well."""
+    return make_url(location).set(query={}).render_as_string(hide_password=True)
 
 
 @contextmanager
@@ -300,7 +305,7 @@ class Reception:
         """
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()
-        with _told(make_url(location).render_as_string()):
+        with _told(_name_of(location)):
             # In a thread of its own: on this loop DBOS would run its own work too, and block it.
             await asyncio.to_thread(self._launch, url, queues, slots, loop)
 

@@ -43,6 +43,10 @@ def delay(first: float, times: int, *, most: float) -> float:
     return min(most, first * 2 ** min(times - 1, 30))
 
 
+async def _always() -> bool:
+    return True
+
+
 class Hands:
     """Runs turns side by side, one for a task, and gives back what it has no slot for."""
 
@@ -54,11 +58,16 @@ class Hands:
         slots: int,
         changed: Callable[[], None],
         heard: Callable[[], bool] = lambda: True,
+        stands: Callable[[], Awaitable[bool]] = _always,
     ) -> None:
         """`changed` is called when a turn has begun or ended.
 
-        Nothing is begun while the node was not `heard` of: others would go on with it.
+        Nothing is begun while the node was not `heard` of: others would go on with it. And nothing
+        is given back unless the journal says that the node `stands`: others may have it already.
         """
+        self._stands = stands
+        self._dropped = 0
+        """How often everything was given up."""
         self._take = take
         self._handout = handout
         self._slots = slots
@@ -91,8 +100,9 @@ class Hands:
         `PUT_BACK` if it is in its queue again.
         """
         await self._end_older(ticket.task)
-        if not await self._has_slot(ticket.task):
-            return await self._put_back(ticket, labels)
+        era = self._dropped
+        if not await self._has_slot(ticket.task) or era != self._dropped:
+            return await self._put_back(ticket, labels, era)
         turn = self._turns[ticket.task] = asyncio.ensure_future(self._take(ticket.task))
         self._changed()
         try:
@@ -106,7 +116,7 @@ class Hands:
             self._changed()
         if turn.cancelled():
             return "given back"
-        await self._heed(turn.result(), ticket, labels)
+        await self._heed(turn.result(), ticket, labels, era)
         return turn.result().value
 
     @property
@@ -129,18 +139,27 @@ class Hands:
                 del self._waiting[task]
         return mine and not self._closed and task not in self._turns and self._open
 
-    async def _put_back(self, ticket: Ticket, labels: Sequence[str]) -> str:
+    async def _ours(self, era: int) -> bool:
+        """Whether what was in hand in that era still is. A process that was stopped for a while
+        finds out late that others have it. Raises JournalError."""
+        return era == self._dropped and await self._stands() and era == self._dropped
+
+    async def _put_back(self, ticket: Ticket, labels: Sequence[str], era: int) -> str:
         """Let others have a turn; its place in the queue is kept."""
         if ticket.task in self._turns or ticket.task in self._waiting:
             return "it came back"
         try:
+            if not await self._ours(era):
+                return "given back: taken for lost"
             await self._handout.rescue(ticket, labels=labels)
         except JournalError as error:  # whoever looks next hands out the next turn
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
             return "given back: no slot"
         return PUT_BACK
 
-    async def _heed(self, outcome: Outcome, ticket: Ticket, labels: Sequence[str]) -> None:
+    async def _heed(
+        self, outcome: Outcome, ticket: Ticket, labels: Sequence[str], era: int
+    ) -> None:
         """Offer a turn again that came to nothing, later each time."""
         self._unreachable = self._unreachable + 1 if outcome is Outcome.UNREACHABLE else 0
         if outcome not in _AGAIN:
@@ -153,7 +172,7 @@ class Hands:
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
             asyncio.get_running_loop().call_later(rest, self._rested)
             self._resting += 1
-        await self._offer_again(ticket, labels, seconds)
+        await self._offer_again(ticket, labels, seconds, era)
 
     def _rested(self) -> None:
         self._resting -= 1
@@ -166,14 +185,18 @@ class Hands:
             await asyncio.wait({older})
             await asyncio.sleep(0)
 
-    async def _offer_again(self, ticket: Ticket, labels: Sequence[str], seconds: float) -> None:
+    async def _offer_again(
+        self, ticket: Ticket, labels: Sequence[str], seconds: float, era: int
+    ) -> None:
         try:
-            await self._handout.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
+            if await self._ours(era):
+                await self._handout.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
         except JournalError as error:  # whoever looks next hands it out, only sooner
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
 
     async def drop(self) -> None:
         """Cancel all turns in hand, and wait until they have ended. They are resumable."""
+        self._dropped += 1
         turns = set(self._turns.values())
         for turn in turns:
             turn.cancel()

@@ -11,13 +11,14 @@ from midwatch_agents.sandbox import find_walls
 from midwatch_monitor.bus import bus_for
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import journal_clock
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_supervisor.fleet.cleaning import Cleaner, cleaned
-from midwatch_supervisor.fleet.clock import fleet_clock
 from midwatch_supervisor.fleet.depot import Depot
 from midwatch_supervisor.fleet.dispatch import Dispatcher
 from midwatch_supervisor.fleet.dockets import Dockets
 from midwatch_supervisor.fleet.handout import Handout
+from midwatch_supervisor.fleet.holding import Holding
 from midwatch_supervisor.fleet.identity import Identity
 from midwatch_supervisor.fleet.node import Node, status_of
 from midwatch_supervisor.fleet.turn import Machine, take_turn
@@ -36,8 +37,11 @@ async def joined(
     home: Path,
     settings: Settings,
     environ: Mapping[str, str],
+    holding: Holding | None = None,
 ) -> AsyncGenerator[Node]:
     """A node on the journal at `location`, ready to run, that works below `home`.
+
+    `holding` is told what it has in hand.
 
     Raises as `find_walls` and `Handout.open` do, and UsageError where its name is taken.
     """
@@ -45,10 +49,9 @@ async def joined(
     walls = await find_walls(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
-        handout = await Handout.open(location, fleet=fleet.name)
-        stack.push_async_callback(handout.close)
+        handout = await _opened(stack, location, fleet.name)
         nodes, dockets = Nodes(journal, fleet=fleet.name), Dockets(journal)
-        clock = await stack.enter_async_context(fleet_clock(nodes, now))
+        clock = await stack.enter_async_context(journal_clock(journal, now))
         # Before the broker hears of us: it would let go of who bears the name already.
         bus = bus_for(fleet, name=who.name, status=status, environ=environ)
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
@@ -74,10 +77,18 @@ async def joined(
         )
         yield Node(
             status,
-            take=partial(take_turn, machine),
+            take=(holding or Holding()).around(partial(take_turn, machine)),
             nodes=nodes,
             bus=bus,
             handout=handout,
             dispatcher=dispatcher,
             settings=fleet,
+            journal=journal.name,
         )
+
+
+async def _opened(stack: AsyncExitStack, location: str, fleet: str) -> Handout:
+    """The queues of a fleet, until the stack ends."""
+    handout = await Handout.open(location, fleet=fleet)
+    stack.push_async_callback(handout.close)
+    return handout

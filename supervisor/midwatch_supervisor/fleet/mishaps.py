@@ -1,11 +1,14 @@
 """What becomes of a task that a node cannot do, or whose turns break: others try, not for ever."""
 
+import logging
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from importlib.metadata import version
 
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import (
@@ -15,6 +18,7 @@ from midwatch_monitor.words import (
     Ending,
     Entry,
     Fault,
+    Lease,
     Lifecycle,
     NodeState,
     NodeStatus,
@@ -22,6 +26,9 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_supervisor.fleet.identity import name_of
+
+log = logging.getLogger(__name__)
 
 PART = "turn"
 MAX_BREAKDOWNS = 3
@@ -40,6 +47,27 @@ class Mishaps:
         self._nodes = Nodes(journal, fleet=fleet)
         self._node = node
         self._clock = clock
+        self._bundles = Bundles(journal)
+        self._held: dict[int, Lease | None] = {}
+
+    async def begin(self, live: int | None) -> None:
+        """Note who has the attempt that a turn goes on with: what that breaks may end it later."""
+        if live is None:
+            return
+        held = self._held[live] = await self._bundles.lease_of(live)
+        if held is not None and name_of(held.holder) != self._node:
+            await self._tell(live, name_of(held.holder))
+
+    async def _tell(self, live: int, before: str) -> None:
+        """Let people see that an attempt comes from another node, and as of when its files are."""
+        attempt = await self._journal.attempt(live)
+        task = await self._journal.task(attempt.task)
+        saved = max((each.step for each in await self._bundles.snapshots(live)), default=0)
+        log.info(
+            "%s#%d of node %s goes on at %s, with its files as %s; what was done since is missing",
+            *(task.name, attempt.number, before, self._node),
+            f"saved after step {saved}" if saved else "they were at the beginning",
+        )
 
     async def unable(
         self, task: Task, why: str, *, labels: Iterable[str], live: int | None
@@ -117,8 +145,18 @@ class Mishaps:
     async def _end(self, task: Task, why: str, *, live: int | None) -> None:
         if live is not None:
             ended = AttemptState(lifecycle=Lifecycle.FAILED, reason=why, ending=Ending.ERROR)
-            await self._commit(task, ended, attempt=live)
+            await self._commit(task, ended, attempt=live, incarnation=await self._ours(live))
         await self._commit(task, TaskState(lifecycle=Lifecycle.FAILED, reason=why))
+
+    async def _ours(self, attempt: int) -> int | None:
+        """The incarnation under which this turn may end an attempt.
+
+        Raises StaleIncarnationError where somebody else has taken it over since the turn began.
+        """
+        held, now = self._held.get(attempt), await self._bundles.lease_of(attempt)
+        if now is None or now == held or name_of(now.holder) == self._node:
+            return None if now is None else now.incarnation
+        raise StaleIncarnationError(f"attempt {attempt} was taken over by {now.holder}")
 
     async def _states(self, task: Task) -> list[TaskState]:
         entries = self._journal.all_entries(task=task.id, kinds=(TaskState,))
@@ -128,10 +166,18 @@ class Mishaps:
         entries = self._journal.all_entries(task=task.id, kinds=(Fault,))
         return [each.record async for each in entries if isinstance(each.record, Fault)]
 
-    async def _commit(self, task: Task, record: Record, *, attempt: int | None = None) -> None:
+    async def _commit(
+        self,
+        task: Task,
+        record: Record,
+        *,
+        attempt: int | None = None,
+        incarnation: int | None = None,
+    ) -> None:
         of = task.id if attempt is None else (await self._journal.attempt(attempt)).task
         draft = Draft(record=record, at=self._clock(), task=of, attempt=attempt)
-        await self._journal.commit(Commit(drafts=(draft,)))
+        voice = None if incarnation is None else attempt
+        await self._journal.commit(Commit(drafts=(draft,), attempt=voice, incarnation=incarnation))
 
 
 def names(reasons: Iterable[str]) -> set[str]:

@@ -17,6 +17,7 @@ from midwatch_supervisor.fleet.dispatch import Dispatcher
 from midwatch_supervisor.fleet.handout import Handout, Reception
 from midwatch_supervisor.fleet.hands import Hands, Take
 from midwatch_supervisor.fleet.identity import Identity
+from midwatch_supervisor.fleet.reach import Reach
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +60,22 @@ class Node:
         handout: Handout,
         dispatcher: Dispatcher,
         settings: FleetSettings,
+        journal: str = "",
     ) -> None:
+        """`journal` is what people call it."""
+        self._reach = Reach(status.name, journal)
         self._status = status
         self._nodes = nodes
         self._bus = bus
         self._dispatcher = dispatcher
         self._settings = settings
         self._hands = Hands(
-            take, handout, slots=status.slots, changed=self._changed, heard=self._heard
+            take,
+            handout,
+            slots=status.slots,
+            changed=self._changed,
+            heard=self._heard,
+            stands=self._stands,
         )
         self._reception = Reception(self._hands.do, holder=status.holder, fleet=settings.name)
         self._heard_at = 0.0
@@ -115,6 +124,10 @@ class Node:
 
     async def _drain(self) -> None:
         """Let what is in hand end, for so long as it may, and give back the rest."""
+        log.info(
+            "%s takes nothing more, and waits for %d in hand, %g s at most",
+            *(self._status.name, self._hands.busy, self._settings.drain_seconds),
+        )
         self._hands.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
         self._changed()
@@ -158,16 +171,19 @@ class Node:
         """Say that we live, again and again. Ends where another goes by our name."""
         while True:
             try:
-                before = await self._beat()
+                before = await self._reach.of(self._beat())
             except JournalError as error:
-                log.warning("%s could not say that it lives: %s", self._status.name, error)
+                log.debug("%s could not say that it lives: %s", self._status.name, error)
             else:
                 self._heard_at = asyncio.get_running_loop().time()
                 if before is None:
                     self._hurry.set()
                     raise ReplacedError(f"another process is node {self._status.name} now")
                 if before is NodeState.LOST:
-                    log.warning("%s was taken for lost: it gives back all", self._status.name)
+                    log.warning(
+                        "%s was taken for lost: it gives back all %d that it has in hand",
+                        *(self._status.name, self._hands.busy),
+                    )
                     await self._hands.drop()
             await asyncio.sleep(self._settings.beat_seconds)
 
@@ -175,6 +191,14 @@ class Node:
         """Whether nobody has a reason yet to take this node for lost."""
         silent = asyncio.get_running_loop().time() - self._heard_at
         return silent <= MISSED_BEATS * self._settings.beat_seconds
+
+    async def _stands(self) -> bool:
+        """Whether nobody has taken this start of the node for lost, as the journal says."""
+        gone = {NodeState.LOST, NodeState.DOWN}
+        return any(
+            each.holder == self._status.holder and each.state not in gone
+            for each in await self._nodes.starts()
+        )
 
     async def _beat(self) -> NodeState | None:
         return await self._nodes.beat(
@@ -199,7 +223,8 @@ class Node:
             try:
                 await self._dispatcher.look()
             except MidwatchError as error:
-                log.warning("%s could not hand out: %s", self._status.name, error)
+                level = logging.DEBUG if self._reach.away else logging.WARNING
+                log.log(level, "%s could not hand out: %s", self._status.name, error)
             except Exception:  # the work goes on, whoever hands it out
                 log.exception("%s could not hand out", self._status.name)
             # Turns end by the dozen, and DBOS notes an end a little after us.

@@ -72,6 +72,8 @@ class Post:
                 if await self._held():
                     self._begin()
                 else:
+                    if self._working is not None:
+                        log.warning("%s is left to others: its lease ran out", self._name)
                     await self._leave()
                 passed = self._loop.time() - began
                 await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))
@@ -155,8 +157,9 @@ async def dispatch(
             journal, handout, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
         )
         async with bus.subscribe() as hints:
+            trouble = ""
             while True:
-                await _look(dispatcher.look())
+                trouble = await _look(dispatcher.look(), trouble)
                 await asyncio.sleep(_BREATH)
                 await called(hints, _LOOK_SECONDS - _BREATH)
     finally:
@@ -175,11 +178,15 @@ async def called(hints: Subscription, seconds: float) -> None:
                     return
 
 
-async def _look(look: Coroutine[Any, Any, None]) -> None:
+async def _look(look: Coroutine[Any, Any, None], trouble: str) -> str:
+    """Look; why that failed, which is told where it was not the `trouble` before."""
     try:
         await look
     except JournalError as error:  # the next look tries again
-        log.warning("nothing is handed out at present: %s", error)
+        if not trouble:
+            log.warning("nothing is handed out at present: %s", error)
+        return str(error)
+    return ""
 
 
 async def dispatch_once(

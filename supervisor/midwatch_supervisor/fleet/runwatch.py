@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
+from typing import Any
 
 from midwatch_agents.breaker import Breakers
 from midwatch_monitor.bus import Bus, LocalBus, Subscription
@@ -22,6 +23,8 @@ from midwatch_supervisor.lookup import assignment_of
 from midwatch_supervisor.supervision import Supervision
 
 log = logging.getLogger(__name__)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Relay:
@@ -72,6 +75,7 @@ class RunWatch:
         self._clock = clock
         self._looked = clock()
         self._working: asyncio.Task[None] | None = None
+        self._stopped = False
         self.embedded = embedded
         """Whether it came without a task file: no runner sees to it that its attempts end."""
         self.attempts: set[int] = set()
@@ -125,8 +129,13 @@ class RunWatch:
             embedded=all(task.spec == EMBEDDED for task in tasks),
         )
         await watch.monitor.look()
-        watch.attempts |= watch.monitor.unfinished | watch.monitor.finished
+        watch.attempts |= watch.known
         return watch
+
+    @property
+    def known(self) -> set[int]:
+        """All attempts of the run that were heard or read of: either may come first."""
+        return self.attempts | self.monitor.attempts
 
     async def look(self) -> None:
         """Look at everything once, and answer what is open."""
@@ -139,17 +148,17 @@ class RunWatch:
         self._working = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
-        while True:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self.monitor.run())
-                    group.create_task(self.supervision.run())
-            except Exception:  # both try again by themselves, so this is a fault of theirs
-                log.exception("the watch over run %d failed and begins again", self._run.id)
-                await asyncio.sleep(self._settings.monitor.tick_seconds)
+        await side_by_side(
+            self.monitor.run,
+            self.supervision.run,
+            what=f"the watch over run {self._run.id}",
+            pause_seconds=self._settings.monitor.tick_seconds,
+            stopped=lambda: self._stopped,
+        )
 
     async def stop(self) -> None:
         """Let a look end that is under way, and do nothing any more."""
+        self._stopped = True
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait({self._working})
@@ -164,9 +173,9 @@ class RunWatch:
         return new
 
     def win(self, attempts: Collection[int]) -> None:
-        """Attempts may be acted on from now on: look at what was missed."""
-        if attempts:
-            self.monitor.touch(attempts)
+        """Attempts may be acted on from now on: look at what was missed of this run's."""
+        if mine := self.known.intersection(attempts):
+            self.monitor.touch(mine)
             self._wake()
 
     def tick(self) -> None:
@@ -195,6 +204,26 @@ class RunWatch:
             except UsageError as error:  # no key here, no such package
                 log.warning("the policy decides about task %s: %s", task.name, error)
         return Supervisor(None, self._settings.supervisor)
+
+
+async def side_by_side(
+    *works: Work, what: str, pause_seconds: float, stopped: Callable[[], bool]
+) -> None:
+    """Do these until cancelled. They try again by themselves: where one fails, it is a fault of
+    its own, and all begin again after a pause.
+
+    Whoever cancels it sees to it that it is `stopped` before: until Python 3.13 a group forgets a
+    cancellation that comes while it ends because one in it has failed.
+    """
+    while not stopped():
+        try:
+            async with asyncio.TaskGroup() as group:
+                for work in works:
+                    group.create_task(work())
+        except Exception:
+            log.exception("%s failed and begins again", what)
+            if not stopped():
+                await asyncio.sleep(pause_seconds)
 
 
 def _settings_of(run: Run) -> Settings:

@@ -117,8 +117,8 @@ class Saver:
                 fault = str(error)
             self._at, self._step = self._seconds(), step
             if fault and fault not in self._told:
-                self._told.add(fault)
                 await recorder.record(Fault(part=PART, error=fault))
+                self._told.add(fault)
 
 
 def _leaves(record: Record) -> bool:

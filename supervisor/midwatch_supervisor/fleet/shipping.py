@@ -61,21 +61,40 @@ async def finished(bundles: Bundles, attempt: Attempt) -> Snapshot:
 
 async def fetched(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, *, place: str
-) -> None:
-    """Bring saved work into a repository, where it is called `place`. Raises WorkspaceError."""
+) -> Snapshot:
+    """Bring saved work into a repository, where it is called `place`; what was brought.
+
+    That is newer than `snapshot` where somebody saved meanwhile: the node that had the attempt may
+    be at it until that is taken over. Raises WorkspaceError.
+    """
+    while not await _brought(bundles, repository, attempt, snapshot, place):
+        newer = await find(bundles, attempt)
+        if newer is None or newer == snapshot:
+            raise WorkspaceError(f"the saved work of {place} is gone")
+        snapshot = newer
     commit = snapshot.commit
-    if not await has(repository, commit):
-        if snapshot.base:
-            await fetch(repository, snapshot.base)
-        if snapshot.branch:
-            await _pulled(repository, snapshot, place)
-        elif (bundle := await bundles.get(attempt.id)) is None or bundle.commit != commit:
-            raise WorkspaceError(f"the saved work of {place} was replaced just now")
-        else:
-            await unpack(repository, place, bundle.body)
     if not (await mark_of(repository, commit)).of.startswith(f"{place} of "):
         raise WorkspaceError(f"the work of {place} was not saved: it is on {attempt.node} only")
     await git(repository, "update-ref", SAVED + place, commit)
+    return snapshot
+
+
+async def _brought(
+    bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, place: str
+) -> bool:
+    """Bring a snapshot into a repository; not if other work stands in its place by now."""
+    if await has(repository, snapshot.commit):
+        return True
+    if snapshot.base:
+        await fetch(repository, snapshot.base)
+    if snapshot.branch:
+        await _pulled(repository, snapshot, place)
+        return True
+    bundle = await bundles.get(attempt.id)
+    if bundle is None or bundle.commit != snapshot.commit:
+        return False
+    await unpack(repository, place, bundle.body)
+    return True
 
 
 async def branch_brought(
@@ -87,7 +106,7 @@ async def branch_brought(
     """
     snapshot = await finished(bundles, attempt)
     place = branch.removeprefix(BRANCHES)
-    await fetched(bundles, repository, attempt, snapshot, place=place)
+    snapshot = await fetched(bundles, repository, attempt, snapshot, place=place)
     tip = await tip_of(repository, snapshot.commit)
     await git(repository, "update-ref", f"refs/heads/{branch}", tip)
     return snapshot

@@ -1,5 +1,8 @@
 """Hands a task file over to a fleet: checked here, run elsewhere."""
 
+import hashlib
+import json
+import re
 from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
@@ -8,13 +11,16 @@ from midwatch_agents.models import NONE, SCRIPTED
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec
 from midwatch_monitor.errors import JournalTooNewError, UsageError
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.submission import NewTask
-from midwatch_monitor.journal.submission import submit as store
+from midwatch_monitor.journal import Journal, submission
+from midwatch_monitor.journal.submission import Key, NewTask
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Keeper, Run
 from midwatch_supervisor.assignment import Assignment, pinned
 from midwatch_supervisor.fleet.handout import queues_of
+
+_KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_ELSEWHERE = {"base", "project"}
+"""What follows from where and when a task file is read, not from what it asks for."""
 
 
 async def submit(
@@ -29,7 +35,52 @@ async def submit(
 
     Raises WorkspaceError where a repository cannot be asked, and JournalError.
     """
-    tasks = [
+    run, _ = await journal.write(
+        submission.submit,
+        source=source,
+        settings=settings.model_dump_json(),
+        keeper=Keeper.MONITOR,
+        tasks=await _tasks(wanted),
+        at=clock(),
+    )
+    return run
+
+
+async def submit_once(
+    journal: Journal,
+    wanted: Sequence[Assignment],
+    *,
+    key: str | None,
+    source: str,
+    settings: Settings,
+    clock: Clock,
+) -> tuple[Run, bool]:
+    """Store a run as `submit` does, unless the fleet has one of that key already.
+
+    Answers the run, and whether it was there; without a key it never is. Raises UsageError where
+    it is one of other tasks.
+    """
+    if key is None:
+        run = await submit(journal, wanted, source=source, settings=settings, clock=clock)
+        return run, False
+    named = Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
+    # Asked first: a repository that is out of reach by now does not matter any more.
+    there = await journal.read(submission.submitted, named)
+    if there is not None:
+        return there, True
+    return await journal.write(
+        submission.submit_once,
+        key=named,
+        source=source,
+        settings=settings.model_dump_json(),
+        keeper=Keeper.MONITOR,
+        tasks=await _tasks(wanted),
+        at=clock(),
+    )
+
+
+async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
+    return [
         NewTask(
             name=each.task.id,
             title=each.task.label,
@@ -39,15 +90,27 @@ async def submit(
         )
         for each in await pinned(wanted)
     ]
-    run, _ = await journal.write(
-        store,
-        source=source,
-        settings=settings.model_dump_json(),
-        keeper=Keeper.MONITOR,
-        tasks=tasks,
-        at=clock(),
-    )
-    return run
+
+
+def digest(wanted: Sequence[Assignment]) -> str:
+    """What tells tasks from other tasks, whatever their repositories' commits. Pure.
+
+    A task file that only looks different has the same one; defaults are left out, so that a newer
+    Midwatch with more of them agrees.
+    """
+    said = [
+        each.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True) for each in wanted
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def check_key(key: str) -> None:
+    """Raise UsageError for what is no key."""
+    if not _KEY.fullmatch(key) or key != key.strip():
+        raise UsageError(
+            f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no space "
+            "at its ends"
+        )
 
 
 def settings_of(run: Run) -> Settings:

@@ -103,6 +103,7 @@ async def _taken(machine: Machine, task: Task) -> Outcome:
     if task.id not in docket.ready():
         return Outcome.WAITS
     labels = docket.labels(task.id)
+    await mishaps.begin(docket.live(task.id))
     try:
         return await _worked(machine, run, task, docket.concerns(task.id))
     except ElsewhereError:

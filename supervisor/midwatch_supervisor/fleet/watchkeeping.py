@@ -18,6 +18,7 @@ from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTo
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.journal.records import kind_of
+from midwatch_monitor.journal.roster import Roster
 from midwatch_monitor.journal.unattended import Unattended
 from midwatch_monitor.journal.watches import Watches
 from midwatch_monitor.recorder import Clock
@@ -35,6 +36,7 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.fleet.guards import Leases, Turnover
+from midwatch_supervisor.fleet.handover import log_turnover
 from midwatch_supervisor.fleet.posts import (
     LEARNER,
     Post,
@@ -44,7 +46,9 @@ from midwatch_supervisor.fleet.posts import (
     dispatch_once,
     no_dispatch,
 )
+from midwatch_supervisor.fleet.reach import Reach
 from midwatch_supervisor.fleet.runwatch import Relay, RunWatch
+from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
 
 log = logging.getLogger(__name__)
@@ -110,6 +114,7 @@ class Watchkeeping:
         self._unattended = Unattended(journal)
         self._relay = Relay(bus)
         self._calibrator = Calibrator(journal)
+        self._hindsight = Hindsight(journal, clock=clock)
         self._leases = Leases(
             self._watches,
             holder=holder,
@@ -120,9 +125,14 @@ class Watchkeeping:
         self._runs: dict[int, RunWatch] = {}
         self._strange: set[int] = set()
         """Runs that cannot be read here; others watch them."""
+        self._new: set[int] = set()
+        """Attempts that were heard of, and that nobody has tried to take yet."""
         self._claimed: set[int] = set()
         """Attempts that the broker gave to this monitor."""
+        self._stale: set[int] = set()
+        """Those of them that have stood for a round: what comes of none is nobody's of a fleet."""
         self._failing = False
+        self._reach = Reach("the monitor", journal.name)
 
     @property
     def runs(self) -> frozenset[int]:
@@ -158,7 +168,7 @@ class Watchkeeping:
             await watch.look()
         await self._finish()
         if await self._take_post(LEARNER):
-            await self._learner().study_all()
+            await self._learn_once()
         if not no_dispatch(self._location) and await self._take_post(self._dispatching):
             fleet = self._settings.fleet
             await dispatch_once(self._journal, self._location, settings=fleet, clock=self._clock)
@@ -183,8 +193,8 @@ class Watchkeeping:
         try:
             await work
         except JournalError as error:
-            # It may go on all night.
-            log.log(logging.DEBUG if self._failing else logging.WARNING, "not watching: %s", error)
+            known = self._failing or self._reach.away  # it may go on all night
+            log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
             self._failing = True
         except Exception:  # the watch may fail; the work must not
             log.exception("the monitor failed and tries again")
@@ -203,18 +213,25 @@ class Watchkeeping:
     async def _look(self) -> None:
         if self._after is None:
             await self._begin(start=True)
-        news = await self._unattended.news(self._after or 0)
-        new: set[int] = set()
+        news = await self._reach.of(self._unattended.news(self._after or 0))
         for run, hints in news.hints.items():
             if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
-                new |= await self._open(run, start=True)
+                self._new |= await self._open(run, start=True)
             if run in self._runs:
-                new |= self._runs[run].hear(hints)
+                self._new |= self._runs[run].hear(hints)
             self._relay.hand_on(hints)
         self._after = news.last
-        await self._take(self._mine_of(new))
+        await self._take_new()
         for watch in self._runs.values():
             watch.tick()
+
+    async def _take_new(self) -> None:
+        """Take what began, as far as it is for this monitor; what fails is tried again."""
+        new = frozenset(self._new)
+        given = self._mine_of(new)
+        await self._take(given)
+        self._claimed -= given
+        self._new -= new
 
     async def _begin(self, *, start: bool) -> None:
         """Find what is unfinished, and take what is free of it."""
@@ -247,13 +264,11 @@ class Watchkeeping:
             watch.start()
         return set(watch.monitor.unfinished)
 
-    def _mine_of(self, new: set[int]) -> set[int]:
+    def _mine_of(self, new: Collection[int]) -> set[int]:
         """The attempts to be taken at once: a broker shares them out, else the first takes all."""
         if not self._bus.counters.connected:
-            return new
-        given = self._claimed & (new | self._unfinished)
-        self._claimed -= given
-        return given
+            return set(new)
+        return self._claimed & self._unfinished.union(new)
 
     async def _heed_claims(self) -> None:
         async with self._bus.claims() as claims:
@@ -286,38 +301,50 @@ class Watchkeeping:
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + self._lease_seconds / 3
-            await self._tried(self._round())
+            await self._tried(self._renew_once())
             while (left := due - loop.time()) > 0:
                 await asyncio.sleep(min(left, _SUCCEED_SECONDS))
                 await self._tried(self._succeed())
 
+    async def _renew_once(self) -> None:
+        await self._round()
+        # A claim may come before its attempt was read, and while a round waits for the journal.
+        self._claimed -= self._stale
+        self._stale = set(self._claimed)
+
     async def _succeed(self) -> None:
         """Take over from a monitor that does not renew what it had."""
-        self._told(await self._leases.succeed(self._unfinished))
+        await self._heed(await self._leases.succeed(self._unfinished), late=True)
 
     async def _round(self) -> None:
         """Renew what is held, take what is free, and let go of what is finished."""
         await self._take(self._unfinished)
-        self._claimed.clear()
         await self._finish()
-        quiet = self._clock() - timedelta(seconds=self._lease_seconds)
         for run, watch in list(self._runs.items()):
-            alone = watch.embedded and watch.heard_at < self._clock() - ALONE
-            if alone or (watch.heard_at < quiet and await watch.over()):
+            if await self._done_with(watch) and self._runs.get(run) is watch:
                 await self._close(run)
+
+    async def _done_with(self, watch: RunWatch) -> bool:
+        """Whether a run needs no watch any more; not if it is heard of while that is asked."""
+        now = self._clock()
+        if watch.embedded and watch.heard_at < now - ALONE:
+            return True
+        quiet = now - timedelta(seconds=self._lease_seconds)
+        return watch.heard_at < quiet and await watch.over() and watch.heard_at < quiet
 
     async def _take(self, attempts: Collection[int]) -> None:
         if attempts:
-            self._told(await self._leases.take(attempts))
+            await self._heed(await self._leases.take(attempts))
 
-    def _told(self, turnover: Turnover) -> None:
-        """Let each watch know what it has won."""
+    async def _heed(self, turnover: Turnover, *, late: bool = False) -> None:
+        """Let each watch know what it has won, and people what went from one to another."""
         for watch in self._runs.values():
-            watch.win(turnover.won & watch.attempts)
+            watch.win(turnover.won)
         for id in sorted(turnover.lost):
             self._tell(LeaseTold(attempt=id, held=False))
         for id in sorted(turnover.won):
             self._tell(LeaseTold(attempt=id, held=True))
+        await log_turnover(Roster(self._journal), turnover, late=late)
 
     async def _finish(self) -> None:
         """Nobody needs to look after attempts that are over and judged."""
@@ -326,8 +353,8 @@ class Watchkeeping:
 
     async def _close(self, run: int) -> None:
         watch = self._runs.pop(run)
+        self._leases.forget(watch.known)  # before another watch over it can take them anew
         await watch.stop()
-        self._leases.forget(watch.attempts)
 
     # -- posts -----------------------------------------------------------------------------
 
@@ -335,7 +362,13 @@ class Watchkeeping:
         return Learner(self._journal, settings=self._settings, clock=self._clock, bus=self._relay)
 
     async def _learn(self) -> None:
-        await self._learner().run()
+        seconds = self._settings.monitor.tick_seconds
+        await learn(self._learner(), self._hindsight, seconds=seconds)
+
+    async def _learn_once(self) -> None:
+        learner = self._learner()
+        await learner.study_all()
+        await self._hindsight.look(learner)
 
     async def _dispatch(self) -> None:
         await dispatch(

@@ -1,0 +1,76 @@
+"""What the monitor says of an attempt besides its alerts, as records. Pure."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from midwatch_monitor.alerts import Moment, resolve
+from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.view import View
+from midwatch_monitor.words import (
+    Alert,
+    AlertKey,
+    AlertState,
+    Delivery,
+    DeliveryState,
+    Escalation,
+    EscalationState,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Resolution,
+    TaskState,
+)
+
+
+def judged_split(view: View, end: TaskState | None) -> tuple[OutcomeReport, ...]:
+    """A split is judged by what became of the whole task."""
+    if view.split is None or end is None:
+        return ()
+    done = end.lifecycle is Lifecycle.COMPLETED
+    return (
+        OutcomeReport(
+            intervention=view.split,
+            outcome=Outcome.RECOVERED if done else Outcome.NO_EFFECT,
+            step=view.last_step,
+            reason=f"the task is {end.lifecycle}: {end.reason}",
+        ),
+    )
+
+
+def closed(escalation: Escalation, reason: str) -> Escalation:
+    """The escalation is over."""
+    return replace(escalation, state=EscalationState.CLOSED, reason=reason)
+
+
+def joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
+    """It is about more alerts."""
+    return replace(escalation, alerts=(*escalation.alerts, *more))
+
+
+def taken(view: View, intervention: int) -> Delivery:
+    """What a person said of alerts has arrived."""
+    return Delivery(intervention=intervention, state=DeliveryState.DELIVERED, step=view.last_step)
+
+
+def expired(view: View) -> list[Delivery]:
+    """What was said to an attempt that ended first."""
+    return [
+        Delivery(intervention=id, state=DeliveryState.EXPIRED, step=view.last_step)
+        for id in view.issued
+    ]
+
+
+def ended(view: View, at: datetime) -> tuple[Alert, ...]:
+    """What is still open of the alerts that the recorder knows nothing of."""
+    now = Moment(step=view.last_step, at=at)
+    resolved = [resolve(alert, Resolution.ENDED, now) for alert in still_open(view)]
+    return tuple(alert for alert in resolved if alert is not None)
+
+
+def still_open(view: View) -> list[Alert]:
+    """The alerts that the recorder does not end."""
+    return [
+        alert
+        for key, alert in view.alerts.items()
+        if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
+    ]

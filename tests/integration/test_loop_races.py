@@ -1,0 +1,201 @@
+"""Whatever happens while the monitor waits for the journal is neither forgotten nor done twice."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.guards import Guards, Unguarded
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.words import (
+    Attempt,
+    Change,
+    Checkpoint,
+    Entry,
+    Escalation,
+    EscalationState,
+    Hint,
+    Step,
+    StepKind,
+)
+
+T = TypeVar("T")
+UNSURE = Step(
+    number=0,
+    kind=StepKind.CHECKPOINT,
+    tool="reflect",
+    checkpoint=Checkpoint(progress_percent=10, confidence=10),
+)
+
+
+class Failing(Journal):
+    """A journal that can do some things only when a test lets it."""
+
+    fails: frozenset[str] = frozenset()
+    failed: asyncio.Event
+
+    async def attempt(self, attempt: int) -> Attempt:
+        self._look_out(f"attempt {attempt}")
+        return await super().attempt(attempt)
+
+    async def open_escalation(self, *, attempt: int, **rest: Any) -> Escalation | None:
+        self._look_out(f"escalation of {attempt}")
+        return await super().open_escalation(attempt=attempt, **rest)
+
+    def _look_out(self, what: str) -> None:
+        if what in self.fails:
+            self.failed.set()
+            raise JournalError(f"no {what}")
+
+
+class Some(Unguarded):
+    """Guards that let act on some attempts; what they are at a moment may be set beforehand."""
+
+    def __init__(self, *attempts: int) -> None:
+        self.attempts = set(attempts)
+        self.moments: list[Guards] = []
+
+    def holds(self, attempt: int) -> bool:
+        return attempt in self.attempts
+
+    def now(self) -> Guards:
+        return self.moments.pop(0) if self.moments else Some(*self.attempts)
+
+
+@pytest.fixture
+async def failing(location: str, journal: Journal) -> AsyncGenerator[Failing]:
+    """The same journal once more, as the monitor has it."""
+    async with await Failing.open(location) as opened:
+        opened.failed = asyncio.Event()
+        yield opened
+
+
+@pytest.fixture
+def watching(failing: Failing, bus: LocalBus, at: datetime) -> Callable[[Guards], Monitor]:
+    def build(guards: Guards) -> Monitor:
+        settings = Settings(monitor=MonitorSettings(poll_seconds=3600, tick_seconds=3600))
+        return Monitor(
+            journal=failing, bus=bus, settings=settings, run=1, clock=lambda: at, guards=guards
+        )
+
+    return build
+
+
+Claim = Callable[..., Awaitable[Recorder]]
+Watching = Callable[[Guards], Monitor]
+
+
+@pytest.fixture
+async def two(journal: Journal, attempt: Attempt, claim: Claim, at: datetime) -> list[Recorder]:
+    """Two attempts at work, both of which something is to be asked about."""
+    second = await journal.add_attempt(
+        task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
+    )
+    recorders = [await claim(of=each) for each in (attempt, second)]
+    for recorder in recorders:
+        await recorder.record(working(), UNSURE)
+    return recorders
+
+
+async def asked(journal: Journal) -> list[int]:
+    """The attempts of which escalations were opened, in their order."""
+    entries = await journal.entries(kinds=(Escalation,))
+    return [each.attempt or 0 for each in entries]
+
+
+async def test_what_was_won_is_not_lost_with_a_look_that_fails(
+    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+) -> None:
+    guards = Some(1, 2)
+    monitor = watching(guards)
+    guards.moments.append(Some(2))  # the first is won while the look reads
+    failing.fails = frozenset({"escalation of 2"})
+    with pytest.raises(JournalError):
+        await monitor.look()
+    failing.fails = frozenset()
+    await monitor.look()
+    assert sorted(await asked(journal)) == [1, 2]
+
+
+async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
+    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+) -> None:
+    question = Escalation(id=9, attempt=1, state=EscalationState.OPEN, alerts=())
+    await two[0].record(question, replace(question, state=EscalationState.CLOSED))
+    await journal.add_attempt(
+        task=1, number=3, worker="w", model="m", node="n", workspace="", at=two[0].clock()
+    )
+    monitor = watching(Some())
+    failing.fails = frozenset({"attempt 3"})
+    with pytest.raises(JournalError):
+        await monitor.look()
+    failing.fails = frozenset()
+    await monitor.look()
+    view = monitor.view(1)
+    assert view is not None
+    assert view.raised == 1
+
+
+async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_that_one_failed(
+    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+) -> None:
+    class Refused(Some):
+        """The first attempt went to another monitor, unknown to this one."""
+
+        def guard_of(self, attempt: int) -> int | None:
+            return 99 if attempt == 1 else None
+
+    guards = Some(1, 2)
+    monitor = watching(guards)
+    guards.moments.append(Refused(1, 2))
+    failing.fails = frozenset({"escalation of 2"})
+    with pytest.raises(JournalError):
+        await monitor.look()
+    failing.fails = frozenset()
+    await monitor.look()
+    assert sorted(await asked(journal)) == [1, 2]
+
+
+async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
+    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching, bus: LocalBus
+) -> None:
+    monitor = watching(Some(1, 2))
+    failing.fails = frozenset({"attempt 1"})
+    hints = bus.subscribe()
+    work = asyncio.create_task(monitor.run())
+    async with asyncio.timeout(10):
+        await failing.failed.wait()
+        failing.fails = frozenset()
+        told: list[Hint] = []
+        while len(told) < 2:
+            told += await hints.wait()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    assert await asked(journal) == [1, 2]
+
+
+async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_from_acting(
+    location: str, journal: Journal, two: list[Recorder], bus: LocalBus, at: datetime
+) -> None:
+    class Busy(Journal):
+        """Whenever it was read, there is something new in it."""
+
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            found = await super().entries(after, **rest)
+            await two[1].record(Change())
+            return found
+
+    async with await Busy.open(location) as busy, asyncio.timeout(20):
+        monitor = Monitor(
+            journal=busy, bus=bus, settings=Settings(), run=1, clock=lambda: at, guards=Some(1)
+        )
+        await monitor.look()
+    assert await asked(journal) == [1]

@@ -1,0 +1,60 @@
+"""What is sheltered comes to its end, whoever is cancelled meanwhile."""
+
+import asyncio
+import gc
+
+import pytest
+
+from midwatch_monitor.shelter import sheltered
+
+
+async def test_a_cancellation_takes_effect_once_the_work_has_ended() -> None:
+    begun, may_end, done = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        begun.set()
+        await may_end.wait()
+        done.append("written")
+
+    task = asyncio.create_task(sheltered(work()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    assert (task.done(), done) == (False, [])
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["written"]
+
+
+async def test_what_the_work_answers_or_raises_is_the_callers() -> None:
+    async def say(text: str) -> str:
+        if not text:
+            raise ValueError("nothing")
+        return text
+
+    assert await sheltered(say("so")) == "so"
+    with pytest.raises(ValueError, match="nothing"):
+        await sheltered(say(""))
+
+
+async def test_of_a_failure_after_a_cancellation_asyncio_has_nothing_to_report(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def fail() -> None:
+        begun.set()
+        await may_end.wait()
+        raise ValueError("too late")
+
+    task = asyncio.create_task(sheltered(fail()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()
+    assert caplog.messages == []
