@@ -25,7 +25,7 @@ async def assembled(deck: Deck, job: Job, children: Sequence[Job], site: Site) -
         return Ended(ending=failed.ending or Ending.ERROR, reason=reason)
     assert job.workspace is not None
     try:
-        ground = await made(site, whole_of(job.workspace), again=True)
+        ground = await made(site, whole_of(job.workspace))
     except WorkspaceError as error:
         return Ended(ending=Ending.ERROR, reason=str(error))
     job.branch, job.workspace = ground.branch, ground.folder

@@ -19,6 +19,7 @@ from midwatch_monitor.errors import (
     WorkerError,
 )
 from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.shelter import heed
 from midwatch_monitor.words import (
     Acceptance,
     Activity,
@@ -116,8 +117,7 @@ class Attendance:
         recorder = self.recorder = await self._claim()
         await end_all_leftovers(str(self.ground.folder))  # of a process that was killed
         if self.deck.depot is not None:  # by now nobody else writes its steps
-            number = recorder.incarnation
-            await self.deck.depot.tell(self.attempt, self.ground, incarnation=number)
+            await self.deck.depot.tell(self.attempt, self.ground, incarnation=recorder.incarnation)
         fleet = self.deck.run.keeper is Keeper.MONITOR
         here = (Change(node=self.deck.node),) if fleet else ()  # it may have been elsewhere
         if recorder.lifecycle is Lifecycle.SUBMITTED:
@@ -147,6 +147,8 @@ class Attendance:
             holder=self.deck.holder,
             clock=self.deck.clock,
         )
+        if recorder.lifecycle.over:
+            raise StaleIncarnationError(f"attempt {self.attempt.id} is already over")
         self.saver.follow(recorder)
         return recorder
 
@@ -221,8 +223,7 @@ class Attendance:
             return Ended(ending=Ending.ERROR, reason=str(error))
         finally:
             self.busy = False
-        doing = "the acceptance checks"
-        await recorder.record(Change(activity=Activity.COMMAND, doing=doing))
+        await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
         return await finish(
             self.deck, self.assignment, self.ground, await self._done(recorder), self.crew.reviewer
         )
@@ -272,10 +273,9 @@ class Attendance:
         )
 
     async def _history(self) -> list[ModelMessage]:
-        messages = await self.deck.journal.messages(self.attempt.id)
         return [
             message
-            for each in messages
+            for each in await self.deck.journal.messages(self.attempt.id)
             for message in ModelMessagesTypeAdapter.validate_json(each.body)
         ]
 
@@ -301,6 +301,7 @@ class Attendance:
         board = Board(journal=self.deck.journal, task=self.task, attempt=self.attempt)
         watch = self._watch(recorder, board)
         work = asyncio.create_task(self._work(watch, recorder, board))
+        work.add_done_callback(heed)  # the journal may fail it and us at the same time
         try:
             heard = await self._heard(work, watch, recorder)
         except StaleIncarnationError:
@@ -349,8 +350,6 @@ class Attendance:
 
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
         """Cancel the work if it still runs; answers whether it has really ended."""
-        if work.done():
-            return True
         work.cancel()
         _, pending = await asyncio.wait({work}, timeout=self.deck.settings.run.grace_seconds)
         return not pending
@@ -388,9 +387,9 @@ class Attendance:
 
     async def _keep(self, by: str) -> None:
         task = self.assignment.task
-        number = self.attempt.number
+        message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."
         try:
-            await keep(self.ground, f"{task.label}\n\n{by} attempt {number} of {task.id}.")
+            await keep(self.ground, message)
         except MidwatchError:
             log.exception("the work stays uncommitted in %s", self.ground.folder)
 

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.answers import answers, commit_answer
+from midwatch_monitor.journal.clock import present
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.recorder import Clock
@@ -33,7 +35,6 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.petition import Petition, granted, refused
 from midwatch_supervisor.shelf import Shelf
-from midwatch_tools.watch import now
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
@@ -51,11 +52,13 @@ def operator_name(name: str | None = None) -> str:
 
 
 class Desk:
-    """The operator's side of the journal. It decides nothing and checks nothing: callers do."""
+    """The operator's side of the journal. It decides nothing, and checks only that what a worker
+    asked for has no answer yet: raises UsageError where it has. All else callers check."""
 
     def __init__(
-        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock = now
+        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
     ) -> None:
+        """Act in a journal as `author`; without a clock, its database is asked at each act."""
         self._journal = journal
         self._bus = bus
         self._clock = clock
@@ -185,15 +188,19 @@ class Desk:
         )
 
     async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
-        at: datetime = self._clock()
-        entries = await self._journal.commit(
-            Commit(
-                drafts=tuple(
-                    Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
-                    for record in records
-                )
+        at = self._clock() if self._clock else await present(self._journal)
+        what = Commit(
+            drafts=tuple(
+                Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+                for record in records
             )
         )
+        asked = any(answers(draft) is not None for draft in what.drafts)
+        entries = await (
+            self._journal.write(commit_answer, what) if asked else self._journal.commit(what)
+        )
+        if entries is None:
+            raise UsageError("somebody else has answered that just now")
         for entry in entries:
             if self._bus is not None:
                 self._bus.publish(hint_of(entry))

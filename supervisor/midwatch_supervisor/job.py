@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Ending, Lifecycle, Task, TaskState
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.attendance import Attendance
@@ -55,3 +56,21 @@ class Job:
     def parked(self) -> bool:
         """Whether its attempt waits for a person."""
         return self.attendance is not None and self.attendance.parked
+
+    def part_of(self, whole: "Job") -> bool:
+        """Whether it came of the split of another."""
+        return self.assignment.parent == whole.name
+
+    def sibling_of(self, other: "Job") -> bool:
+        """Whether both are parts of one task: without git they build on each other's folder."""
+        return bool(self.assignment.parent) and self.assignment.parent == other.assignment.parent
+
+    def precedes(self, other: "Job") -> bool:
+        """Whether it is the part just before another."""
+        return self.sibling_of(other) and self.assignment.part == other.assignment.part - 1
+
+
+async def latest_state(journal: Journal, task: Task) -> TaskState:
+    """The last state of a task."""
+    entries = await journal.entries(task=task.id, kinds=(TaskState,))
+    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))

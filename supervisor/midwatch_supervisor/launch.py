@@ -16,13 +16,14 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.words import Ending, Entry, Run, Task, TaskState
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import Ending, Entry, Run, Task
 from midwatch_supervisor.assignment import Assignment, branch_of, whole_of
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.job import Job, Place
+from midwatch_supervisor.job import Job, Place, latest_state
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.runner import Runner
 from midwatch_supervisor.supervision import Supervision
@@ -40,12 +41,13 @@ async def begin(
     source: str,
     settings: Settings,
     home: Path,
+    clock: Clock = now,
 ) -> tuple[Deck, tuple[Job, ...]]:
     """Store a new run with its tasks. Nothing is stored if a worker could not be built."""
     walls = await find_walls(settings.run.sandbox)
     breakers = Breakers(settings.provider)
     crews = [Crew(each, settings=settings, breakers=breakers) for each in wanted]
-    at = now()
+    at = clock()
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
     jobs = [
         Job(
@@ -56,10 +58,15 @@ async def begin(
         for assignment, crew in zip(wanted, crews, strict=True)
     ]
     label = await free_label(run.id, home, [each.workspace for each in wanted])
-    return _deck(journal, run, settings, home, label, walls, breakers), tuple(jobs)
+    deck = _deck(
+        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+    )
+    return deck, tuple(jobs)
 
 
-async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[Job, ...]]:
+async def again(
+    journal: Journal, run: Run, *, home: Path, clock: Clock = now
+) -> tuple[Deck, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
     settings = Settings.model_validate_json(run.settings)
     walls = await find_walls(settings.run.sandbox)
@@ -71,7 +78,10 @@ async def again(journal: Journal, run: Run, *, home: Path) -> tuple[Deck, tuple[
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
-    return _deck(journal, run, settings, home, label, walls, breakers), tuple(jobs)
+    deck = _deck(
+        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+    )
+    return deck, tuple(jobs)
 
 
 async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
@@ -119,20 +129,16 @@ async def job_again(
     )
 
 
-async def latest_state(journal: Journal, task: Task) -> TaskState:
-    """The last state of a task."""
-    entries = await journal.entries(task=task.id, kinds=(TaskState,))
-    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
-
-
 def _deck(
     journal: Journal,
     run: Run,
     settings: Settings,
+    *,
     home: Path,
     label: str,
     walls: Walls,
     breakers: Breakers,
+    clock: Clock,
 ) -> Deck:
     node = socket.gethostname()
     return Deck(
@@ -146,7 +152,7 @@ def _deck(
         breakers=breakers,
         node=node,
         holder=f"{node}:{os.getpid()}",
-        clock=now,
+        clock=clock,
     )
 
 

@@ -37,10 +37,13 @@ async def account_of(journal: Journal, task: Task) -> TaskAccount:
 def say_turn(
     account: TaskAccount, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
-    """Let an account say what the task waits for before it begins, as `turn_of` words it."""
+    """Let an account say what the task waits for before it begins, as `turn_of` words it.
+
+    A part of another task waits for no node: it is done where the whole is.
+    """
     assignment = assignment_of(account.task) if account.latest is None else None
     if assignment is not None:
-        account.turn = turn_of(assignment.task, states, nodes)
+        account.turn = turn_of(assignment.task, states, None if assignment.parent else nodes)
 
 
 async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:

@@ -69,8 +69,8 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
     lent = [each for each in (ref, SAVED + place) if not await _commit(home, each)]
     try:
-        snapshot = await finished(bundles, attempt)
-        await fetched(bundles, home, attempt, snapshot, place=place)
+        wanted = await finished(bundles, attempt)
+        snapshot = await fetched(bundles, home, attempt, wanted, place=place)
         begun = (await mark_of(home, snapshot.commit)).begun
         tip = await tip_of(home, snapshot.commit)
     except WorkspaceError as error:

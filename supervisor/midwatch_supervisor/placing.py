@@ -7,11 +7,12 @@ from pathlib import Path
 
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.words import Attempt
+from midwatch_supervisor.aside import make_way
 from midwatch_supervisor.assignment import Assignment, branch_of
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.fleet.clone import Origin, origin_of
 from midwatch_supervisor.handover import changed, chosen, take_over
-from midwatch_supervisor.workspace import Ground, clear, is_repository, prepare
+from midwatch_supervisor.workspace import Ground, is_repository, prepare
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ async def resumed(deck: Deck, site: Site, attempt: Attempt) -> tuple[Ground, tup
     origin = Origin(folder=site.source, base=site.base)
     ground = await deck.depot.ground(attempt, origin, versioned=site.versioned)
     if ground is None:
-        ground = await made(site, folder_here(deck, attempt.workspace), again=True)
+        ground = await made(site, folder_here(deck, attempt.workspace))
         kept = await inherited(deck, site, ground)
     else:
         kept = await bequeathed(deck, site)
@@ -91,14 +92,16 @@ async def found(deck: Deck, site: Site, attempt: Attempt) -> Ground:
     return Ground(folder=folder, branch=branch_of(folder) if site.versioned else "", base=site.base)
 
 
-async def made(site: Site, folder: Path, *, again: bool) -> Ground:
-    """A new ground in `folder`; with `again`, what a killed process left half made goes first.
+async def made(site: Site, folder: Path) -> Ground:
+    """A new ground in `folder`; what is there already is moved aside, and the log says where to.
 
     Raises WorkspaceError with the reason, a conflict between branches among them.
     """
     branch = branch_of(folder)
-    if again:
-        await clear(folder, site.source, branch=branch)
+    below = (site.base or "HEAD", *site.merges)
+    aside = await make_way(folder, site.source, branch=branch, below=below)
+    if aside is not None:
+        log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
     source = site.source if site.versioned or site.copied is None else site.copied
     return await prepare(folder, source, branch=branch, merges=site.merges, base=site.base)
 

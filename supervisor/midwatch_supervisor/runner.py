@@ -31,7 +31,7 @@ from midwatch_supervisor.beginning import budget_of
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.dossier import Dossier
 from midwatch_supervisor.ending import Ended, known_end
-from midwatch_supervisor.job import Job, Place
+from midwatch_supervisor.job import Job, Place, latest_state
 from midwatch_supervisor.placing import (
     Site,
     folder_here,
@@ -138,7 +138,12 @@ class Runner:
             ended = self._refused(job) or await self._attempts(job)
             job.ending = ended.ending
             await self._store(job, ended.task_state)
-        except (StaleIncarnationError, JournalError, ElsewhereError):
+        except StaleIncarnationError:
+            state = await latest_state(self._deck.journal, job.task)
+            if state.lifecycle is not Lifecycle.CANCELED:
+                raise  # another process goes on with it
+            job.state, job.ending = state, Ending.CANCELED
+        except (JournalError, ElsewhereError):
             raise  # nothing that this process says would be stored, or not yet
         except MidwatchError as error:
             if self._elsewhere(error):
@@ -191,10 +196,7 @@ class Runner:
                 await self._wait_for_others(job, successor)
                 attempt = await self._next_attempt(job, len(earlier) + 1, successor)
                 unfinished = await Dossier.read(journal, attempt)
-                again = False
-            else:
-                again = True
-            ended = await self._attend(job, unfinished, earlier, successor, again=again)
+            ended = await self._attend(job, unfinished, earlier, successor)
             earlier.append(await Dossier.read(journal, unfinished.attempt))
         if ended is None:
             return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
@@ -234,13 +236,13 @@ class Runner:
     # -- one attempt -----------------------------------------------------------------------
 
     async def _attend(
-        self, job: Job, dossier: Dossier, before: list[Dossier], successor: Heir, *, again: bool
+        self, job: Job, dossier: Dossier, before: list[Dossier], successor: Heir
     ) -> Ended:
         attempt = dossier.attempt
         last = before[-1] if before else None
         try:
             site = await self._site(job, last, successor)
-            ground, kept = await self._ground(site, dossier, again=again)
+            ground, kept = await self._ground(site, dossier)
         except WorkspaceError as error:
             if self._elsewhere(error):
                 raise
@@ -277,14 +279,12 @@ class Runner:
         await self._deck.journal.commit(Commit(drafts=(draft,)))
         return Ended(ending=Ending.ERROR, reason=reason)
 
-    async def _ground(
-        self, site: Site, dossier: Dossier, *, again: bool
-    ) -> tuple[Ground, tuple[str, ...]]:
+    async def _ground(self, site: Site, dossier: Dossier) -> tuple[Ground, tuple[str, ...]]:
         """The attempt's workspace, and the files in it that the attempt before left."""
         if dossier.begun:
             return await resumed(self._deck, site, dossier.attempt)
         folder = folder_here(self._deck, dossier.attempt.workspace)
-        ground = await made(site, folder, again=again)
+        ground = await made(site, folder)
         return ground, await inherited(self._deck, site, ground)
 
     async def _site(self, job: Job, last: Dossier | None, successor: Heir) -> Site:
@@ -293,7 +293,7 @@ class Runner:
         below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
         done = [each for each in below if each.completed]
         branches = [each.branch for each in done]
-        folders = [each.workspace for each in done if _siblings(each, job)]
+        folders = [each.workspace for each in done if each.sibling_of(job)]
         parent = self.jobs.get(job.assignment.parent) if job.assignment.part == 1 else None
         if parent is not None and (split := await self._split_attempt(parent)) is not None:
             branches.append(split.branch)
@@ -312,7 +312,7 @@ class Runner:
 
         `None` for any other task.
         """
-        before = next((each for each in self.jobs.values() if _precedes(each, job)), None)
+        before = next((each for each in self.jobs.values() if each.precedes(job)), None)
         attempts = await self._deck.journal.attempts(before.task.id) if before else []
         if not attempts:
             return None
@@ -340,7 +340,7 @@ class Runner:
             job.assignment,
             terms,
             last.budget,
-            taken=[name for name, each in self.jobs.items() if not _part_of(each, job)],
+            taken=[name for name, each in self.jobs.items() if not each.part_of(job)],
         )
         if not wanted:
             reason = f"too little of its budget is left for {len(terms.parts)} parts"
@@ -385,16 +385,3 @@ def _failed(task: "asyncio.Task[None]") -> bool:
 
 def _known_end(dossier: Dossier) -> Ended | None:
     return known_end(dossier.state, dossier.checks)
-
-
-def _part_of(child: Job, parent: Job) -> bool:
-    return child.assignment.parent == parent.name
-
-
-def _precedes(one: Job, other: Job) -> bool:
-    return _siblings(one, other) and one.assignment.part == other.assignment.part - 1
-
-
-def _siblings(one: Job, other: Job) -> bool:
-    """Whether both are parts of the same task: without git they build on each other's folder."""
-    return bool(one.assignment.parent) and one.assignment.parent == other.assignment.parent

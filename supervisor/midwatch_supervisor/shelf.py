@@ -3,6 +3,7 @@
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import present
 from midwatch_monitor.journal.records import hint_of
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import (
@@ -21,7 +22,6 @@ from midwatch_monitor.words import (
     LessonMark,
     Record,
 )
-from midwatch_tools.watch import now
 
 
 class Shelf:
@@ -33,8 +33,9 @@ class Shelf:
     """
 
     def __init__(
-        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock = now
+        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
     ) -> None:
+        """Mark in a journal as `author`; without a clock, its database is asked at each mark."""
         self._journal = journal
         self._bus = bus
         self._clock = clock
@@ -90,7 +91,8 @@ class Shelf:
 
     async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
         marked = await self._marked(about, kind)
-        draft = Draft(record=mark, at=self._clock(), task=marked.task, attempt=marked.attempt)
+        at = self._clock() if self._clock else await present(self._journal)
+        draft = Draft(record=mark, at=at, task=marked.task, attempt=marked.attempt)
         (entry,) = await self._journal.commit(Commit(drafts=(draft,)))
         if self._bus is not None:
             self._bus.publish(hint_of(entry))

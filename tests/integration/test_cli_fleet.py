@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,7 @@ async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
         "labels": ["gpu"],
         "commit": "",
         "problem": "",
+        "warning": "",
     }
 
 
@@ -126,8 +129,80 @@ async def _stored(location: str) -> tuple[list[Keeper], list[str], list[str]]:
 async def test_submit_stores_a_run_and_hands_out_what_can_begin(say: Say, postgres: str) -> None:
     code, out, errors = await say("submit", "tasks.yaml", "--journal", postgres, "--json")
     assert (code, errors) == (0, "")
-    assert json.loads(out) == {"type": "run", "run": 1, "tasks": 2}
+    assert json.loads(out) == {
+        "type": "run",
+        "run": 1,
+        "tasks": 2,
+        "already": False,
+        "warnings": ["a, b: no node is up"],
+    }
     assert await _stored(postgres) == ([Keeper.MONITOR], ["a", "b"], ["1"])
+
+
+async def _standing(location: str, *labels: str, fleet: str = "midwatch") -> None:
+    """Let a node be up."""
+    async with await Journal.open(location) as journal:
+        node = status_of(Identity(name="one", boot="1"), slots=1, labels=labels)
+        await Nodes(journal).enter(replace(node, fleet=fleet), alive_seconds=15)
+
+
+LACKS = "no node that is up has the label gpu"
+
+
+@pytest.mark.parametrize(
+    ("labels", "fleet", "first", "second"),
+    [
+        ((), "midwatch", LACKS, ""),
+        (("gpu",), "midwatch", "", ""),
+        (("gpu",), "other", "no node is up", "no node is up"),
+    ],
+    ids=["without the label", "with it", "of another fleet"],
+)
+async def test_submit_warns_of_what_no_node_that_is_up_takes(
+    labels: tuple[str, ...], fleet: str, first: str, second: str, say: Say, postgres: str
+) -> None:
+    await _standing(postgres, *labels, fleet=fleet)
+    words = ("submit", "tasks.yaml", "--journal", postgres)
+    code, out, errors = await say(*words, "--dry-run", "--json")
+    warned = [json.loads(line)["warning"] for line in out.splitlines()]
+    assert (code, errors, warned) == (0, "", [first, second])
+    assert ("  warning: " in (await say(*words, "--dry-run"))[1]) is bool(first)
+
+
+async def test_what_is_handed_over_all_the_same_is_warned_of(say: Say, postgres: str) -> None:
+    await _standing(postgres)
+    words = ("submit", "tasks.yaml", "--journal", postgres)
+    code, out, errors = await say(*words)
+    assert (code, errors, out.splitlines()[-1]) == (0, "", f"warning: a: {LACKS}")
+    out = (await say(*words, "--key", "night", "--json"))[1]
+    assert json.loads(out)["warnings"] == [f"a: {LACKS}"]
+    out = (await say(*words, "--key", "night", "--json"))[1]
+    assert json.loads(out)["warnings"] == []
+
+
+async def test_a_plan_for_a_journal_that_is_out_of_reach_is_a_plan_all_the_same(say: Say) -> None:
+    words = ("submit", "tasks.yaml", "--dry-run", "--json", "--journal")
+    code, out, errors = await say(*words, "postgresql://127.0.0.1:1/x")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert errors.startswith("which nodes are up is not known: ")
+
+
+async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_path: Path) -> None:
+    again = ("submit", "tasks.yaml", "--journal", postgres, "--key", "night-1")
+    assert json.loads((await say(*again, "--json"))[1])["already"] is False
+    code, out, errors = await say(*again)
+    assert (code, errors) == (0, "")
+    assert re.match(r"Run 1 is there already, since \S+ \S+ UTC: 2 tasks, journal ", out)
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("Do it.", "Do something else."))
+    code, out, errors = await say(*again)
+    assert (code, out) == (2, "")
+    assert "the key night-1 is that of run 1, which was submitted with other tasks" in errors
+    assert await _stored(postgres) == ([Keeper.MONITOR], ["a", "b"], ["1"])
+
+
+async def test_a_bad_key_is_refused(say: Say) -> None:
+    code, _, errors = await say("submit", "tasks.yaml", "--key", "")
+    assert (code, "a key has 1 to 200 characters" in errors) == (2, True)
 
 
 async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(say: Say, postgres: str) -> None:
@@ -158,9 +233,10 @@ async def test_nodes_are_listed(say: Say, tmp_path: Path) -> None:
     await _with_nodes(location)
     code, out, _ = await say("nodes", "--journal", location)
     assert code == 0
-    one, two = out.splitlines()
+    one, two, monitors = out.splitlines()
     assert one.startswith("one: up, 1 of 3 slots, labels gpu, the broker says that it is gone, ver")
-    assert two.startswith("two: down, 0 of 3 slots, version ")
+    assert two.startswith("two: down, version ")
+    assert monitors.startswith("no monitor is at work: ")
     first = json.loads((await say("nodes", "--journal", location, "--json"))[1].splitlines()[0])
     assert {key: first[key] for key in ("type", "name", "state", "busy", "labels", "attempts")} == {
         "type": "node",

@@ -237,4 +237,5 @@ async def test_a_task_that_has_not_begun_hears_nothing(
     run = await journal.add_run(source="a.yaml", settings="{}", at=at)
     await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
     assert await midwatch("tell", "fix", "Hello.") == 2
-    assert capsys.readouterr().err == "fix has no attempt yet\n"
+    told = "fix has no attempt yet; `midwatch cancel fix` takes it back\n"
+    assert capsys.readouterr().err == told

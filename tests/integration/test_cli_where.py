@@ -105,7 +105,7 @@ async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved(
 ) -> None:
     await write(journal, moving, SAVED, Change(node="node-b"), Change(node="node-b"))
     lines = await midwatch(capsys, "show", "fix")
-    assert "  coder with m on node-a, then node-b, in /w" in lines
+    assert "  coder with m on node-a, then node-b, begun in /w" in lines
     saved = "the work as of step 12, 14 kB in the journal (commit 0123456789ab)"
     assert f"  saved: {saved}" in lines
 

@@ -119,6 +119,20 @@ async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
     assert await built.saved() == [1]
 
 
+async def test_what_could_not_be_told_is_told_the_next_time(
+    bench: Build, claim: Callable[..., Awaitable[Recorder]]
+) -> None:
+    built = await bench(FleetSettings(save_seconds=0))
+    built.folder.rmdir()
+    built.folder.touch()
+    theirs = await claim(of=built.recorder.attempt)
+    with pytest.raises(StaleIncarnationError):
+        await built.saver.save()
+    built.saver.follow(theirs)
+    await built.saver.save()
+    assert len(await built.told(Fault)) == 1
+
+
 @pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
 async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle: Lifecycle) -> None:
     built = await bench(FleetSettings(save_seconds=3600))

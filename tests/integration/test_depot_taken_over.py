@@ -11,6 +11,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.words import (
     Attempt,
@@ -25,9 +26,12 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_supervisor.assignment import place_of
 from midwatch_supervisor.fleet.clone import Origin
 from midwatch_supervisor.fleet.depot import Depot
 from midwatch_supervisor.fleet.saver import Saver
+from midwatch_supervisor.fleet.shipping import fetched
+from midwatch_supervisor.fleet.snapshot import files_of
 from midwatch_supervisor.workspace import Ground
 from midwatch_tools.tree import digest_of
 
@@ -174,3 +178,15 @@ async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
     assert nodes[0].depot.minded == 1
     await leave(recorder, saver)
     assert nodes[0].depot.minded == 0
+
+
+async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
+    journal: Journal, attempt: Attempt, begun: Begun, tmp_path: Path
+) -> None:
+    bundles = Bundles(journal)
+    (old,) = await bundles.snapshots(attempt.id)
+    await act(begun[0], begun[1], "two")
+    files = await files_of(Ground(folder=tmp_path), tmp_path / "elsewhere.git")
+    assert files.private is not None
+    brought = await fetched(bundles, files.private, attempt, old, place=place_of(begun[1].folder))
+    assert brought == (await bundles.snapshots(attempt.id))[-1] != old

@@ -9,6 +9,7 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.words import (
@@ -232,6 +233,29 @@ async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Offic
         Lifecycle.FAILED,
     ]
     assert await office.faults() == 3 * [Fault(part="turn", error="one: KeyError: 'x'")]
+
+
+@pytest.mark.parametrize(("taken_over", "ends"), [(True, False), (False, True)])
+async def test_a_turn_that_breaks_ends_no_attempt_that_another_node_took_over_meanwhile(
+    office: Office, taken_over: bool, ends: bool
+) -> None:
+    await office.submit({"id": "a"})
+    await office.began("one:1")  # which is dead by now
+    mishaps = Mishaps(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
+    task = await office.journal.task(1)
+    await mishaps.begin(1)
+    for _ in range(2):
+        await mishaps.broke(task, KeyError("x"), live=1)
+    if taken_over:
+        await office.journal.claim(1, holder="three:1", at=AT)
+        with pytest.raises(StaleIncarnationError):
+            await mishaps.broke(task, KeyError("x"), live=1)
+    else:
+        assert await mishaps.broke(task, KeyError("x"), live=1)
+    states = [each.record for each in await office.journal.entries(kinds=(AttemptState,))]
+    last = states[-1]
+    assert isinstance(last, AttemptState)
+    assert last.lifecycle.over == ends
 
 
 async def test_turns_that_broke_are_counted_beyond_the_first_page(office: Office) -> None:

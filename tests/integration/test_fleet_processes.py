@@ -16,6 +16,7 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.words import AttemptState, Lifecycle, Step, TaskState
 
 if TYPE_CHECKING:
@@ -158,4 +159,37 @@ async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> 
     listed = await ended(await company.start("nodes", "--json"))
     assert [json.loads(line)["state"] for line in listed[1].splitlines()] == ["lost", "up"]
     other.send_signal(signal.SIGTERM)
-    assert (await ended(other))[0] == 0
+    code, _, log = await ended(other)
+    assert code == 0
+    assert "WARNING node one is lost: it was not heard in time, last at " in log
+    assert "WARNING others go on with what node one had in hand: " in log
+    for name in left:
+        assert log.count(f"INFO {name}#1 of node one goes on at other, with its files as ") == 1
+
+
+async def until_draining(company: Company) -> None:
+    async def draining() -> bool:
+        return [each.state for each in await Nodes(company.stage.journal).all()] == ["draining"]
+
+    await company.until(draining)
+
+
+@pytest.mark.parametrize("location", ["postgresql"], indirect=True)
+async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
+    company: Company,
+) -> None:
+    await company.submit("id: a", "id: b", "id: c")
+    one = await company.node("one")
+    await company.until(lambda: len(company.began("one")) == 2)
+    one.send_signal(signal.SIGTERM)
+    await until_draining(company)
+    (company.folder / "go").touch()
+    code, out, errors = await ended(one)
+    assert code == 0
+    assert errors.endswith("INFO one takes nothing more, and waits for 2 in hand, 300 s at most\n")
+    assert errors.count("\n") == 1
+    waits, again, *ends, last = out.splitlines()[2:]
+    assert waits == "Node one takes nothing more. It waits for 2 tasks, 300 s at most: a#1, b#1"
+    assert again == ("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+    assert sorted(ends) == ["a#1 is completed", "b#1 is completed"]
+    assert last == "Node one has left: 2 ended"

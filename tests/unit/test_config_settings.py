@@ -180,3 +180,16 @@ def test_the_message_of_the_first_problem_counts_the_others(tmp_path: Path) -> N
     file = write(tmp_path, "mode: of\nrulez: 1\n")
     with pytest.raises(ConfigError, match=r"\(and 1 more\)$"):
         load_settings([file], environ={})
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("mqtt:/x", "; is 'mqtt:/x'"), ("hub:1883", "; is 'hub:1883'"), ("mqtt://ann:s3cr3t@hub", "")],
+)
+def test_a_broker_that_cannot_be_is_answered_with_what_can_and_no_password(
+    tmp_path: Path, url: str, said: str
+) -> None:
+    assert wrong(write(tmp_path, f"fleet: {{broker: {{url: '{url}'}}}}\n")) == [
+        "a.yaml:1: fleet.broker.url: must be mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS, and "
+        f"nothing else; the account is `username` and `password_file`{said}"
+    ]

@@ -1,12 +1,13 @@
 """What is handed out and what is taken from lost nodes, as values; tickets and queues."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import NodeState, NodeStatus, Run
-from midwatch_supervisor.fleet.dispatch import Due, due
+from midwatch_supervisor.fleet.dispatch import Due, due, loss, rescue
 from midwatch_supervisor.fleet.handout import (
     Handed,
     Ticket,
@@ -65,6 +66,12 @@ def test_of_two_turns_of_a_task_the_later_one_counts() -> None:
     assert due([1], [newer, older], []) == Due(rescue=(newer,), drop=(older,))
 
 
+def test_of_a_task_that_is_over_nothing_is_left_but_what_a_node_has_in_hand() -> None:
+    queued, stranded, mine = handed(1), handed(2, holder="gone:1"), handed(3, holder="a:1")
+    found = due([], [queued, stranded, mine], [node("a")], over={1, 2, 3})
+    assert found == Due(drop=(stranded, queued))
+
+
 def test_a_ticket_is_read_as_it_was_written() -> None:
     ticket = Ticket.of("night.shift-2", RUN, 12, 3)
     assert str(ticket) == "night.shift-2:7-20261121T200000:12:3"
@@ -119,3 +126,15 @@ def test_a_process_without_a_name_has_that_of_the_machine() -> None:
 def test_a_bad_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="a name may have letters"):
         identity(name)
+
+
+def test_people_hear_why_a_node_is_given_up() -> None:
+    lost = node("a", NodeState.LOST)
+    unheard = "node a is lost: it was not heard in time, last at 20:00:00 (UTC)"
+    assert loss(lost) == unheard
+    assert "its broker says that it is gone" in loss(replace(lost, doubted_at=AT))
+
+
+def test_one_line_names_ten_of_the_tasks_that_a_node_left_behind() -> None:
+    assert rescue("a", ["x", "y"]) == "others go on with what node a had in hand: x, y"
+    assert rescue("a", list("abcdefghijkl")).endswith("i, j and 2 more")

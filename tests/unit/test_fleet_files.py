@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,17 @@ def test_the_example_tasks_are_tasks() -> None:
         ("forecast", ("gpu",), ()),
         ("changelog", (), ("rounding", "forecast")),
     ]
+
+
+def test_the_trial_is_a_task_of_the_demo_so_that_a_script_can_play_it() -> None:
+    trial = TaskFile.model_validate(yaml.safe_load((FLEET / "trial.yaml").read_text("utf-8")))
+    bundled = files("midwatch_supervisor.demo").joinpath("tasks.yaml").read_text("utf-8")
+    demo = TaskFile.model_validate(yaml.safe_load(bundled))
+    (task,) = trial.tasks
+    (model,) = [each for each in demo.tasks if each.id == task.id]
+    assert (task.goal, task.worker) == (model.goal, model.worker)
+    assert trial.workers["clerk"] == demo.workers["clerk"]
+    assert trial.models == demo.models
 
 
 def test_a_node_has_time_to_drain_before_its_service_is_killed() -> None:

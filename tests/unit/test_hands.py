@@ -1,5 +1,6 @@
 """The turns that a node has in hand: what is put back, offered again, and when a slot rests."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -88,3 +89,36 @@ async def test_a_node_that_nobody_hears_begins_nothing() -> None:
 
     mine = Hands(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
     assert await mine.do(ticket(1), ()) == PUT_BACK
+
+
+async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_have() -> None:
+    queues = InMemory()
+
+    async def stands() -> bool:
+        return False
+
+    async def take(task: int) -> Outcome:
+        return Outcome.FAILED
+
+    mine = Hands(take, queues, slots=1, changed=lambda: None, stands=stands)
+    assert await mine.do(ticket(1), ()) == Outcome.FAILED
+    mine.close()
+    assert await mine.do(ticket(2), ()) == "given back: taken for lost"
+    assert (queues.put_back, queues.offered) == ([], [])
+
+
+async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor_put_back() -> None:
+    queues, slot = InMemory(), asyncio.Event()
+
+    async def take(task: int) -> Outcome:
+        assert task == 1
+        await slot.wait()
+        return Outcome.OVER
+
+    mine = Hands(take, queues, slots=1, changed=lambda: None)
+    both = [asyncio.create_task(mine.do(ticket(task), ())) for task in (1, 2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await mine.drop()
+    assert await asyncio.gather(*both) == ["given back", "given back: taken for lost"]
+    assert (queues.put_back, queues.offered) == ([], [])

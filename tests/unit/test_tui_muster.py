@@ -175,6 +175,23 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     assert after.what == "the node is lost; others go on with what it had"
 
 
+@pytest.mark.parametrize(
+    ("node", "has"),
+    [
+        (replace(NORTH, busy=0), "fix#1"),
+        (NORTH, "fix#1"),
+        (replace(NORTH, busy=3), "fix#1, 2 more"),
+        (replace(LOST, busy=3), "fix#1"),
+        (replace(SOUTH, busy=2), "2 of other runs"),
+        (replace(SOUTH, busy=0), "-"),
+    ],
+)
+def test_a_slot_that_another_run_takes_is_told_too(node: NodeStatus, has: str) -> None:
+    told = Told()
+    told.board.meet_nodes([node])
+    assert [host.has for host in hosts(told.board)] == [has]
+
+
 def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> None:
     told, bell = Told(), Bell(AT)
     queue = Queue(told.board)

@@ -18,24 +18,29 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.waiting import turn_of
+from midwatch_supervisor.waiting import lacking, turn_of, wait_of
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
-def node(name: str, *labels: str, state: NodeState = NodeState.UP) -> NodeStatus:
+def node(
+    name: str, *labels: str, state: NodeState = NodeState.UP, busy: int = 0, slots: int = 1
+) -> NodeStatus:
     return NodeStatus(
         name=name,
         boot="1",
         state=state,
-        slots=1,
-        busy=0,
+        slots=slots,
+        busy=busy,
         labels=labels,
         version="",
         revision="",
         started_at=AT,
         beat_at=AT,
     )
+
+
+LEAVING = node("a", "fpga", state=NodeState.DRAINING)
 
 
 def task(*labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
@@ -60,12 +65,63 @@ def task(*labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
         (task(), [], "a node (none is up)"),
         (task(), [node("a")], "its turn"),
         (task("fpga"), None, "its turn"),
+        (task(), [LEAVING], "a node (none is up, a is draining)"),
+        (
+            task("fpga"),
+            [LEAVING, node("b", "gpu")],
+            "a node with the label fpga (none is up, a is draining)",
+        ),
+        (task("fpga"), [LEAVING, node("b", "fpga")], "a node with the label fpga (b is up)"),
+        (task(), [node("a", busy=2, slots=2), LEAVING], "a free slot (2 of 2 taken)"),
+        (task(), [node("a", busy=2, slots=2), node("b")], "its turn"),
+        (
+            task("fpga"),
+            [node("a", "fpga", busy=1), node("b")],
+            "a free slot on a node with the label fpga (1 of 1 taken)",
+        ),
     ],
 )
 def test_a_task_waits_for_a_node_that_can_do_it(
     wanted: TaskSpec, nodes: list[NodeStatus] | None, said: str
 ) -> None:
     assert turn_of(wanted, {}, nodes) == said
+
+
+@pytest.mark.parametrize(
+    ("wanted", "nodes", "cell"),
+    [
+        (task("fpga"), [node("a")], ("no node: fpga", True)),
+        (task("fpga"), [node("a"), LEAVING], ("no node: fpga", False)),
+        (task("fpga"), [node("b", "fpga", state=NodeState.LOST)], ("no node is up", False)),
+        (task("fpga"), [], ("no node is up", False)),
+        (task(), [LEAVING], ("no node is up", False)),
+        (task(), [node("a", busy=1)], ("no free slot", False)),
+        (task("fpga"), [node("a", "fpga")], ("its turn", False)),
+        (task("fpga", after=("x", "y")), [node("a")], ("after x, y", False)),
+    ],
+)
+def test_a_cell_of_a_table_says_it_shortly_and_whether_it_is_in_vain(
+    wanted: TaskSpec, nodes: list[NodeStatus], cell: tuple[str, bool]
+) -> None:
+    wait = wait_of(wanted, {}, nodes)
+    assert (wait.short, wait.vain) == cell
+
+
+@pytest.mark.parametrize(
+    ("labels", "nodes", "said"),
+    [
+        ((), [], "no node is up"),
+        ((), [LEAVING], "no node is up"),
+        ((), [node("a")], ""),
+        (("fpga",), [node("a"), LEAVING], "no node that is up has the label fpga"),
+        (("fpga", "gpu"), [node("a", "gpu")], "no node that is up has the labels fpga, gpu"),
+        (("fpga",), [node("a", "gpu", "fpga", busy=1)], ""),
+    ],
+)
+def test_what_no_node_that_is_up_takes_is_said_before_it_waits(
+    labels: tuple[str, ...], nodes: list[NodeStatus], said: str
+) -> None:
+    assert lacking(labels, nodes) == said
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """`Watch`: the capability that puts a pydantic-ai agent under watch."""
 
-import asyncio
 import logging
 import os
-import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +12,7 @@ from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelRetry
-from pydantic_ai.messages import ModelResponse, TextContent, ToolCallPart, UserContent
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
@@ -24,28 +22,19 @@ from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Clock, Recorder, working
-from midwatch_monitor.words import (
-    AttemptState,
-    Budget,
-    Change,
-    Ending,
-    Keeper,
-    Lifecycle,
-    Plan,
-    PlanStep,
-    TaskState,
-)
+from midwatch_monitor.journal.clock import journal_clock
+from midwatch_monitor.recorder import Clock, Recorder
+from midwatch_monitor.words import AttemptState, Budget, Ending, Lifecycle, TaskState
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.board import Board
 from midwatch_tools.check_plan import CheckPlan
 from midwatch_tools.complete_step import CompleteStep
+from midwatch_tools.embedding import Embedding, begun, title_of
 from midwatch_tools.entrance import gate_of
 from midwatch_tools.facts import Facts
 from midwatch_tools.guidance import protocol
-from midwatch_tools.home import journal_location, main_worktree
+from midwatch_tools.home import journal_location
 from midwatch_tools.inbox import Inbox
-from midwatch_tools.observation import cut_line
 from midwatch_tools.pauses import listen
 from midwatch_tools.read_board import ReadBoard
 from midwatch_tools.record_fact import RecordFact
@@ -62,9 +51,6 @@ from midwatch_tools.tree import Tree
 
 _PATIENCE = 1000
 """Wrong calls of Midwatch's own tools never end a run: the budget does."""
-
-_MAX_TITLE = 120
-"""Characters; the title stands in each answer of the tools that show the plan."""
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +94,7 @@ class Watch(AbstractCapability[Any]):
             settings: Thresholds; by default the built-in ones.
             recorder: The voice of an attempt that somebody else has begun.
             bus: Where hints go.
-            clock: What time it is.
+            clock: What time it is here; over PostgreSQL, the database's time counts.
             seconds: A clock that never goes back, for the minutes of the budget.
             check: Runs acceptance commands of plan steps in the attempt's workspace.
             model_for: A model by its name, for an intervention that switches to another one.
@@ -204,63 +190,25 @@ class Watch(AbstractCapability[Any]):
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt of its own for an agent that Midwatch did not start."""
         where = journal_location(self._journal, os.environ, Path.cwd())
-        title = _title(ctx.prompt) or self.name
         try:
             patience = self.settings.journal.patience_seconds
             journal = await stack.enter_async_context(
                 await Journal.open(where, patience_seconds=patience)
             )
-            recorder = await self._claimed(journal, title)
-            plan = Plan(steps=(PlanStep(title=title),))
-            await recorder.record(working(), plan, *self._circumstances(plan))
+            about = Embedding(
+                name=self.name,
+                title=title_of(ctx.prompt) or self.name,
+                root=self._root,
+                settings=self.settings,
+                bus=self._bus,
+                clock=await stack.enter_async_context(journal_clock(journal, self._clock)),
+            )
+            recorder, self._facts = await begun(journal, about)
             await self._begin(ctx, recorder)
         except Exception:  # the watch may fail; the work must not
             log.exception("unwatched: the journal cannot be used")
             return None
         return recorder
-
-    async def _claimed(self, journal: Journal, title: str) -> Recorder:
-        at = self._clock()
-        run = await journal.add_run(
-            source="embedded",
-            settings=self.settings.model_dump_json(),
-            at=at,
-            keeper=Keeper.MONITOR,
-        )
-        project = str(await asyncio.to_thread(main_worktree, self._root or Path.cwd()))
-        task = await journal.add_task(
-            run=run.id, name=self.name, title=title, spec="{}", project=project, at=at
-        )
-        attempt = await journal.add_attempt(
-            task=task.id,
-            number=1,
-            worker=self.name,
-            model="",
-            node=socket.gethostname(),
-            workspace=str(self._root or ""),
-            at=at,
-        )
-        self._facts = Facts(journal=journal, task=task, attempt=attempt)
-        return await Recorder.claim(
-            journal=journal,
-            bus=self._bus,
-            attempt=attempt,
-            settings=self.settings,
-            holder=f"{attempt.node}:{os.getpid()}",
-            clock=self._clock,
-        )
-
-    def _circumstances(self, plan: Plan) -> tuple[Change, ...]:
-        return (
-            Change(
-                reflect=True,
-                reflect_every=self.settings.reflect.remind_every,
-                plan_step=1,
-                plan_steps=len(plan.steps),
-                revision=0,
-                lifecycle=Lifecycle.WORKING,
-            ),
-        )
 
     async def _until_the_end(
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
@@ -387,14 +335,3 @@ class Watch(AbstractCapability[Any]):
                 raise
             log.exception("unwatched from here on: the journal cannot be written")
             self._acts = None
-
-
-def _title(prompt: str | Sequence[UserContent] | None) -> str:
-    """What a run is about: the first line of the text in its prompt, pictures left out."""
-    parts = [prompt] if isinstance(prompt, str) else prompt or ()
-    lines = (line.strip() for part in parts for line in _text(part).splitlines())
-    return cut_line(next(filter(None, lines), ""), _MAX_TITLE)
-
-
-def _text(part: UserContent) -> str:
-    return part if isinstance(part, str) else part.content if isinstance(part, TextContent) else ""

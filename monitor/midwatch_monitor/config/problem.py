@@ -25,6 +25,11 @@ _EXPECTED = {
 _BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 _NAME = "may hold letters, digits, `.`, `_` and `-`, at most 80, a letter or digit first"
 
+_BROKER = (
+    "must be mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS, and nothing else; the account is "
+    "`username` and `password_file`"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -103,12 +108,20 @@ def _plain(detail: ErrorDetails) -> str:
         case "finite_number":
             return "must be a finite number"
         case "string_pattern_mismatch":
-            return f"{_NAME}; is {_shown(value)}"
+            return _misspelt(detail)
         case "value_error":
             return f"{detail['ctx']['error']}; is {_shown(value)}"  # pyright: ignore[reportTypedDictNotRequiredAccess]
         case _:
             expected = _EXPECTED.get(re.sub(r"_(type|parsing|from_float|parsing_size)$", "", kind))
             return f"must be {expected}; is {_shown(value)}" if expected else detail["msg"]
+
+
+def _misspelt(detail: ErrorDetails) -> str:
+    value = detail["input"]
+    if "mqtt" not in str(detail.get("ctx", {}).get("pattern")):
+        return f"{_NAME}; is {_shown(value)}"
+    # What stands before an @ is a password, and is not repeated.
+    return _BROKER if "@" in str(value) else f"{_BROKER}; is {_shown(value)}"
 
 
 def _follows(detail: ErrorDetails) -> bool:

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 
 from cyclopts import CycloptsError
 
-from midwatch_monitor.errors import ConfigError, MidwatchError, TraceError, UsageError
+from midwatch_monitor.errors import (
+    ConfigError,
+    JournalAccessError,
+    MidwatchError,
+    TraceError,
+    UsageError,
+)
 from midwatch_supervisor.cli.app import build, refuse_unknown
 from midwatch_supervisor.cli.output import drop_output, write_error
 
@@ -26,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except MidwatchError as error:
         write_error(str(error))
-        return 2 if isinstance(error, UsageError | TraceError) else 1
+        asked = isinstance(error, UsageError | TraceError | JournalAccessError)
+        return 2 if asked else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

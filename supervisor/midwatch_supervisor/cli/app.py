@@ -12,6 +12,7 @@ _COMMANDS = {
     "run": ("run:run", "Run the tasks of a file."),
     "demo": ("demo:demo", "Run the bundled example, offline."),
     "submit": ("submit:submit", "Hand the tasks of a file over to a fleet."),
+    "cancel": ("cancel:cancel", "Withdraw tasks of a fleet, or a whole run."),
     "node": ("node:node", "Work for a fleet on this machine."),
     "monitor": ("monitor:monitor", "Watch and supervise what no `midwatch run` looks after."),
     "nodes": ("nodes:nodes", "The nodes of a fleet, and what they have in hand."),

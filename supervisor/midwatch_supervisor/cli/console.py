@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from midwatch_monitor.bus import FleetBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import journal_clock
 from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.journal.roster import Roster
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.job import Job
 from midwatch_supervisor.launch import conduct
+from midwatch_tools.watch import now
 
 
 def on_terminal() -> bool:
@@ -45,7 +48,14 @@ async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -
         hertz=deck.settings.console.hertz,
     )
     desk = Desk(deck.journal, author=operator_name(), bus=deck.bus, clock=deck.clock)
-    console = Console(feed, desk, work=work, settings=deck.settings.console, about=about)
+    console = Console(
+        feed,
+        desk,
+        work=work,
+        settings=deck.settings.console,
+        about=about,
+        now=lambda: deck.clock().astimezone(),
+    )
     try:
         code = await console.run_async()
     finally:
@@ -61,12 +71,19 @@ async def show_run(deck: Deck, jobs: tuple[Job, ...], *, about: Sequence[str]) -
 
 
 async def attach(
-    journal: Journal, run: int | None, desk: Desk, settings: Settings, bus: FleetBus
+    journal: Journal,
+    run: int | None,
+    desk: Desk,
+    settings: Settings,
+    bus: FleetBus,
+    *,
+    barred: str = "",
 ) -> int:
     """Show one run of a journal, or all of them, until the console is left; answers 0.
 
     Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
-    says when to look, and without a broker the journal is asked by itself.
+    says when to look, and without a broker the journal is asked by itself. `barred` says
+    why a person may only look; empty where acts are allowed.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.feed import Feed
@@ -78,13 +95,22 @@ async def attach(
         poll_seconds=settings.monitor.poll_seconds,
         hertz=settings.console.hertz,
         nodes=Nodes(journal).all,
+        monitors=Roster(journal).monitors,
         connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
     which = "all runs" if run is None else f"run {run}"
-    about = [f"Watching {which} of {journal.name}"]
-    console = Console(feed, desk, settings=settings.console, about=about)
-    with console.complaints:  # the bus may complain before the console is drawn
-        await console.run_async()
+    about = [f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"]
+    about += [barred] if barred else []
+    async with journal_clock(journal, now) as clock:
+        console = Console(
+            feed,
+            desk,
+            settings=settings.console,
+            about=about,
+            now=lambda: clock().astimezone(),
+        )
+        with console.complaints:  # the bus may complain before the console is drawn
+            await console.run_async()
     return 0
 
 

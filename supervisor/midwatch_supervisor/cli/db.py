@@ -64,12 +64,15 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     """Say what a journal's database holds and whether it is in order; exit code 1 if not."""
     from midwatch_monitor.journal.checking import check as looked_through
     from midwatch_monitor.journal.engine import Access, explaining
+    from midwatch_monitor.journal.rights import require_reading
 
     store = _connected(_location(journal), Access.READ)
     try:
         engine = store.reading or store.writing
         assert engine is not None
         with explaining(store.name), engine.connect() as connection:
+            if store.lines is not None:
+                require_reading(connection, store.name)
             health = looked_through(connection)
     finally:
         store.close()
@@ -126,7 +129,9 @@ def _connected(location: str, access: "Access") -> "Store":
 
 def _is_new(location: str) -> bool:
     """Whether it names a file that there is not yet."""
-    return "://" not in location and not Path(location).exists()
+    from midwatch_monitor.journal.engine import is_url
+
+    return not is_url(location) and not Path(location).exists()
 
 
 def _progress(counts: Mapping[str, int], *, silent: bool) -> Callable[[str, int], None]:

@@ -9,6 +9,7 @@ from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import journal_clock, present
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import AttemptState, Chore, Feedback, Lifecycle, Origin
 from midwatch_supervisor.cli.hints import desk_at
@@ -115,10 +116,10 @@ async def scan(
     switched_on: FeedbackSettings = settings_in_force(config).learning.feedback.model_copy(
         update={"implied": True}
     )
-    moment = now()
     found: list[Given] = []
     opening = journal_to_read if dry_run else journal_to_write
     async with await opening(journal) as opened:
+        moment = await present(opened)
         if dry_run:
             for each in await implied.look(opened, settings=switched_on, now=moment):
                 found.append(
@@ -188,7 +189,8 @@ async def _taught(journal: Journal, attempt: int, settings: Settings) -> tuple[i
     from midwatch_supervisor.learning.learner import Learner
 
     try:
-        studied = await Learner(journal, settings=settings, clock=now).study(attempt=attempt)
+        async with journal_clock(journal, now) as clock:
+            studied = await Learner(journal, settings=settings, clock=clock).study(attempt=attempt)
     except MidwatchError as error:
         return None, f"{error}; {AGAIN}"
     if studied.lesson is None and await _still_open(journal, attempt, settings):

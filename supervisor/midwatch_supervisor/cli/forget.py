@@ -3,12 +3,12 @@
 import asyncio
 import sys
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.clock import present
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import Erasure
 from midwatch_supervisor.cli.journals import (
@@ -69,7 +69,7 @@ async def forget(
         if not yes and not await _agreed(name, found):
             write_error("nothing was deleted")
             return 1
-        done = await learned.forget(name, author=operator_name(author), at=datetime.now(UTC))
+        done = await learned.forget(name, author=operator_name(author), at=await present(opened))
     _tell(name, done, dry_run=False, json=json)
     return 0
 

@@ -28,7 +28,8 @@ async def hearer(journal: Journal, id: str) -> Hearer:
     tasks = await account_of(journal, found.task)
     account = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
     if account is None:
-        raise UsageError(f"{found.task.name} has no attempt yet")
+        name = found.task.name
+        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
     hearing = Hearer(task=found.task, account=account)
     if account.lifecycle.over:
         over = f"{hearing.name} is over: {account.standing}"

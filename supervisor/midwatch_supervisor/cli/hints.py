@@ -34,11 +34,12 @@ async def desk_at(journal: "Journal", author: str | None) -> AsyncGenerator[Desk
 
     The journal is all that is needed: without a broker it is heard of later.
     """
-    async with bus_of(_fleet()) as bus:
+    async with bus_of(fleet_here()) as bus:
         yield Desk(journal, author=operator_name(author), bus=bus)
 
 
-def _fleet() -> "FleetSettings":
+def fleet_here() -> "FleetSettings":
+    """The fleet's settings here, for hints; the built-in ones where a file is wrong."""
     try:
         return settings_in_force(None).fleet
     except ConfigError as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import JournalReadOnlyError, UsageError
 from midwatch_tools.home import journal_location
 
 if TYPE_CHECKING:
@@ -28,11 +28,19 @@ DryRunOption = Annotated[
 ]
 
 
-async def journal_to_read(option: str | None) -> "Journal":
-    """The existing journal, to read only. Raises UsageError where there is none."""
+async def journal_to_read(
+    option: str | None, *, patience_seconds: float | None = None
+) -> "Journal":
+    """The existing journal, to read only. Raises UsageError where there is none.
+
+    `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
+    """
     from midwatch_monitor.journal import Journal
 
-    return await Journal.open_to_read(_existing(option))
+    location = _existing(option)
+    if patience_seconds is None:
+        return await Journal.open_to_read(location)
+    return await Journal.open_to_read(location, patience_seconds=patience_seconds)
 
 
 async def journal_to_write(
@@ -40,7 +48,7 @@ async def journal_to_write(
 ) -> "Journal":
     """The existing journal, to read and to write. Raises UsageError where there is none.
 
-    `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
+    Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
     """
     from midwatch_monitor.journal import Journal
 
@@ -50,9 +58,24 @@ async def journal_to_write(
     return await Journal.open(location, create=False, patience_seconds=patience_seconds)
 
 
+async def journal_to_watch(
+    option: str | None, *, patience_seconds: float | None = None
+) -> tuple["Journal", str]:
+    """The existing journal, to write as well where that is allowed; else why it is not.
+
+    Raises UsageError where there is none.
+    """
+    try:
+        return await journal_to_write(option, patience_seconds=patience_seconds), ""
+    except JournalReadOnlyError as error:
+        return await journal_to_read(option, patience_seconds=patience_seconds), str(error)
+
+
 def _existing(option: str | None) -> str:
+    from midwatch_monitor.journal.engine import is_url
+
     location = journal_location(option, os.environ, Path.cwd())
-    if "://" not in location and not Path(location).exists():
+    if not is_url(location) and not Path(location).exists():
         raise UsageError(
             f"there is no journal at {location}: start with `midwatch run FILE`, or name another "
             "with --journal"

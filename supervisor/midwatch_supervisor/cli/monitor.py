@@ -43,13 +43,15 @@ def monitor(
     attempts are shared, and when one dies, the others take over what it had.
     """
     from midwatch_supervisor.cli.leaving import run_to_end
+    from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import where
     from midwatch_supervisor.fleet.identity import identity
 
     settings = settings_in_force(config)
     who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
     work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
-    return run_to_end(work, grace_seconds=settings.run.grace_seconds)
+    with logbook():
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
 async def _keep(
@@ -57,8 +59,7 @@ async def _keep(
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.nodes import Nodes
-    from midwatch_supervisor.fleet.clock import fleet_clock
+    from midwatch_monitor.journal.clock import journal_clock
     from midwatch_supervisor.fleet.posts import no_dispatch
     from midwatch_supervisor.fleet.watchkeeping import Watchkeeping
     from midwatch_tools.watch import now
@@ -81,7 +82,7 @@ async def _keep(
                 session=named,  # a name that never comes back would leave its session behind
             )
         )
-        clock = await stack.enter_async_context(fleet_clock(Nodes(journal), now))
+        clock = await stack.enter_async_context(journal_clock(journal, now))
         keeping = Watchkeeping(
             journal,
             location=location,

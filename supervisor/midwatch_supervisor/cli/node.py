@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,11 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.nodes import slots_words
-from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
+    from midwatch_monitor.config.fleet import FleetSettings
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.identity import Identity
 
@@ -46,9 +48,15 @@ def node(
     ] = None,
     config: ConfigOption = None,
     journal: JournalOption = None,
+    json: JsonOption = False,
 ) -> int:
-    """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C)."""
+    """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C).
+
+    Then it takes nothing more, and waits for what it has in hand, `fleet.drain_seconds` at most;
+    what is left it gives back, and others go on with it. Told again, it gives back all at once.
+    """
     from midwatch_supervisor.cli.leaving import run_to_end
+    from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import home as own_home
     from midwatch_supervisor.cli.running import where
     from midwatch_supervisor.fleet.handout import system_url
@@ -62,9 +70,9 @@ def node(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be written: {error}") from error
-    return run_to_end(
-        _work(settings, location, who, folder), grace_seconds=settings.run.grace_seconds
-    )
+    work = _work(settings, location, who, folder, json=json)
+    with logbook():
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
 def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
@@ -88,30 +96,70 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
     return settings.model_copy(update={"fleet": fleet})
 
 
-async def _work(settings: "Settings", location: str, who: "Identity", home: Path) -> int:
+async def _work(
+    settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
+) -> int:
     from midwatch_monitor.journal import Journal
+    from midwatch_supervisor.cli.farewell import Farewell
+    from midwatch_supervisor.fleet.holding import Holding
     from midwatch_supervisor.fleet.joining import joined
     from midwatch_supervisor.garbage import calm
 
-    fleet = settings.fleet
+    fleet, holding = settings.fleet, Holding()
     async with (
         await Journal.open(
             location,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
         ) as journal,
-        joined(*(journal, location, who), home=home, settings=settings, environ=os.environ) as node,
+        joined(
+            *(journal, location, who),
+            home=home,
+            settings=settings,
+            environ=os.environ,
+            holding=holding,
+        ) as node,
     ):
+        farewell = Farewell(journal, holding, name=who.name, settings=fleet, json=json)
+
+        def leave() -> None:
+            node.stop()
+            farewell.begin()
+
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(sign, node.stop)
+            loop.add_signal_handler(sign, leave)
 
         def ready() -> None:
-            labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
-            write_line(f"Node {who.name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-            write_line(f"Journal {journal.name}, works in {home}")
+            _begin(who.name, fleet, journal.name, home, json=json)
             calm()
 
         await node.run(location, ready=ready)
-        write_line(f"Node {who.name} has left")
+        await farewell.end()
     return 0
+
+
+def _begin(name: str, fleet: "FleetSettings", journal: str, home: Path, *, json: bool) -> None:
+    """Say who works where."""
+    from midwatch_supervisor.line import moment
+    from midwatch_tools.watch import now
+
+    if json:
+        write_json(
+            {
+                "type": "node",
+                "at": moment(now()),
+                "name": name,
+                "state": "up",
+                "fleet": fleet.name,
+                "slots": fleet.slots,
+                "labels": list(fleet.labels),
+                "journal": journal,
+                "home": str(home),
+            }
+        )
+    else:
+        labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
+        write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
+        write_line(f"Journal {journal}, works in {home}")
+    sys.stdout.flush()

@@ -11,7 +11,9 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import journal_clock
 from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Reflection
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
@@ -58,13 +60,16 @@ async def reflect(
     if wait and not hours:
         raise UsageError("--wait needs `learning.guidelines.quiet_hours` in the configuration")
     opening = journal_to_read if dry_run else journal_to_write
-    async with await opening(journal) as opened:
+    async with (
+        await opening(journal) as opened,
+        journal_clock(opened, now) as clock,
+    ):
         if dry_run:
             await _would(opened, project, settings, json=json)
             return 0
 
         async def look() -> bool:
-            return await _look(opened, project, settings, json=json)
+            return await _look(opened, project, settings, clock=clock, json=json)
 
         if wait:
             await nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
@@ -132,16 +137,18 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
             write_line(f"would look back at {_counted(len(attempts), 'attempt')} of {name}")
 
 
-async def _look(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> bool:
+async def _look(
+    journal: Journal, project: str | None, settings: Settings, *, clock: Clock, json: bool
+) -> bool:
     """Do the open chores and look back; whether nothing failed."""
     from midwatch_supervisor.learning.learner import Learner
     from midwatch_supervisor.learning.reflectors import Reflectors
 
     names = await _projects(journal, project)
-    fine = await _study(Learner(journal, settings=settings, clock=now), json=json)
+    fine = await _study(Learner(journal, settings=settings, clock=clock), json=json)
     reflectors = Reflectors(settings.provider)
     for name in names:
-        fine &= await _look_at(journal, name, reflectors, settings, json=json)
+        fine &= await _look_at(journal, name, reflectors, settings, clock=clock, json=json)
     return fine
 
 
@@ -157,20 +164,26 @@ async def _study(learner: "Learner", *, json: bool) -> bool:
 
 
 async def _look_at(
-    journal: Journal, project: str, reflectors: "Reflectors", settings: Settings, *, json: bool
+    journal: Journal,
+    project: str,
+    reflectors: "Reflectors",
+    settings: Settings,
+    *,
+    clock: Clock,
+    json: bool,
 ) -> bool:
     """Look back at one project; whether that worked."""
     from midwatch_supervisor.learning.reflecting import reflect_project
     from midwatch_supervisor.learning.reflectors import newest_task
 
-    await _take_back(journal, project, settings, json=json)
+    await _take_back(journal, project, settings, clock=clock, json=json)
     task = await newest_task(journal, project)
     model, error = None, ""
     try:
         model = reflectors.of(task) if task else None
     except UsageError as unusable:  # no key, no such package: the other projects may have one
         error = str(unusable)
-    found = await reflect_project(journal, project, model=model, settings=settings, now=now)
+    found = await reflect_project(journal, project, model=model, settings=settings, now=clock)
     found = found or Reflection(watermark=0, skipped="another process looks back already")
     if error:
         found = replace(found, skipped="", error=error)
@@ -189,7 +202,7 @@ async def _look_at(
         )
     else:
         write_line(f"{project}: {_words(found)}")
-    await _try(journal, project, settings, json=json)
+    await _try(journal, project, settings, clock=clock, json=json)
     return not found.error
 
 
@@ -206,11 +219,13 @@ def _words(found: Reflection) -> str:
     return f"{said}; {found.error}" if found.error else said
 
 
-async def _take_back(journal: Journal, project: str, settings: Settings, *, json: bool) -> None:
+async def _take_back(
+    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
+) -> None:
     """Take back guidelines that the policy adopted, and that did not do well."""
     from midwatch_supervisor.learning.trial import take_back
 
-    mark = await take_back(journal, project, settings=settings, now=now)
+    mark = await take_back(journal, project, settings=settings, now=clock)
     if mark is None:
         return
     if json:
@@ -220,7 +235,9 @@ async def _take_back(journal: Journal, project: str, settings: Settings, *, json
         write_line(f"{project}: the guidelines in force are rolled back: {mark.comment}")
 
 
-async def _try(journal: Journal, project: str, settings: Settings, *, json: bool) -> None:
+async def _try(
+    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
+) -> None:
     """Try new guidelines, where the policy decides on them."""
     if not settings.learning.guidelines.auto:
         return
@@ -228,7 +245,7 @@ async def _try(journal: Journal, project: str, settings: Settings, *, json: bool
     from midwatch_supervisor.learning.trial import try_guidelines
 
     trial = await try_guidelines(
-        journal, project, settings=settings, home=home(), now=now, insist=True
+        journal, project, settings=settings, home=home(), now=clock, insist=True
     )
     if trial is None:
         return

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Keeper, Run
 from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
@@ -15,8 +16,8 @@ from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.running import HeadlessOption, home, stay, where
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.deck import Deck
-from midwatch_supervisor.job import Job
-from midwatch_supervisor.launch import again, latest_state
+from midwatch_supervisor.job import Job, latest_state
+from midwatch_supervisor.launch import again
 
 
 def resume(
@@ -35,8 +36,8 @@ def resume(
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
 
-    async def opened(log: Journal) -> tuple[Deck, tuple[Job, ...]]:
-        return await again(log, found, home=home())
+    async def opened(log: Journal, clock: Clock) -> tuple[Deck, tuple[Job, ...]]:
+        return await again(log, found, home=home(), clock=clock)
 
     settings = Settings.model_validate_json(found.settings)
     return stay(

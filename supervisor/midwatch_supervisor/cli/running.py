@@ -14,6 +14,8 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.clock import journal_clock
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli.console import show_run
@@ -39,7 +41,8 @@ AdviseOption = Annotated[
         negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
     ),
 ]
-Opened = Callable[[Journal], Awaitable[tuple[Deck, tuple[Job, ...]]]]
+Opened = Callable[[Journal, Clock], Awaitable[tuple[Deck, tuple[Job, ...]]]]
+"""Stores a run, or finds it again, and goes by that clock."""
 
 
 def where(journal: str | None) -> str:
@@ -76,8 +79,8 @@ def start(
 ) -> int:
     """Start a new run and stay with it to its end; answers the exit code."""
 
-    async def opened(log: Journal) -> tuple[Deck, tuple[Job, ...]]:
-        return await begin(log, wanted, source=source, settings=settings, home=home())
+    async def opened(log: Journal, clock: Clock) -> tuple[Deck, tuple[Job, ...]]:
+        return await begin(log, wanted, source=source, settings=settings, home=home(), clock=clock)
 
     return stay(opened, settings=settings, journal=journal, console=console, json=json)
 
@@ -107,17 +110,20 @@ async def _stay(
     main = asyncio.current_task()
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
-    async with await Journal.open(
-        location,
-        synchronous=settings.journal.synchronous,
-        max_batch=settings.journal.max_batch,
-        patience_seconds=settings.journal.patience_seconds,
-    ) as journal:
-        deck, jobs = await opened(journal)
+    async with (
+        await Journal.open(
+            location,
+            synchronous=settings.journal.synchronous,
+            max_batch=settings.journal.max_batch,
+            patience_seconds=settings.journal.patience_seconds,
+        ) as journal,
+        journal_clock(journal, now) as clock,
+    ):
+        deck, jobs = await opened(journal, clock)
         calm()
         if console:
             return await show_run(deck, jobs, about=about(deck, jobs))
-        reporter = Reporter(journal, jobs, json=json)
+        reporter = Reporter(journal, jobs, json=json, clock=clock)
         reporter.begin(deck, jobs)
         code = await conduct(deck, jobs, reporter.follow)
         reporter.end(code)
@@ -139,8 +145,9 @@ def about(deck: Deck, jobs: Sequence[Job]) -> list[str]:
 class Reporter:
     """Prints a run as it goes: for people, or one JSON object a line."""
 
-    def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool) -> None:
+    def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool, clock: Clock) -> None:
         self._journal = journal
+        self._clock = clock
         self._json = json
         self._transcript = Transcript([job.task for job in jobs])
 
@@ -174,7 +181,7 @@ class Reporter:
 
     def end(self, code: int) -> None:
         """Print the sum."""
-        done = self._transcript.done(exit_code=code, at=now())
+        done = self._transcript.done(exit_code=code, at=self._clock())
         if self._json:
             write_json(fields(done))
             return

@@ -10,12 +10,22 @@ from cyclopts import Parameter
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import Acceptance, Alert, Attempt, Decision, Keeper, Task
+from midwatch_monitor.words import (
+    Acceptance,
+    Alert,
+    Attempt,
+    Decision,
+    Health,
+    Keeper,
+    NodeStatus,
+    Task,
+)
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.cli.status import health_of, waits_for
 from midwatch_supervisor.dossier import spent_words
 from midwatch_supervisor.learning.line import Learnt, RecallLine, learnt_fields
 from midwatch_supervisor.learning.lines import Lore
@@ -72,8 +82,7 @@ async def show(
                 write_json(fields(line) if isinstance(line, Line) else learnt_fields(line))
             return
         account = await account_of(opened, found.task)
-        if account.latest is None:
-            await _say_turn(opened, account)
+        nodes = await _fleet(opened, account)
         steps: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_RECENT))
         learnt: dict[int, list[Learnt]] = defaultdict(list)
         async for line in _lines(opened, found):
@@ -82,14 +91,17 @@ async def show(
             elif isinstance(line, Learnt) and line.attempt is not None:
                 learnt[line.attempt].append(line)
         calibrations = await _calibrations(opened, account, only=found.attempt)
-    for text in _account(account, steps, learnt, calibrations, only=found.attempt):
+    for text in _account(account, nodes, steps, learnt, calibrations, only=found.attempt):
         write_line(text)
 
 
-async def _say_turn(journal: Journal, account: TaskAccount) -> None:
+async def _fleet(journal: Journal, account: TaskAccount) -> dict[str, NodeStatus]:
+    """The nodes that share the task's run, by name; says what the task waits for if not begun."""
     run = await journal.run(account.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
-    say_turn(account, await states_before(journal, account.task), nodes)
+    if account.latest is None:
+        say_turn(account, await states_before(journal, account.task), nodes)
+    return {each.name: each for each in nodes or ()}
 
 
 async def _calibrations(
@@ -119,6 +131,7 @@ async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line | Learnt]
 
 def _account(
     account: TaskAccount,
+    nodes: Mapping[str, NodeStatus],
     steps: Mapping[int, Iterable[str]],
     learnt: Mapping[int, Sequence[Learnt]],
     calibrations: Mapping[str, Calibration | None],
@@ -129,8 +142,9 @@ def _account(
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
     yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
-    if account.waits_for:
-        yield f"waits for: {account.waits_for}"
+    waits = waits_for(account, nodes)
+    if waits:
+        yield f"waits for: {waits}"
     assignment = assignment_of(task)
     if assignment is not None and assignment.task.labels:
         yield f"labels: {', '.join(assignment.task.labels)}"
@@ -141,7 +155,8 @@ def _account(
     for id, attempt in account.attempts.items():
         if only is None or only.id == id:
             yield ""
-            yield from _attempt(task, attempt, calibrations.get(attempt.attempt.model))
+            calibration = calibrations.get(attempt.attempt.model)
+            yield from _attempt(task, attempt, calibration, health_of(attempt, nodes))
             yield from _learnt(learnt.get(id, ()))
             yield from _section("last steps", steps.get(id, ()))
 
@@ -152,7 +167,9 @@ def _learnt(lines: Sequence[Learnt]) -> Iterator[str]:
     yield from _section("verdicts, and what was learned of it", learnt_words(lines))
 
 
-def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
+def _attempt(
+    task: Task, account: AttemptAccount, calibration: Calibration | None, health: Health
+) -> Iterator[str]:
     attempt = account.attempt
     by = f"{attempt.worker} with {account.model}" if account.model else attempt.worker
     before = f" (before: {attempt.model})" if account.model != attempt.model else ""
@@ -162,10 +179,11 @@ def _attempt(task: Task, account: AttemptAccount, calibration: Calibration | Non
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
         status, account.state.reason
     )
-    yield f"  health {account.health}, last step {account.last_step}"
+    yield f"  health {health}, last step {account.last_step}"
     yield from _reported(account, calibration)
-    on = ", then ".join((attempt.node, *account.moves))
-    yield f"  {by}{before} on {on}, in {attempt.workspace}"
+    # Another node has a workspace of its own, and the journal knows only the first one's.
+    where = f"begun in {attempt.workspace}" if account.moves else f"in {attempt.workspace}"
+    yield f"  {by}{before} on {', then '.join((attempt.node, *account.moves))}, {where}"
     if account.saved is not None:
         yield f"  saved: {saved_words(account.saved)}"
     yield f"  used: {spent_words(account.budget)}"

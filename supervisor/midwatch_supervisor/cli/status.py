@@ -1,20 +1,25 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.journal.roster import Roster
+from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.words import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
+from midwatch_supervisor.absence import GONE, missing_lines
 from midwatch_supervisor.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.lookup import account_of, chosen_runs, say_turn
 from midwatch_supervisor.progress import reserved, short
+from midwatch_supervisor.waiting import TURN
 
 _NODE = "node"
 _HEADINGS = (
@@ -82,35 +87,51 @@ async def status(
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
-        since = await known.now() - _TOLD
+        now, needy = await known.now(), False
         for each in runs[::-1] if all else runs[:1]:
-            accounts = [await account_of(opened, task) for task in await opened.tasks(each.id)]
-            fleet = nodes if each.keeper is Keeper.MONITOR else {}
-            states = {account.task.name: account.state.lifecycle for account in accounts}
-            for account in accounts:
-                shared = each.keeper is Keeper.MONITOR
-                say_turn(account, states, nodes.values() if shared else None)
-            lines = [status_line(account, fleet) for account in accounts]
+            shared = each.keeper is Keeper.MONITOR
+            accounts = await _accounts(opened, each, nodes.values() if shared else None)
+            needy = needy or (shared and any(map(_open_to_nodes, accounts)))
+            lines = [status_line(account, nodes if shared else {}) for account in accounts]
             if json:
                 for line in lines:
                     write_json(asdict(line))
             else:
-                _print(each, lines, nodes=each.keeper is Keeper.MONITOR)
-        if not json:
-            for lost in lost_lines(nodes.values(), since):
-                write_line(lost)
-        if not runs and not json:
-            write_line(f"nothing has run yet in {opened.name}")
+                _print(each, lines, nodes=shared)
+        monitors = await Roster(opened).monitors() if needy and not json else []
+    if json:
+        return
+    told = [*lost_lines(nodes.values(), now - _TOLD)]
+    told += missing_lines(nodes.values(), monitors, now) if needy else ()
+    for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
+        write_line(text)
+
+
+async def _accounts(
+    journal: Journal, run: Run, nodes: Collection[NodeStatus] | None
+) -> list[TaskAccount]:
+    """The tasks of a run, each with what it waits for; `nodes` as `say_turn` takes them."""
+    accounts = [await account_of(journal, task) for task in await journal.tasks(run.id)]
+    states = {account.task.name: account.state.lifecycle for account in accounts}
+    for account in accounts:
+        say_turn(account, states, nodes)
+    return accounts
+
+
+def _open_to_nodes(account: TaskAccount) -> bool:
+    """Whether nodes have something to do for it; of an agent that came by itself they have not."""
+    return account.task.spec != EMBEDDED and not account.state.lifecycle.over
 
 
 def lost_lines(
-    nodes: Iterable[NodeStatus], since: datetime, zone: tzinfo | None = None
+    nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
 ) -> Iterator[str]:
     """The nodes that were lost since then, each with the moment when it was last heard."""
+    others = "" if all(each.state in GONE for each in nodes) else "; others go on with its attempts"
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            yield f"node {each.name} is lost: last heard {heard}; others go on with its attempts"
+            yield f"node {each.name} is lost: last heard {heard}{others}"
 
 
 def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> StatusLine:
@@ -124,7 +145,7 @@ def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> Status
         attempt=latest.attempt.id if latest else None,
         number=latest.attempt.number if latest else None,
         lifecycle=latest.lifecycle if latest else None,
-        health=_health(latest, nodes),
+        health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         plan_step=latest.plan.current if latest and latest.plan.steps else None,
@@ -135,18 +156,35 @@ def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> Status
         requests_used=int(latest.budget.requests.used) if latest else 0,
         requests_limit=_limit(latest),
         alerts=len(latest.firing) if latest else 0,
-        waits_for=account.waits_for or None,
+        waits_for=waits_for(account, nodes) or None,
         reservations=account.reservations,
     )
 
 
-def _health(latest: AttemptAccount | None, nodes: Mapping[str, NodeStatus]) -> Health | None:
-    """Of an attempt whose node is gone nobody knows, until another node goes on with it."""
-    if latest is None:
-        return None
+def waits_for(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> str:
+    """What must come from elsewhere before a task goes on, in words; empty for nothing.
+
+    `nodes` are those of the fleet that it is run by, by name.
+    """
+    latest = account.latest
+    if latest is None or account.state.lifecycle.over:
+        return account.waits_for
+    if _adrift(latest, nodes):
+        return f"another node ({latest.node} is {nodes[latest.node].state})"
+    if latest.lifecycle is Lifecycle.SUBMITTED:
+        return account.waits_for or TURN
+    return account.waits_for
+
+
+def _adrift(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> bool:
+    """Whether it was at work on a node that is gone."""
     at = nodes.get(latest.node)
-    gone = at is not None and at.state in (NodeState.LOST, NodeState.DOWN)
-    return Health.UNKNOWN if gone and latest.lifecycle is Lifecycle.WORKING else latest.health
+    return at is not None and at.state in GONE and latest.lifecycle is Lifecycle.WORKING
+
+
+def health_of(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> Health:
+    """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
+    return Health.UNKNOWN if _adrift(latest, nodes) else latest.health
 
 
 def _reported(latest: AttemptAccount | None) -> tuple[int | None, int | None]:
@@ -202,7 +240,7 @@ def _status(line: StatusLine) -> Lifecycle:
 
 
 def _node(line: StatusLine) -> str:
-    away = line.node_state in (NodeState.LOST, NodeState.DOWN)
+    away = line.node_state in GONE
     works = line.lifecycle is Lifecycle.WORKING
     return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)
 

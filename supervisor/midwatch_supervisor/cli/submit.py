@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,15 +16,26 @@ from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_
 if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.recorder import Clock
+    from midwatch_monitor.words import NodeStatus
     from midwatch_supervisor.assignment import Assignment
 
 _ASKED_SECONDS = 10.0
-"""How long `--dry-run` waits for a repository elsewhere."""
+"""How long `--dry-run` waits for a repository elsewhere, and for the journal."""
+_NAMED = 3
+"""Tasks of one warning that are named; the others are counted."""
 
 
 def submit(
     file: Annotated[Path, Parameter(help="The task file (YAML).")],
     *,
+    key: Annotated[
+        str | None,
+        Parameter(
+            help="A name of your choice for what is handed over: again with the same name stores "
+            "nothing, and says which run it is already."
+        ),
+    ] = None,
     config: ConfigOption = None,
     journal: JournalOption = None,
     dry_run: DryRunOption = False,
@@ -33,19 +45,21 @@ def submit(
     from midwatch_monitor.config.source import load_tasks
     from midwatch_supervisor.assignment import assignments, check_workspaces
     from midwatch_supervisor.fleet.handout import system_url
-    from midwatch_supervisor.fleet.submitting import check
+    from midwatch_supervisor.fleet.submitting import check, check_key
     from midwatch_tools.home import journal_location
 
+    if key is not None:
+        check_key(key)
     settings = settings_in_force(config)
     wanted = assignments(load_tasks(file), file.resolve().parent)
     check(wanted, fleet=settings.fleet.name)
     check_workspaces(wanted, file=file)
-    if dry_run:
-        asyncio.run(_say_all(wanted, json=json))
-        return 0
     location = journal_location(journal, os.environ, Path.cwd())
+    if dry_run:
+        asyncio.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
+        return 0
     system_url(location)
-    return asyncio.run(_submit(wanted, str(file), settings, location, json=json))
+    return asyncio.run(_submit(wanted, str(file), settings, location, key=key, json=json))
 
 
 async def _submit(
@@ -54,22 +68,35 @@ async def _submit(
     settings: "Settings",
     location: str,
     *,
+    key: str | None,
     json: bool,
 ) -> int:
     from midwatch_monitor.journal import Journal
-    from midwatch_supervisor.fleet.submitting import submit as store
+    from midwatch_monitor.journal.clock import journal_clock
+    from midwatch_monitor.journal.nodes import Nodes
+    from midwatch_supervisor.fleet.submitting import submit_once as store
     from midwatch_tools.watch import now
 
-    async with await Journal.open(
-        location, patience_seconds=settings.journal.patience_seconds
-    ) as journal:
-        run = await store(journal, wanted, source=source, settings=settings, clock=now)
+    async with (
+        await Journal.open(location, patience_seconds=settings.journal.patience_seconds) as journal,
+        journal_clock(journal, now) as clock,
+    ):
+        nodes = await Nodes(journal, fleet=settings.fleet.name).all()
+        run, already = await store(
+            journal, wanted, key=key, source=source, settings=settings, clock=clock
+        )
+        # Of what was there already nobody knows here whether it waits for anything.
+        warnings = [] if already else _warnings(wanted, nodes)
         if json:
-            write_json({"type": "run", "run": run.id, "tasks": len(wanted)})
+            told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
+            write_json({"type": "run", **told})
         else:
-            write_line(f"Run {run.id}: {_tasks(len(wanted))}, journal {journal.name}")
+            there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
+            write_line(f"Run {run.id}{there}: {_tasks(len(wanted))}, journal {journal.name}")
             write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
-        await _hand_out(journal, settings, location)
+            for warning in warnings:
+                write_line(f"warning: {warning}")
+        await _hand_out(journal, settings, location, clock)
     return 0
 
 
@@ -77,25 +104,64 @@ def _tasks(number: int) -> str:
     return "1 task" if number == 1 else f"{number} tasks"
 
 
-async def _hand_out(journal: "Journal", settings: "Settings", location: str) -> None:
+async def _hand_out(
+    journal: "Journal", settings: "Settings", location: str, clock: "Clock"
+) -> None:
     """Hand out what can begin. The run is stored: a monitor does it where this fails."""
     from midwatch_monitor.errors import JournalError
     from midwatch_supervisor.fleet.posts import dispatch_once
-    from midwatch_tools.watch import now
 
     try:
-        await dispatch_once(journal, location, settings=settings.fleet, clock=now)
+        await dispatch_once(journal, location, settings=settings.fleet, clock=clock)
     except JournalError as error:
         write_error(f"the tasks are stored; a node or monitor will hand them out, as here {error}")
 
 
-async def _say_all(wanted: "Sequence[Assignment]", *, json: bool) -> None:
+def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
+    """What tasks wait for that no node which is up can give them."""
+    from midwatch_supervisor.waiting import lacking
+
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for each in wanted:
+        tasks[lacking(each.task.labels, nodes)].append(each.task.id)
+    return [f"{_first(names)}: {what}" for what, names in tasks.items() if what]
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
+    """The nodes of the fleet; `None` where there is none, or where it cannot be asked."""
+    from midwatch_monitor.errors import JournalError, UsageError
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.engine import is_url
+    from midwatch_monitor.journal.nodes import Nodes
+
+    if not is_url(location):
+        return None
+    try:
+        async with await Journal.open_to_read(location, patience_seconds=_ASKED_SECONDS) as journal:
+            return await Nodes(journal, fleet=fleet).all()
+    except (JournalError, UsageError) as error:
+        write_error(f"which nodes are up is not known: {error}")
+        return None
+
+
+async def _say_all(
+    wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
+) -> None:
     """Say of each task where it is to be worked on; each repository is asked once."""
+    from midwatch_supervisor.waiting import lacking
+
     known: dict[str, _Start] = {}
+    nodes = await _nodes(location, fleet)
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _start(each)
-        _say(each, known[each.source], json=json)
+        warning = "" if nodes is None else lacking(each.task.labels, nodes)
+        _say(each, known[each.source], warning, json=json)
 
 
 class _Start(NamedTuple):
@@ -117,7 +183,7 @@ async def _start(each: "Assignment") -> _Start:
         return _Start("", " ".join(str(error).split()))
 
 
-def _say(each: "Assignment", start: _Start, *, json: bool) -> None:
+def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
     task = each.task
     if json:
         write_json(
@@ -129,6 +195,7 @@ def _say(each: "Assignment", start: _Start, *, json: bool) -> None:
                 "commit": start.commit,
                 "problem": start.problem,
                 "labels": list(task.labels),
+                "warning": warning,
             }
         )
     else:
@@ -138,3 +205,5 @@ def _say(each: "Assignment", start: _Start, *, json: bool) -> None:
         write_line(f"{task.id}: worker {each.worker}, workspace {place}{at}{labels}")
         if start.problem:
             write_line(f"  its commit is not known: {start.problem}")
+        if warning:
+            write_line(f"  warning: {warning}")

@@ -11,7 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.console import attach, on_terminal
 from midwatch_supervisor.cli.hints import bus_of
-from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_write
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.cli.web import Page, in_browser, serve
@@ -47,7 +47,7 @@ async def watch(
     """Watch a run of another process, on this machine or another one, or one that is over.
 
     All that is needed is the journal: a file, or the URL of a database. What you do is written to
-    it, and whoever runs the attempt carries it out.
+    it, and whoever runs the attempt carries it out; where it may only be read, you may look.
     """
     settings = settings_in_force(config)
     check_looks(settings.console)
@@ -64,7 +64,8 @@ async def watch(
 
 async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
     """The run to show: the one that is asked for, else the latest; `None` for every run."""
-    async with await journal_to_write(journal) as opened:
+    opened, _ = await journal_to_watch(journal)
+    async with opened:
         runs = await chosen_runs(opened, run)
     return None if all or not runs else runs[0].id
 
@@ -78,12 +79,10 @@ async def _show(
     settings: Settings,
 ) -> int:
     patience = settings.journal.patience_seconds
-    async with (
-        await journal_to_write(journal, patience_seconds=patience) as opened,
-        bus_of(settings.fleet, name=name) as bus,
-    ):
+    opened, barred = await journal_to_watch(journal, patience_seconds=patience)
+    async with opened, bus_of(settings.fleet, name=name) as bus:
         desk = Desk(opened, author=operator_name(author), bus=bus)
-        return await attach(opened, run, desk, settings, bus)
+        return await attach(opened, run, desk, settings, bus, barred=barred)
 
 
 def _words(

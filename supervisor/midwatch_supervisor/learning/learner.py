@@ -92,11 +92,16 @@ class Learner:
     async def run(self) -> None:
         """Learn from what ends, until cancelled or until the journal cannot be used any more."""
         try:
-            self._began = await self._journal.last_id()
+            await self.begin()
             await self._scan()
             await self._follow()
         except Exception as error:  # the work goes on, and it has no part in this
             log.warning("nothing is learned any more: %s", why(error))
+
+    async def begin(self) -> None:
+        """Take up only so much of what is older than this moment. Raises JournalError."""
+        if self._began is None:
+            self._began = await self._journal.last_id()
 
     async def finish(self, projects: Iterable[str], *, home: Path, seconds: float) -> None:
         """Do what is left, then look back at these projects; no longer than so many seconds.

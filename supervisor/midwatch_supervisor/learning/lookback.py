@@ -1,4 +1,4 @@
-"""The look back at a project at the end of a run, where guidelines are switched on."""
+"""The look back at a project at the end of a run, here or in a fleet, where that is switched on."""
 
 import logging
 from pathlib import Path
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.ends import RunEnd
 from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import Reflection
+from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.reflecting import reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors, newest_task
 
@@ -36,6 +39,26 @@ async def look_back_at(
     if settings.learning.guidelines.enabled:
         model = await _reflector(journal, project, reflectors)
         await reflect_project(journal, project, model=model, settings=settings, now=clock)
+
+
+async def look_back_after(
+    journal: Journal, end: RunEnd, *, settings: Settings, clock: Clock
+) -> Reflection | None:
+    """The same for a run of a fleet that is over, by the reflector of its last task; once for each.
+
+    Lessons that nobody needs are archived with it. Answers what came of it, `None` where another
+    process was quicker. Raises JournalError, and UsageError where its reflector cannot be built
+    here: nothing says then that it is done, and another machine may do it.
+    """
+    from midwatch_supervisor.learning.trial import take_back
+
+    project, learning = end.project, settings.learning
+    await take_back(journal, project, settings=settings, now=clock)
+    await archive(journal, [project], settings=learning.lessons, now=clock())
+    model = Reflectors(settings.provider).of(await journal.task(end.task))
+    return await reflect_project(
+        journal, project, model=model, settings=settings, now=clock, end=end
+    )
 
 
 async def try_out(

@@ -32,6 +32,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.ends import RunEnd
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import (
     Birth,
@@ -78,25 +79,27 @@ async def reflect_project(
     model: Model | None,
     settings: Settings,
     now: Callable[[], datetime],
+    end: RunEnd | None = None,
 ) -> Reflection | None:
     """Look back at the attempts of a project since the last time; what it came to.
 
     All that comes of it is stored in one commit: insights as lessons, a new version of the
     guidelines, proposed and never in force by itself, how far the look went, and what it cost.
-    What was skipped stands in the journal only where that moves the watermark. Answers `None`
-    where another process looked back at the same time; then nothing is stored. Raises
-    JournalError, and nothing else.
+    What was skipped stands in the journal only where that moves the watermark, or where the look
+    is made because a run of a fleet is over, at `end`: for each there is one, whatever comes of
+    it. Answers `None` where another process looked back at the same time; then nothing is stored.
+    Raises JournalError, and nothing else.
     """
     config = settings.learning.guidelines
     learned = Learned(journal)
     mark = await learned.watermark(project)
-    if not config.enabled or model is None:
-        return _skipped(project, mark, NO_MODEL if config.enabled else OFF)
-    batch = await read_batch(learned, project, config, after=mark)
-    look = _Look(journal, learned, project, settings, now)
+    look = _Look(journal, learned, project, settings, now, end)
     try:
+        if not config.enabled or model is None:
+            return await look.leave(mark, NO_MODEL if config.enabled else OFF)
+        batch = await read_batch(learned, project, config, after=mark)
         if batch.newest is None:
-            return _skipped(project, mark, NO_ATTEMPTS)
+            return await look.leave(mark, NO_ATTEMPTS)
         if reason := gate(batch.deep, config):
             return await look.pass_over(batch, mark, reason if batch.deep else NO_DEPTH)
         return await look.back(batch, mark, batch.newest, model)
@@ -138,19 +141,29 @@ class _Look:
         project: str,
         settings: Settings,
         now: Callable[[], datetime],
+        end: RunEnd | None,
     ) -> None:
         self._journal = journal
         self._learned = learned
         self._project = project
         self._settings = settings
         self._now = now
+        self._end = end
+
+    async def leave(self, mark: int, reason: str) -> Reflection:
+        """Ask nothing, and leave the watermark where it is."""
+        skipped = _skipped(self._project, mark, reason)
+        if self._end is not None:
+            await self._put(self._draft(skipped, self._end.task))
+        return skipped
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
         """Leave out the attempts that will never count; those that may, wait."""
         shallow = batch.before if batch.deep else batch.newest
-        skipped = _skipped(self._project, mark if shallow is None else shallow.id, reason)
-        if shallow is not None:
-            await self._commit(shallow, (skipped,))
+        if shallow is None:
+            return await self.leave(mark, reason)
+        skipped = _skipped(self._project, shallow.id, reason)
+        await self._commit(shallow, (skipped,))
         return skipped
 
     async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
@@ -277,13 +290,20 @@ class _Look:
         self, newest: KnownSummary, records: Sequence[Record], more: Sequence[Draft] = ()
     ) -> None:
         # The lessons first: a version that was made from them has the higher id.
-        at = self._now()
         drafts = [*more]
         for record in records:
             # People look for faults at attempts; the rest is the project's.
             attempt = newest.attempt if isinstance(record, Fault) else None
-            drafts.append(Draft(record=record, at=at, task=newest.task, attempt=attempt))
-        await self._journal.commit(Commit(drafts=tuple(drafts)))
+            drafts.append(self._draft(record, newest.task, attempt))
+        await self._put(*drafts)
+
+    def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
+        if isinstance(record, Reflection) and self._end is not None:
+            record = replace(record, after=self._end.entry)
+        return Draft(record=record, at=self._now(), task=task, attempt=attempt)
+
+    async def _put(self, *drafts: Draft) -> None:
+        await self._journal.commit(Commit(drafts=drafts))
 
 
 def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:

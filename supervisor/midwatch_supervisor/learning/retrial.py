@@ -10,6 +10,7 @@ from midwatch_monitor.config.policy import PersonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import (
     AttemptState,
     Commit,
@@ -38,6 +39,7 @@ async def done_again(
     source: str,
     settings: Settings,
     home: Path,
+    clock: Clock,
 ) -> tuple[TrialScore, ...]:
     """What each task comes to with each of two texts. Raises as `launch.begin` does.
 
@@ -52,6 +54,7 @@ async def done_again(
             source=source,
             settings=_bounded(settings),
             home=home,
+            clock=clock,
         )
         for text in texts
     ]
@@ -81,12 +84,15 @@ async def _shares(
     source: str,
     settings: Settings,
     home: Path,
+    clock: Clock,
 ) -> list[float]:
     """Which share of the checks of each task passed; 0 where it did not come to its checks."""
     # A run learns at its end, and this may be a part of that: the one would import the other.
     from midwatch_supervisor.launch import begin, conduct
 
-    deck, jobs = await begin(journal, tasks, source=source, settings=settings, home=home)
+    deck, jobs = await begin(
+        journal, tasks, source=source, settings=settings, home=home, clock=clock
+    )
     minutes = sum(each.task.budget.minutes or _MINUTES for each in tasks)
     try:
         async with asyncio.timeout(60 * minutes):

@@ -77,7 +77,7 @@ async def try_guidelines(
         return None
     live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
     try:
-        trial = await _trial(journal, new, live, settings=settings, home=home)
+        trial = await _trial(journal, new, live, settings=settings, home=home, now=now)
     except asyncio.CancelledError:
         cut = Trial(guidelines=new.id, reason=CUT_OFF)
         await asyncio.shield(_store(journal, new, (cut,), now=now))
@@ -179,6 +179,7 @@ async def _trial(
     *,
     settings: Settings,
     home: Path,
+    now: Callable[[], datetime],
 ) -> Trial:
     config = settings.learning.guidelines
     try:
@@ -191,6 +192,7 @@ async def _trial(
             source=f"trial of guidelines {new.guidelines.version}",
             settings=settings,
             home=home,
+            clock=now,
         )
     except JournalError:
         raise

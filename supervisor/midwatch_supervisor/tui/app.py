@@ -175,6 +175,8 @@ class Console(Acting):
             self.board.fold(entry)
         if message.batch.nodes is not None:
             self.board.meet_nodes(message.batch.nodes)
+        if message.batch.monitors is not None:
+            self.board.meet_monitors(message.batch.monitors)
         self.follow_acts(message.batch.entries)
         self.queue.hear(message.batch.entries)
         self.learned.hear(message.batch.entries, again=message.batch.again)
@@ -282,11 +284,18 @@ class Console(Acting):
     def action_pane(self, name: str) -> None:
         """See a pane, whatever is in front of it."""
         if name == "nodes-pane" and not self.board.muster.nodes:
-            self.notify("there are no nodes: the work is done where it was started", timeout=3)
+            self.notify(self._without_nodes(), timeout=3, markup=False)
             return
         self._uncover()
         self.panes.show(name)
         self.refresh_panes()
+
+    def _without_nodes(self) -> str:
+        if self._feed.of_a_fleet and not self.board.muster.read:
+            return "the nodes are not read yet: try again in a moment"
+        if self.board.open_since is not None:
+            return "there are no nodes: `midwatch node` starts one"
+        return "there are no nodes: the work is done where it was started"
 
     def action_next_attention(self) -> None:
         """Open the next attempt that needs a person; from another one's view, the one after it."""
@@ -295,7 +304,7 @@ class Console(Acting):
         if row is not None:
             self._uncover()
             self.open_attempt(row)
-        elif self.queue.losses:
+        elif self.queue.losses or self.queue.unplaced:
             self.action_pane("nodes-pane")
         elif self.queue.proposals:
             self._uncover()

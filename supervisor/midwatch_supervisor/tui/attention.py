@@ -13,6 +13,7 @@ from midwatch_monitor.words import (
     Entry,
     Intervention,
     KnownGuidelines,
+    Lifecycle,
     PlanCheck,
     Severity,
 )
@@ -23,10 +24,11 @@ from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered, holds
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.muster import Loss
-from midwatch_supervisor.tui.palette import LOST_SIGN, Palette
+from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, LOST_SIGN, Palette
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.turns import Unplaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,49 @@ class LostNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placeless:
+    """Tasks of the same labels that no node will take; one line, however many they are."""
+
+    tasks: Unplaced
+    calls: bool = True
+    kind: str = "a node"
+    rules: str = ""
+
+    @property
+    def name(self) -> str:
+        """The first of them, and how many more there are."""
+        more = len(self.tasks.rows) - 1
+        return one_line(f"{self.tasks.rows[0].name}{f' +{more}' if more else ''}")
+
+    @property
+    def since(self) -> datetime | None:
+        """When the first of them was handed over."""
+        return self.tasks.since
+
+    @property
+    def what(self) -> str:
+        """What is missing, and what would help."""
+        labels = self.tasks.labels
+        named = f"the label{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+        options = " ".join(f"--label {each}" for each in labels)
+        return one_line(f"no node has {named}; `midwatch node {options}` starts one that has")
+
+    @property
+    def mark(self) -> Hashable:
+        """What they ask for."""
+        return self.tasks.labels
+
+    def began(self, opened_at: datetime) -> bool:
+        """Whether they were handed over after the console was opened."""
+        return self.since is not None and self.since >= opened_at
+
+    @property
+    def said(self) -> str:
+        """How a person is called for it."""
+        return f"{self.name}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A version of the guidelines that waits for a person; nobody is called for it."""
 
@@ -144,7 +189,7 @@ class Proposal:
         return one_line(f"{said}: enter shows what it changes")
 
 
-Calling = Waiting | LostNode
+Calling = Waiting | LostNode | Placeless
 """What a person may be called for."""
 Line = Calling | Proposal
 
@@ -228,9 +273,14 @@ class Queue:
         return [LostNode(loss=loss, adrift=adrift[loss.status.name]) for loss in losses]
 
     @property
+    def unplaced(self) -> list[Placeless]:
+        """The tasks that no node will take, by their labels."""
+        return [Placeless(tasks=each) for each in self._board.unplaced]
+
+    @property
     def calling(self) -> list[Calling]:
         """Everything that a person may be called for."""
-        return [*self.losses, *self.all]
+        return [*self.losses, *self.all, *self.unplaced]
 
 
 _KINDS = {Need.ANSWER: "answer", Need.APPROVAL: "approval", Need.STUCK: "stuck"}
@@ -256,6 +306,8 @@ def _sign(line: Line, colours: Palette) -> Cell:
         return "·", colours.accent
     if isinstance(line, LostNode):
         return LOST_SIGN, colours.bad
+    if isinstance(line, Placeless):
+        return LIFECYCLE_SIGNS[Lifecycle.SUBMITTED], colours.warn
     sign = _SIGNS.get(line.need)
     return (sign, colours.warn) if sign else ("■", colours.bad)
 
@@ -309,9 +361,9 @@ class AttentionPane(Filtered[Line]):
         return self.current.row if isinstance(self.current, Waiting) else None
 
     @property
-    def lost(self) -> LostNode | None:
-        """The lost node of the cursor."""
-        return self.current if isinstance(self.current, LostNode) else None
+    def about_nodes(self) -> bool:
+        """Whether the line of the cursor is about nodes: one that is lost, or that is missing."""
+        return isinstance(self.current, LostNode | Placeless)
 
     @property
     def proposal(self) -> Proposal | None:
@@ -334,5 +386,7 @@ def _same(line: Line, before: Line) -> bool:
             return isinstance(before, Waiting) and line.row is before.row
         case LostNode():
             return isinstance(before, LostNode) and line.mark == before.mark
+        case Placeless():
+            return isinstance(before, Placeless) and line.mark == before.mark
         case Proposal():
             return isinstance(before, Proposal) and line.known.id == before.known.id

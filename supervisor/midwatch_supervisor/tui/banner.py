@@ -9,6 +9,7 @@ from textual.widgets import Static
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.words import Activity, Fault, Lifecycle
+from midwatch_supervisor.absence import monitor_absent
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.plain import one_line
@@ -79,15 +80,35 @@ def standing_still(
 
 def nobody_works(board: Board) -> Trouble | None:
     """That there are tasks of a fleet to be worked on and no node, if it is so."""
-    nodes = board.muster.nodes.values()
-    if not nodes or board.muster.at_work:
+    if not board.muster.read or board.muster.at_work:
         return None
-    waiting = sum(board.shared(row) for row in board.all_rows())
-    if not waiting:
+    handed_over, waiting = board.open_since, sum(board.shared(row) for row in board.all_rows())
+    if handed_over is None:
         return None
     attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
-    since = max(each.beat_at for each in nodes)
+    since = max((each.beat_at for each in board.muster.nodes.values()), default=handed_over)
     return Trouble(what=f"no node is up, and {attempts} for one", since=since)
+
+
+def nobody_watches(board: Board, now: datetime) -> Trouble | None:
+    """That there are tasks of a fleet to be worked on and no monitor, if it is so."""
+    monitors = board.muster.monitors
+    what = "" if monitors is None else monitor_absent(monitors, now)
+    handed_over = board.open_since if what else None
+    if handed_over is None:
+        return None
+    since = max((each.until for each in monitors or ()), default=handed_over)
+    return Trouble(what=what, since=since)
+
+
+def lacking(board: Board, now: datetime) -> Trouble | None:
+    """What a fleet with something to do has not, all of it in one: each alone would hide others."""
+    found = [each for each in (nobody_works(board), nobody_watches(board, now)) if each is not None]
+    if not found:
+        return None
+    return Trouble(
+        what="; ".join(each.what for each in found), since=max(each.since for each in found)
+    )
 
 
 def works(row: Row) -> bool:
@@ -159,17 +180,19 @@ class Banner(Static):
     def refresh_board(self) -> None:
         """Look whether all is well."""
         now = self._now()
-        still = nobody_works(self._board) or standing_still(
-            self._board.rows.values(),
-            self._board.last_at,
-            now,
-            stale_seconds=self._stale_seconds,
-        )
+        missing = [lacking(self._board, now)]
+        if nobody_works(self._board) is None:
+            missing.append(self._stands_still(now))
         self._told = {part: told for part, told in self._told.items() if not told.passed(now)}
-        troubles = [*broken(self._board.faults), *self._told.values(), *([still] if still else [])]
+        found = [each for each in missing if each is not None]
+        troubles = [*broken(self._board.faults), *self._told.values(), *found]
         # Of a journal that nobody can read nothing else is known.
         said = spoken([self._silence] if self._silence else troubles, now)
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")
             self.update(Text(said))
+
+    def _stands_still(self, now: datetime) -> Trouble | None:
+        rows, last_at = self._board.rows.values(), self._board.last_at
+        return standing_still(rows, last_at, now, stale_seconds=self._stale_seconds)

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.words import (
     Actor,
     Alert,
@@ -28,11 +30,11 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-from midwatch_supervisor.account import TaskAccount
-from midwatch_supervisor.lookup import say_turn
 from midwatch_supervisor.tui.learned.tally import Tally
 from midwatch_supervisor.tui.muster import Muster
 from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.turns import Turns, Unplaced
+from midwatch_supervisor.waiting import TURN, Wait
 
 STREAM = 5_000
 """Checkpoints that the stream keeps; the journal has them all."""
@@ -103,8 +105,11 @@ class Board:
         self.last_at: datetime | None = None
         self.operators: dict[int, Intervention] = {}
         """What people issued, by journal id."""
-        self._fleet: set[int] = set()
-        """The runs that nodes share."""
+        self._fleet: dict[int, datetime] = {}
+        """The runs that nodes share, with when each was handed over."""
+        self._turns = Turns()
+        self._unplaced: tuple[Unplaced, ...] | None = None
+        """What no node will take; `None` if that may have changed."""
         self._waiting: dict[int, Row] = {}
         """What may be in the queue for a person, by attempt id."""
         self._changed: set[Row] = set()
@@ -113,13 +118,18 @@ class Board:
     def meet_run(self, run: Run) -> None:
         """Learn of a run."""
         if run.keeper is Keeper.MONITOR:
-            self._fleet.add(run.id)
+            self._fleet[run.id] = run.started_at
 
     def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
         """Learn how the nodes stand: what was at work on one that is gone is adrift."""
         if self.muster.take(statuses):
+            self._unplaced = None
             for row in self.rows.values():
                 self._moor(row)
+
+    def meet_monitors(self, monitors: Iterable[Monitor]) -> None:
+        """Learn what monitors hold."""
+        self.muster.monitors = tuple(monitors)
 
     def _moor(self, row: Row) -> None:
         adrift = row.moves and not row.lifecycle.over and self.muster.gone(row.node)
@@ -131,6 +141,8 @@ class Board:
         """Learn of a task."""
         self.tasks[task.id] = task
         self.tally.meet(task)
+        self._turns.meet(task)
+        self._unplaced = None
         row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
         self.queued[task.id] = row
         self._changed.add(row)
@@ -139,7 +151,9 @@ class Board:
         """Learn of an attempt of a task that is known."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
+        self._turns.begin(task.id)
         if (waited := self.queued.pop(task.id, None)) is not None:
+            self._unplaced = None
             self._changed.discard(waited)
             self._gone.add(waited)
         row = Row(
@@ -198,6 +212,7 @@ class Board:
         row = self.queued.get(task)
         if row is not None:
             row.lifecycle, row.reason, row.last_at = state.lifecycle, state.reason, at
+            self._unplaced = None
             self._changed.add(row)
 
     def _count(self, row: Row, entry: Entry) -> None:
@@ -259,21 +274,37 @@ class Board:
         """Whether a row is one that nodes are to work on, and is not over."""
         return row.need is not Need.OVER and self._shared(self.tasks[row.task])
 
+    @property
+    def open_since(self) -> datetime | None:
+        """Since when nodes have something to do: the start of the oldest run that is not over."""
+        runs = {row.run for row in self.all_rows() if self.shared(row)}
+        return min((self._fleet[run] for run in runs), default=None)
+
+    @property
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """The tasks that no node will take, as the nodes stand."""
+        if self._unplaced is None:
+            waiting = ((row, self.tasks[row.task]) for row in self.queued.values())
+            of_nodes = ((row, task) for row, task in waiting if self.shared(row))
+            self._unplaced = self._turns.unplaced(of_nodes, self.muster.nodes.values())
+        return self._unplaced
+
+    def wait(self, row: Row) -> Wait | None:
+        """What a task waits for before it begins; `None` if it has begun or nobody knows."""
+        task = self.tasks[row.task]
+        if row.attempt is not None or row.need is Need.OVER:
+            return None
+        nodes = self.muster.nodes.values() if self._shared(task) else None
+        return self._turns.wait(task, self.task_states, nodes)
+
     def turn(self, row: Row) -> str:
         """What a task without an attempt waits for, in words."""
-        task = self.tasks[row.task]
-        account = TaskAccount(task=task)
-        states = {
-            each.name: self.task_states[each.id].lifecycle
-            for each in self.tasks.values()
-            if each.run == task.run and each.id in self.task_states
-        }
-        say_turn(account, states, self.muster.nodes.values() if self._shared(task) else None)
-        return account.turn
+        wait = self.wait(row)
+        return TURN if wait is None else wait.what
 
     def _shared(self, task: Task) -> bool:
         # An agent that somebody watches in a process of their own has no task file.
-        return task.run in self._fleet and task.spec != "{}"
+        return task.run in self._fleet and task.spec != EMBEDDED
 
     @property
     def several_nodes(self) -> bool:

@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import Generic, TypeVar
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.roster import Monitor
 from midwatch_monitor.words import Attempt, Entry, NodeStatus, Run, Task
+
+T = TypeVar("T")
 
 _BATCH = 500
 """Entries of one batch; a long history arrives in many, so that keys are heard between."""
@@ -17,9 +21,13 @@ _AGAIN = 1.0
 """Seconds between two tries while the journal cannot be read."""
 _NODES = 1.0
 """Seconds between two looks at the nodes: they beat once a second."""
+_MONITORS = 3.0
+"""Seconds between two looks at the monitors: what they hold they hold for longer."""
 
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
 """How the nodes stand in the journal."""
+MonitorsNow = Callable[[], Awaitable[Sequence[Monitor]]]
+"""What monitors hold in the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +39,19 @@ class Batch:
     tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     nodes: tuple[NodeStatus, ...] | None = None
-    """All nodes, where one of them has changed."""
+    """All nodes, where one of them has changed, and when they were read for the first time."""
+    monitors: tuple[Monitor, ...] | None = None
+    """All monitors, as the nodes."""
     more: bool = False
     """Whether another batch follows at once: what is drawn now would soon be old."""
     again: bool = False
     """Whether the journal could not be read before it: others may have missed something."""
+
+    @property
+    def says(self) -> bool:
+        """Whether there is anything in it."""
+        told = self.nodes is not None or self.monitors is not None
+        return bool(self.entries) or self.again or told
 
 
 class Feed:
@@ -53,26 +69,26 @@ class Feed:
         poll_seconds: float,
         hertz: float,
         nodes: NodesNow | None = None,
+        monitors: MonitorsNow | None = None,
         connected: Callable[[], bool] = lambda: True,
     ) -> None:
         """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
 
-        `nodes` is asked where there may be a fleet; `connected` says whether the bus has its
-        broker.
+        `nodes` and `monitors` are asked where there may be a fleet; `connected` says whether the
+        bus has its broker.
         """
         self._journal = journal
         self._run = run
         self._bus = bus
         self._poll_seconds = poll_seconds
         self._pause = 1 / hertz
-        self._nodes_now = nodes
+        self._nodes = None if nodes is None else _Seen(nodes, every=_NODES)
+        self._monitors = None if monitors is None else _Seen(monitors, every=_MONITORS)
         self._connected = connected
         self._after = 0
         self._runs: set[int] = set()
         self._tasks: set[int] = set()
         self._attempts: set[int] = set()
-        self._nodes: tuple[NodeStatus, ...] = ()
-        self._called_at = 0.0
         self._asked_at: float | None = None
         self._failed = False
         self.dropped = 0
@@ -91,6 +107,11 @@ class Feed:
         return self._connected()
 
     @property
+    def of_a_fleet(self) -> bool:
+        """Whether nodes are asked for."""
+        return self._nodes is not None
+
+    @property
     def unanswered(self) -> float:
         """For how many seconds the journal has owed an answer; 0 while it owes none."""
         return 0.0 if self._asked_at is None else monotonic() - self._asked_at
@@ -107,7 +128,7 @@ class Feed:
                 if batch is None:
                     await asyncio.sleep(_AGAIN)
                     continue
-                if batch.entries or batch.again or batch.nodes is not None:
+                if batch.says:
                     yield batch
                 if batch.more:
                     continue
@@ -138,7 +159,8 @@ class Feed:
         wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
         attempts = await self._journal.attempts_with(wanted) if wanted else []
         runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
-        nodes = await self._nodes_if_changed()
+        nodes = None if self._nodes is None else await self._nodes.changed()
+        monitors = None if self._monitors is None else await self._monitors.changed()
         # Only what was read to its end counts as read.
         if page:
             self._after = page[-1].id
@@ -151,6 +173,7 @@ class Feed:
             tasks=tuple(tasks),
             attempts=tuple(attempts),
             nodes=nodes,
+            monitors=monitors,
             more=len(page) == _BATCH,
             again=self._failed,
         )
@@ -158,12 +181,23 @@ class Feed:
     async def _met_tasks(self, ids: set[int]) -> list[Task]:
         return await self._journal.tasks_with(ids) if ids else []
 
-    async def _nodes_if_changed(self) -> tuple[NodeStatus, ...] | None:
-        if self._nodes_now is None or monotonic() - self._called_at < _NODES:
+
+class _Seen(Generic[T]):
+    """Something beside the entries that is asked for now and then."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Sequence[T]]], *, every: float) -> None:
+        self._ask = ask
+        self._every = every
+        self._at: float | None = None
+        self._last: tuple[T, ...] | None = None
+
+    async def changed(self) -> tuple[T, ...] | None:
+        """What it is now; `None` if it is as before, or was asked for just now."""
+        if self._at is not None and monotonic() - self._at < self._every:
             return None
-        self._called_at = monotonic()
-        found = tuple(await self._nodes_now())
-        if found == self._nodes:
+        self._at = monotonic()
+        found = tuple(await self._ask())
+        if found == self._last:
             return None
-        self._nodes = found
+        self._last = found
         return found

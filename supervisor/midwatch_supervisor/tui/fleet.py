@@ -21,6 +21,7 @@ from midwatch_supervisor.tui.palette import (
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.waiting import Wait
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR = 8
@@ -60,16 +61,17 @@ def columns(
     *,
     group: tuple[str, Group | None] = GROUPS[0],
     several_nodes: bool = False,
+    wait: Callable[[Row], Wait | None] = lambda row: None,
 ) -> list[Column[Row]]:
     """The columns of the fleet; the least important ones have the highest rank.
 
     What the lines are grouped by stands first and stays, with a sign in its title. The node is
-    left out where there is only one.
+    left out where there is only one. `wait` says what a task that has not begun waits for.
     """
     name, _ = group
     return [
         _first(column) if column.title == name else column
-        for column in sorted(_columns(now), key=lambda column: column.title != name)
+        for column in sorted(_columns(now, wait), key=lambda column: column.title != name)
         if several_nodes or column.title != "node" or name == "node"
     ]
 
@@ -78,7 +80,7 @@ def _first(column: Column[Row]) -> Column[Row]:
     return replace(column, title=f"▾{column.title}", rank=0)
 
 
-def _columns(now: Callable[[], datetime]) -> list[Column[Row]]:
+def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) -> list[Column[Row]]:
     return [
         Column(title="!", width=1, rank=0, draw=_health_sign),
         Column(title="task", width=14, rank=0, grow=3, draw=_task),
@@ -88,7 +90,7 @@ def _columns(now: Callable[[], datetime]) -> list[Column[Row]]:
         Column(title="progress", width=_BAR + 4, rank=3, draw=_progress),
         Column(title="confidence", width=16, rank=5, draw=_confidence),
         Column(title="idle", width=4, rank=2, draw=_idle(now)),
-        Column(title="activity", width=12, rank=4, grow=2, draw=_activity),
+        Column(title="activity", width=12, rank=4, grow=2, draw=_activity(wait)),
         Column(title="budget", width=6, rank=8, draw=_budget),
         Column(title="alerts", width=6, rank=2, grow=2, draw=_alerts),
         Column(title="worker", width=8, rank=10, grow=1, draw=_worker),
@@ -177,10 +179,16 @@ _ACTIVITIES: Mapping[Activity, str] = {
 }
 
 
-def _activity(row: Row, colours: Palette) -> Cell:
-    if row.adrift and row.lifecycle is Lifecycle.WORKING:
-        return "needs a node", colours.warn
-    return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
+def _activity(wait: Callable[[Row], Wait | None]) -> Callable[[Row, Palette], Cell]:
+    def activity(row: Row, colours: Palette) -> Cell:
+        if row.adrift and row.lifecycle is Lifecycle.WORKING:
+            return "needs a node", colours.warn
+        waits = wait(row) if row.attempt is None else None
+        if waits is not None:
+            return one_line(waits.short), colours.warn if waits.vain else colours.dim
+        return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
+
+    return activity
 
 
 def _budget(row: Row, colours: Palette) -> Cell:
@@ -215,7 +223,10 @@ class FleetPane(Filtered[Row]):
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
         self._layouts = {
-            several: [columns(now, group=group, several_nodes=several) for group in GROUPS]
+            several: [
+                columns(now, group=group, several_nodes=several, wait=board.wait)
+                for group in GROUPS
+            ]
             for several in (False, True)
         }
         self._several = False

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from midwatch_monitor.journal.roster import Monitor
 from midwatch_monitor.words import NodeState, NodeStatus
 
 _KEPT = timedelta(days=1)
@@ -38,20 +39,23 @@ class Muster:
         self.nodes: dict[str, NodeStatus] = {}
         """By name, in the order of the names."""
         self.losses: tuple[Loss, ...] = ()
-        self._taken = False
+        self.read = False
+        """Whether it is known at all how the nodes stand."""
+        self.monitors: tuple[Monitor, ...] | None = None
+        """Those that hold something, or held it last; `None` while nobody has told."""
 
     def take(self, statuses: Iterable[NodeStatus]) -> bool:
         """Learn how all nodes stand now; answers whether one came, left or changed its state."""
         before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
         self.nodes = _newest(statuses)
         self._lose()
-        self._taken = True
+        self.read = True
         return before != {name: (each.boot, each.state) for name, each in self.nodes.items()}
 
     def _lose(self) -> None:
         known = {loss.key: loss for loss in self.losses}
         lost = [each for each in self.nodes.values() if each.state is NodeState.LOST]
-        fresh = [Loss(status=each, old=not self._taken) for each in lost]
+        fresh = [Loss(status=each, old=not self.read) for each in lost]
         self.losses = tuple(
             replace(known[loss.key], status=loss.status) if loss.key in known else loss
             for loss in fresh

@@ -50,6 +50,13 @@ class Host:
         """Whether it is to be heard."""
         return self.status.state in (NodeState.UP, NodeState.DRAINING)
 
+    @property
+    def has(self) -> str:
+        """What it has in hand, in words: the console may follow one run of several."""
+        others = max(0, self.status.busy - len(self.attempts)) if self.lives else 0
+        more = f"{others} more" if self.attempts else f"{others} of other runs"
+        return one_line(", ".join((*self.attempts, *([more] if others else ())))) or "-"
+
 
 def hosts(board: Board) -> list[Host]:
     """The nodes of a board: what is lost first, then what is up, by name."""
@@ -121,8 +128,7 @@ def _version(host: Host, colours: Palette) -> Cell:
 
 
 def _attempts(host: Host, colours: Palette) -> Cell:
-    named = one_line(", ".join(host.attempts)) or "-"
-    return named, colours.warn if host.attempts and not host.lives else colours.text
+    return host.has, colours.warn if host.attempts and not host.lives else colours.text
 
 
 def text(host: Host) -> str:

@@ -159,7 +159,7 @@ class Panes(Vertical):
         row, proposal = self.chosen, self._attention.proposal
         if row is not None:
             self.post_message(self.Wanted(row))
-        elif self._attention.lost is not None and self.current is self._attention:
+        elif self._attention.about_nodes and self.current is self._attention:
             self.show("nodes-pane")
         elif proposal is not None and self.current is self._attention:
             self.show_proposal(proposal)

@@ -1,0 +1,136 @@
+"""The looks back at runs of a fleet: by whoever has the post of the learner, one after each run.
+
+What is done stands in the journal with what came of it, so that whoever takes the post over goes on
+where the other was cut off. Nothing is lost by a look that was never made: the next one of the
+project takes up all that was summed up since the last.
+"""
+
+import asyncio
+import logging
+
+from pydantic import ValidationError
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import (
+    JournalCorruptError,
+    JournalError,
+    JournalTooNewError,
+    UsageError,
+)
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.ends import Ends, RunEnd
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.words import Run
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.lookback import look_back_after
+
+log = logging.getLogger(__name__)
+
+_MOST = 1_000
+"""Runs of which something may move between two looks."""
+_OLD = 20
+"""Runs that whoever takes the post looks at: they may have ended while nobody had it."""
+
+
+class Hindsight:
+    """Looks back at the runs of a fleet as they end, with the settings of each."""
+
+    def __init__(self, journal: Journal, *, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ends = Ends(journal)
+        self._after = 0
+        self._runs: dict[int, Run] = {}
+        """Of which something moved, and that may be over."""
+        self._left: set[int] = set()
+        """Ends that are left to other machines, or to the next run."""
+        self._said: set[str] = set()
+        self._failing = False
+
+    async def keep(self, learner: Learner, *, seconds: float) -> None:
+        """Look every so many seconds, until cancelled."""
+        while True:
+            try:
+                await self.look(learner)
+                self._failing = False
+            except JournalError as error:
+                # Told once: it may go on all night.
+                level = logging.DEBUG if self._failing else logging.WARNING
+                log.log(level, "no look back at present: %s", error)
+                self._failing = True
+            await asyncio.sleep(seconds)
+
+    async def look(self, learner: Learner) -> None:
+        """Look back at each run that is over, if that was not done. Raises JournalError."""
+        moved = await self._ends.moved(self._after, limit=_MOST if self._after else _OLD)
+        self._runs |= {run.id: run for run in moved.runs}
+        self._after = moved.last
+        for run in list(self._runs.values()):
+            try:
+                done = await self._look_at(run, learner)
+            except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
+                self._say(f"no look back at run {run.id}: {error}")
+                done = True
+            if done:
+                del self._runs[run.id]
+
+    async def _look_at(self, run: Run, learner: Learner) -> bool:
+        """Look back at one run; whether nothing is to be done until something moves in it."""
+        settings = self._settings(run)
+        if settings is None or not settings.learning.guidelines.enabled:
+            return True
+        ends = [end for end in await self._ends.of(run.id) if await self._is_due(end)]
+        if ends:
+            await learner.study_all()  # a look is shown summaries
+        return all([await self._back(end, settings) for end in ends])
+
+    def _settings(self, run: Run) -> Settings | None:
+        try:
+            return Settings.model_validate_json(run.settings)
+        except ValidationError:
+            self._say(f"no look back at run {run.id}: its settings are of another version")
+            return None
+
+    async def _is_due(self, end: RunEnd) -> bool:
+        return end.entry not in self._left and not await self._ends.looked_back_after(end)
+
+    async def _back(self, end: RunEnd, settings: Settings) -> bool:
+        """Look back after one end; whether that is settled, as far as this process goes."""
+        try:
+            found = await look_back_after(self._journal, end, settings=settings, clock=self._clock)
+        except JournalError:
+            raise
+        except UsageError as error:  # no key, no such package: another machine may have it
+            self._say(f"no look back at {end.project}: {error}")
+        except Exception:  # the other runs are looked back at
+            log.exception("the look back at %s failed", end.project)
+        else:
+            return found is not None
+        self._left.add(end.entry)
+        return True
+
+    def _say(self, what: str) -> None:
+        """Say something once."""
+        if what not in self._said:
+            self._said.add(what)
+            log.warning("%s", what)
+
+
+async def learn(learner: Learner, hindsight: Hindsight, *, seconds: float) -> None:
+    """Learn beside the work, and look back every so many seconds, until cancelled.
+
+    Ends when the learner does. Raises JournalError.
+    """
+    await learner.begin()
+    works = [
+        asyncio.create_task(learner.run()),
+        asyncio.create_task(hindsight.keep(learner, seconds=seconds)),
+    ]
+    try:
+        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for work in done:
+            work.result()
+    finally:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)

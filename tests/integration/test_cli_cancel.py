@@ -1,0 +1,232 @@
+"""`midwatch cancel` over a real journal."""
+
+import asyncio
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.withdrawal import commit_unmoved
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Ending,
+    Intervention,
+    Lifecycle,
+    Record,
+    TaskState,
+)
+from midwatch_supervisor.assignment import assignments
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.fleet.submitting import submit
+
+Capture = pytest.CaptureFixture[str]
+
+CANCELED = TaskState(lifecycle=Lifecycle.CANCELED, reason="canceled by ada: too dear")
+SPLIT = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+
+both = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+
+
+async def midwatch(*words: str) -> int:
+    return await asyncio.to_thread(main, words)
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(  # pyright: ignore[reportUnusedFunction]
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDWATCH_JOURNAL", location)
+    monkeypatch.setenv("USER", "ada")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+async def submitted(journal: Journal, at: datetime) -> Journal:
+    """A journal with a run of a fleet: `fix`, and `ship` that depends on it."""
+    raw = [
+        {"id": "fix", "goal": "g", "acceptance": ["true"]},
+        {"id": "ship", "goal": "g", "acceptance": ["true"], "depends_on": ["fix"]},
+    ]
+    wanted = assignments(TaskFile.model_validate({"tasks": raw}), Path("/"))
+    await submit(journal, wanted, source="t.yaml", settings=Settings(), clock=lambda: at)
+    return journal
+
+
+async def begin(journal: Journal, at: datetime, *said: Record, task: int = 1) -> Attempt:
+    """The first attempt at a task, of which something is said."""
+    attempt = await journal.add_attempt(
+        task=task, number=1, worker="coder", model="m", node="n", workspace="/w", at=at
+    )
+    drafts = [Draft(record=each, at=at, task=task, attempt=attempt.id) for each in said]
+    await journal.commit(Commit(drafts=tuple(drafts)))
+    return attempt
+
+
+async def states(journal: Journal, task: int = 1) -> list[TaskState]:
+    entries = await journal.entries(task=task, kinds=(TaskState,))
+    return [each.record for each in entries if isinstance(each.record, TaskState)]
+
+
+@both
+async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
+    submitted: Journal, capsys: Capture
+) -> None:
+    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
+    assert capsys.readouterr().out == "canceled fix\n"
+    assert (await states(submitted))[-1] == CANCELED
+    assert [each.lifecycle for each in await states(submitted, 2)] == [Lifecycle.SUBMITTED]
+
+
+@both
+async def test_whole_runs_are_canceled_what_depends_on_others_first(
+    submitted: Journal, capsys: Capture
+) -> None:
+    assert await midwatch("cancel", "--run", "1") == 0
+    assert capsys.readouterr().out == "canceled ship\ncanceled fix\n"
+    assert await midwatch("cancel", "--run", "1", "fix", "ship") == 0
+    assert capsys.readouterr().out == "ship is over: canceled\nfix is over: canceled\n"
+    assert [len(await states(submitted, task)) for task in (1, 2)] == [2, 2]
+
+
+@both
+async def test_an_attempt_under_way_is_stopped_once(
+    submitted: Journal, at: datetime, capsys: Capture
+) -> None:
+    await begin(submitted, at, WORKING)
+    assert [await midwatch("cancel", "fix", "--comment", "too dear") for _ in range(2)] == [0, 0]
+    (entry,) = await submitted.entries(kinds=(Intervention,))
+    assert entry.attempt == 1
+    assert entry.record == Intervention(
+        action=Action.STOP, by=Actor.OPERATOR, author="ada", message=CANCELED.reason
+    )
+    assert capsys.readouterr().out == (
+        f"issued stop for fix#1 ({entry.id}); fix ends with it\n"
+        f"fix#1 is being stopped already ({entry.id})\n"
+    )
+    assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
+
+
+async def test_an_attempt_that_nobody_has_begun_is_canceled_with_its_task(
+    submitted: Journal, at: datetime
+) -> None:
+    await begin(submitted, at)
+    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
+    last = (await submitted.entries(attempt=1))[-1].record
+    assert last == AttemptState(
+        lifecycle=Lifecycle.CANCELED, reason=CANCELED.reason, ending=Ending.CANCELED
+    )
+    assert (await states(submitted))[-1] == CANCELED
+
+
+@both
+async def test_a_canceled_task_is_not_begun_by_who_looked_before(
+    submitted: Journal, at: datetime
+) -> None:
+    await midwatch("cancel", "fix")
+    with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
+        await begin(submitted, at)
+
+
+@both
+async def test_what_moved_since_the_look_is_not_canceled_by_it(
+    submitted: Journal, at: datetime
+) -> None:
+    seen = (await submitted.entries(task=1))[-1].id
+    await begin(submitted, at)
+    commit = Commit(drafts=(Draft(record=CANCELED, at=at, task=1),))
+    assert await submitted.write(commit_unmoved, commit, task=1, after=seen) is None
+    assert len(await states(submitted)) == 1
+
+
+async def test_a_split_task_ends_with_its_parts(
+    submitted: Journal, at: datetime, capsys: Capture
+) -> None:
+    await begin(submitted, at, WORKING, SPLIT)
+    assert await midwatch("cancel", "fix") == 1
+    assert capsys.readouterr().out == "fix is being split: say it again in a moment\n"
+    whole = json.loads((await submitted.task(1)).spec)
+    for id in (3, 4):
+        spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
+        await submitted.add_task(run=1, name=f"part-{id}", title="", spec=json.dumps(spec), at=at)
+    await begin(submitted, at, WORKING, task=3)
+    assert await midwatch("cancel", "--run", "1") == 0
+    assert [line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "canceled ship",
+        "fix was split: it ends with its parts",
+        "canceled part-4",
+        "issued stop for part-3#1",
+    ]
+    assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
+
+
+async def test_a_dry_run_cancels_nothing(submitted: Journal, at: datetime, capsys: Capture) -> None:
+    await begin(submitted, at, WORKING)
+    before = await submitted.last_id()
+    assert await midwatch("cancel", "--run", "1", "--dry-run") == 0
+    assert capsys.readouterr().out == "would cancel ship\nwould issue stop for fix#1\n"
+    assert await submitted.last_id() == before
+
+
+async def test_json_says_what_came_of_each(submitted: Journal, capsys: Capture) -> None:
+    assert await midwatch("cancel", "fix", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "type": "cancel",
+        "run": (await submitted.runs())[0].id,
+        "task": "fix",
+        "attempt": None,
+        "course": "canceled",
+        "lifecycle": "canceled",
+        "intervention": None,
+        "already": False,
+        "dry_run": False,
+    }
+
+
+async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    run = await journal.add_run(source="t.yaml", settings="{}", at=at)
+    await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    assert await midwatch("cancel", "fix") == 1
+    assert capsys.readouterr().out.startswith("fix waits in the program that has run 1 in hand")
+    await begin(journal, at, WORKING)
+    assert await midwatch("cancel", "fix") == 0
+    assert len(await states(journal)) == 1
+
+
+async def test_what_waits_in_a_run_of_one_process_is_canceled(
+    submitted: Journal, at: datetime
+) -> None:
+    spec = (await submitted.task(1)).spec
+    run = await submitted.add_run(source="t.yaml", settings="{}", at=at)
+    task = await submitted.add_task(run=run.id, name="fix", title="", spec=spec, at=at)
+    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
+    assert (await states(submitted, task.id))[-1] == CANCELED
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name tasks, or a whole run with --run"),
+        (("nothing",), "there is no task or attempt `nothing`"),
+        (("--run", "9"), "there is no run 9"),
+        (("fix#1",), "`midwatch tell fix#1 --stop` stops it, and `midwatch cancel fix`"),
+    ],
+)
+async def test_what_cannot_be_meant_is_bad_usage(
+    words: tuple[str, ...], told: str, submitted: Journal, at: datetime, capsys: Capture
+) -> None:
+    await begin(submitted, at, WORKING)
+    assert await midwatch("cancel", *words) == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""What people are told of a fleet: who has what in hand, who watches it, and what is missing."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Connection, update
+
+from midwatch_monitor.journal import Journal, tables
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.journal.roster import InHand, Monitor, Roster
+from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Commit,
+    Draft,
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+)
+from midwatch_supervisor.absence import monitor_absent
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.status import lost_lines
+
+NODE_A = NodeStatus(
+    name="node-a",
+    boot="1",
+    state=NodeState.UP,
+    slots=2,
+    busy=1,
+    labels=(),
+    version="0.1.0",
+    revision="",
+    started_at=datetime.now(UTC),
+    beat_at=datetime.now(UTC),
+)
+NO_MONITOR = (
+    "no monitor is at work: nobody escalates, decides or learns until one is; "
+    "`midwatch monitor` starts one"
+)
+SPEC = "of a task file"
+"""Not that of an agent that came by itself."""
+
+Say = Callable[..., Awaitable[list[str]]]
+
+
+@pytest.fixture
+def say(named_by_the_environment: None, capsys: pytest.CaptureFixture[str]) -> Say:
+    """Runs a command; the lines that it prints."""
+
+    async def run(*words: str) -> list[str]:
+        capsys.readouterr()
+        assert await asyncio.to_thread(main, words) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+async def at_work(journal: Journal) -> Attempt:
+    """An attempt at work on node-a, the only node of a fleet."""
+    now = datetime.now(UTC)
+    run = await journal.add_run(source="t.yaml", settings="{}", at=now, keeper=Keeper.MONITOR)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec=SPEC, at=now)
+    made = await journal.add_attempt(
+        task=task.id, number=1, worker="coder", model="m", node="node-a", workspace="/w", at=now
+    )
+    await Nodes(journal).enter(NODE_A, alive_seconds=1)
+    await stands(journal, made, Lifecycle.WORKING)
+    await journal.claim(made.id, holder=NODE_A.holder, at=now)
+    return made
+
+
+async def stands(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
+    state = AttemptState(lifecycle=lifecycle)
+    draft = Draft(record=state, at=datetime.now(UTC), task=attempt.task, attempt=attempt.id)
+    await journal.commit(Commit(drafts=(draft,)))
+
+
+async def leaves(journal: Journal, state: NodeState) -> None:
+    await Nodes(journal).beat("node-a", "1", busy=0, state=state)
+
+
+async def watched(journal: Journal, attempt: Attempt, *, seconds: float = 60) -> None:
+    watches = Watches(journal)
+    await watches.take([attempt.id], holder="watch:1", seconds=seconds)
+    for post in ("learner", "dispatch midwatch"):
+        await watches.take_post(post, holder="watch:1", seconds=seconds)
+
+
+async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
+    at_work: Attempt, say: Say
+) -> None:
+    node, _ = await say("nodes")
+    assert re.match(rf"node-a: up, 1 of 2 slots, has fix#1 \({at_work.id}\) for \d+ s, ver", node)
+
+
+@pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
+async def test_what_a_node_left_and_nobody_has_taken_is_named(
+    state: NodeState, journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    await leaves(journal, state)
+    node, none, _ = await say("nodes")
+    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
+    assert node.startswith(f"node-a: {state}, {left}, version 0.1.0, heard ")
+    assert none == "no node is up: `midwatch node` starts one"
+    line = json.loads((await say("nodes", "--json"))[0])
+    assert (line["attempts"], line["left_behind"]) == ([], [at_work.id])
+
+
+async def test_what_an_earlier_start_of_a_node_left_is_named_too(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    await leaves(journal, NodeState.DOWN)
+    await Nodes(journal).enter(replace(NODE_A, boot="2", busy=0), alive_seconds=1)
+    node, _ = await say("nodes")
+    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
+    assert node.startswith(f"node-a: up, 0 of 2 slots, {left}, version ")
+
+
+async def test_what_a_process_of_the_same_machine_has_to_itself_is_nothing_left(
+    journal: Journal, attempt: Attempt, say: Say
+) -> None:
+    await Nodes(journal).enter(NODE_A, alive_seconds=1)
+    await stands(journal, attempt, Lifecycle.WORKING)
+    await journal.claim(attempt.id, holder="node-a:4711", at=datetime.now(UTC))
+    node, _ = await say("nodes")
+    assert node.startswith("node-a: up, 1 of 2 slots, version ")
+
+
+async def test_a_node_that_nobody_gave_up_is_not_said_to_be_up_now(
+    journal: Journal, say: Say
+) -> None:
+    long_ago = datetime.now(UTC) - timedelta(minutes=5)
+    await Nodes(journal).enter(NODE_A, alive_seconds=1)
+    await journal.write(_heard_at, long_ago)
+    node, _ = await say("nodes")
+    assert node.startswith("node-a: up when it was last heard, 1 of 2 slots, version 0.1.0, heard ")
+    assert json.loads((await say("nodes", "--json"))[0])["silent_seconds"] > 299
+
+
+def _heard_at(connection: Connection, moment: datetime) -> None:
+    connection.execute(update(tables.node).values(beat_at=moment))
+
+
+async def test_a_monitor_is_listed_with_what_it_does(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    await watched(journal, at_work)
+    _, monitor = await say("nodes")
+    assert monitor == (
+        "monitor watch: watches 1 attempt, hands out the tasks of fleet midwatch, learns"
+    )
+    line = json.loads((await say("nodes", "--json"))[1])
+    assert {key: line[key] for key in ("type", "name", "posts", "attempts")} == {
+        "type": "monitor",
+        "name": "watch",
+        "posts": ["dispatch midwatch", "learner"],
+        "attempts": [at_work.id],
+    }
+
+
+@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
+    roster = Roster(journal)
+    assert await roster.monitors() == []
+    held = (await roster.named([at_work.id, 99]))[at_work.id]
+    assert held == InHand(
+        attempt=at_work.id,
+        task="fix",
+        number=1,
+        holder="node-a:1",
+        since=held.since,
+        shared=True,
+    )
+    await watched(journal, at_work)
+    (monitor,) = await roster.monitors()
+    posts = ("dispatch midwatch", "learner")
+    assert monitor == Monitor(
+        holder="watch:1", until=monitor.until, attempts=(at_work.id,), posts=posts
+    )
+    await Watches(journal).finish([at_work.id], holder="watch:1")
+    assert [each.attempts for each in await roster.monitors()] == [()]
+
+
+@pytest.mark.parametrize(("ago", "absent"), [(-1, False), (0, True), (90, True)])
+def test_a_monitor_is_gone_once_all_its_leases_have_run_out(ago: int, absent: bool) -> None:
+    now = datetime.now(UTC)
+    old = Monitor(holder="first:1", until=now - timedelta(hours=3))
+    last = Monitor(holder="watch:1", until=now - timedelta(seconds=ago))
+    said = NO_MONITOR.replace(":", f" (watch was, until {ago} s ago):", 1)
+    assert monitor_absent([last, old], now) == (said if absent else "")
+
+
+async def test_status_says_what_a_fleet_with_work_to_do_lacks(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    assert (await say("status"))[3:] == [NO_MONITOR]
+    await watched(journal, at_work)
+    assert (await say("status"))[3:] == []
+    await leaves(journal, NodeState.DOWN)
+    assert (await say("status"))[3:] == [
+        "no node is up: nothing goes on until one is; `midwatch node` starts one"
+    ]
+
+
+async def test_what_lost_its_node_waits_for_another(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    await leaves(journal, NodeState.LOST)
+    (line,) = map(json.loads, await say("status", "--json"))
+    assert (line["task"], line["waits_for"]) == ("fix", "another node (node-a is lost)")
+    shown = await say("show", str(at_work.id))
+    assert shown[2] == "waits for: another node (node-a is lost)"
+    assert "  health unknown, last step 0" in shown
+
+
+async def test_an_attempt_that_has_not_begun_waits_for_its_turn(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    await stands(journal, at_work, Lifecycle.SUBMITTED)
+    (line,) = map(json.loads, await say("status", "--json"))
+    assert line["waits_for"] == "its turn"
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_others_go_on_with_the_work_of_a_lost_node_if_there_are_any(alone: bool) -> None:
+    lost = replace(NODE_A, state=NodeState.LOST)
+    known = [lost] if alone else [lost, replace(NODE_A, name="node-b")]
+    (said,) = lost_lines(known, lost.beat_at - timedelta(days=1), UTC)
+    assert said.endswith("; others go on with its attempts") is not alone

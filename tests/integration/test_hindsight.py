@@ -1,0 +1,367 @@
+"""Runs of a fleet that are over are looked back at, once each, whoever has the learner's post."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.ends import Ends
+from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.words import (
+    Attempt,
+    AttemptState,
+    Chore,
+    Commit,
+    Draft,
+    Ending,
+    Keeper,
+    Lifecycle,
+    Record,
+    Reflection,
+    Study,
+    StudyState,
+    Summary,
+    TaskState,
+)
+from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.fleet.watchkeeping import Watchkeeping
+from midwatch_supervisor.learning.hindsight import Hindsight, learn
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.reflecting import NO_MODEL, reflect_project
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+TOLD = "It edited the rounding in totals.py five times before it ran the tests."
+DOCUMENT = """\
+## Working rules
+
+- Run the failing test in `tests/test_totals.py` before you edit `totals.py`.
+- After two edits without a new result, look at the whole file again.\
+"""
+ON = Settings.model_validate(
+    {
+        "learning": {"guidelines": {"enabled": True}},
+        "monitor": {"tick_seconds": 0.05, "poll_seconds": 0.02},
+    }
+)
+OFF = Settings()
+COMPLETED = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = TaskState(lifecycle=Lifecycle.COMPLETED)
+SKIPPED = "no qualifying attempts"
+T = TypeVar("T", bound=Record)
+asked: list[str] = []
+"""What the reflector was shown, since a test began."""
+held = asyncio.Event()
+"""The reflector answers once this is set."""
+
+
+def model_for(role: Role, key: str) -> Model:
+    """A reflector that finds one insight in the first attempt that it is shown."""
+    return FunctionModel(_fail if key == "broken" else _reflect, model_name="reflecting")
+
+
+async def _reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    last = messages[-1]
+    assert isinstance(last, ModelRequest)
+    prompt = "\n".join(str(getattr(part, "content", "")) for part in last.parts)
+    if not info.output_tools:
+        return ModelResponse(parts=[TextPart(DOCUMENT)])
+    asked.append(prompt)
+    await held.wait()
+    shown = re.search(r"^- attempt (\d+)", prompt, re.M)
+    assert shown is not None
+    insight = {"content": TOLD, "topics": ["rounding"], "attempts": [int(shown[1])]}
+    answer = {"explanation": "It edited blindly.", "insights": [{**insight, "common": "There."}]}
+    return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer)])
+
+
+async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    asked.append("")
+    raise ConnectionError("gone")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_asked() -> None:  # pyright: ignore[reportUnusedFunction]
+    global held
+    asked.clear()
+    held = asyncio.Event()
+    held.set()
+
+
+class Past:
+    """Runs that were submitted, and what became of them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    async def begin(
+        self,
+        task: str = "fix",
+        *,
+        settings: Settings = ON,
+        keeper: Keeper = Keeper.MONITOR,
+        reflector: str = f"scripted:{__name__}",
+        embedded: bool = False,
+        summed: bool = True,
+    ) -> Attempt:
+        """An attempt that is over and summed up, in a run of its own that is not."""
+        spec = Assignment(
+            task=TaskSpec(id=task, goal="x", acceptance=("true",)),
+            worker="w",
+            spec=WorkerSpec(),
+            models={Role.REFLECTOR: ModelSpec(name=reflector, tries=1)},
+            workspace=None,
+            project="shop",
+            named=(Role.REFLECTOR,),
+        ).model_dump_json()
+        run = await self.journal.add_run(
+            source="t", settings=settings.model_dump_json(), at=AT, keeper=keeper
+        )
+        of = await self.journal.add_task(
+            run=run.id,
+            name=task,
+            title="",
+            spec="{}" if embedded else spec,
+            project="shop",
+            at=AT,
+        )
+        attempt = await self.journal.add_attempt(
+            task=of.id, number=1, worker="w", model="m", node="n", workspace="/w", at=AT
+        )
+        over = await self.say(attempt, COMPLETED)
+        if summed:
+            done = Study(about=over, chore=Chore.SUMMARY, state=StudyState.DONE)
+            await self.say(attempt, Summary(text=TOLD, topics=("rounding",), turns=9), done)
+        return attempt
+
+    async def say(self, attempt: Attempt, *records: Record) -> int:
+        """Commit records about an attempt, those of its task without it; the id of the last."""
+        drafts = tuple(
+            Draft(
+                record=each,
+                at=AT,
+                task=attempt.task,
+                attempt=None if isinstance(each, TaskState) else attempt.id,
+            )
+            for each in records
+        )
+        return (await self.journal.commit(Commit(drafts=drafts)))[-1].id
+
+    async def over(self, task: str = "fix", *, settings: Settings = ON) -> int:
+        """A run that is over; the entry by which it is."""
+        return await self.say(await self.begin(task, settings=settings), OVER)
+
+    async def told(self, kind: type[T]) -> list[T]:
+        entries = await self.journal.entries(kinds=[kind])
+        return [each.record for each in entries if isinstance(each.record, kind)]
+
+    async def looks(self) -> list[tuple[int, bool, str]]:
+        """Of each look back: after what, whether it brought guidelines, and why not."""
+        return [
+            (each.after, each.proposed, each.skipped or each.error)
+            for each in await self.told(Reflection)
+        ]
+
+    def monitor(self) -> Callable[[], Awaitable[None]]:
+        """Another monitor that has the post; it looks each time that it is called."""
+        hindsight = Hindsight(self.journal, clock=lambda: AT)
+        learner = self.learner()
+        return lambda: hindsight.look(learner)
+
+    def learner(self, bus: LocalBus | None = None) -> Learner:
+        return Learner(self.journal, settings=ON, clock=lambda: AT, bus=bus)
+
+
+@pytest.fixture
+async def past(journal: Journal) -> Past:
+    return Past(journal)
+
+
+async def until(happened: Callable[[], Awaitable[bool]]) -> None:
+    nothing = LocalBus().subscribe()
+    async with asyncio.timeout(10):
+        while not await happened():
+            await nothing.wait(0.01)
+
+
+async def test_a_run_that_is_over_is_looked_back_at_once(past: Past) -> None:
+    end = await past.over()
+    look = past.monitor()
+    for _ in range(2):
+        await look()
+    await past.monitor()()  # another one that takes the post over
+    assert await past.looks() == [(end, True, "")]
+    assert len(asked) == 1
+    (version,) = await Learned(past.journal).guidelines("shop")
+    assert version.guidelines.text == DOCUMENT
+
+
+async def test_a_run_is_looked_back_at_when_all_of_its_tasks_are_over(past: Past) -> None:
+    first = await past.begin()
+    look = past.monitor()
+    await look()
+    assert await past.looks() == []
+    end = await past.say(first, OVER)
+    await look()
+    assert await past.looks() == [(end, True, "")]
+
+
+async def test_each_run_has_its_look_though_one_takes_up_all_summaries(past: Past) -> None:
+    ends = [await past.over(), await past.over()]
+    await past.monitor()()
+    assert await past.looks() == [(ends[0], True, ""), (ends[1], False, SKIPPED)]
+    assert len(asked) == 1
+
+
+async def test_where_it_is_switched_off_nothing_is_looked_back_at(past: Past) -> None:
+    await past.over(settings=OFF)
+    await past.monitor()()
+    assert (await past.looks(), asked) == ([], [])
+
+
+@pytest.mark.parametrize(("keeper", "embedded"), [("process", False), ("monitor", True)])
+async def test_other_runs_than_those_of_a_fleet_are_not_looked_back_at(
+    past: Past, keeper: str, embedded: bool
+) -> None:
+    attempt = await past.begin(keeper=Keeper(keeper), embedded=embedded)
+    await past.say(attempt, OVER)
+    await past.monitor()()
+    assert (await past.looks(), asked) == ([], [])
+
+
+async def test_a_model_that_is_missing_here_is_said_once_and_left_to_others(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    look = past.monitor()
+    for _ in range(2):
+        await past.say(await past.begin(reflector="scripted:nowhere"), OVER)
+        await look()
+    said = [each for each in caplog.messages if "no look back at shop" in each]
+    assert len(said) == 1
+    assert "nowhere" in said[0]
+    assert await past.looks() == []
+
+
+async def test_a_question_that_fails_is_the_look_of_its_run(past: Past) -> None:
+    end = await past.over("broken")
+    look = past.monitor()
+    await look()
+    await look()
+    await past.monitor()()
+    ((after, proposed, error),) = await past.looks()
+    assert (after, proposed) == (end, False)
+    assert "gone" in error
+
+
+async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) -> None:
+    end = await past.over()
+    held.clear()
+    looking = asyncio.ensure_future(past.monitor()())
+    await until(_was_asked)
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+    assert await past.looks() == []
+    held.set()
+    await past.monitor()()
+    assert await past.looks() == [(end, True, "")]
+
+
+@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Past) -> None:
+    end = await past.over()
+    held.clear()
+    looks = [asyncio.ensure_future(past.monitor()()) for _ in range(2)]
+    await until(_both_were_asked)
+    held.set()
+    await asyncio.gather(*looks)
+    assert await past.looks() == [(end, True, "")]
+    assert len(await Learned(past.journal).guidelines("shop")) == 1
+
+
+async def test_after_each_end_one_look_is_stored_though_nothing_was_asked(past: Past) -> None:
+    await past.over()
+    run = (await past.journal.runs())[0].id
+    (end,) = await Ends(past.journal).of(run)
+    first, second = [
+        await reflect_project(
+            past.journal, "shop", model=None, settings=ON, now=lambda: AT, end=end
+        )
+        for _ in range(2)
+    ]
+    assert first == Reflection(watermark=0, skipped=NO_MODEL)
+    assert second is None
+    assert await past.looks() == [(end.entry, False, NO_MODEL)]
+
+
+async def test_settings_of_another_version_are_told_once(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    await past.journal.add_run(source="t", settings="{", at=AT, keeper=Keeper.MONITOR)
+    of = await past.journal.add_task(run=1, name="fix", title="", spec="?", project="shop", at=AT)
+    draft = Draft(record=OVER, at=AT, task=of.id)
+    await past.journal.commit(Commit(drafts=(draft,)))
+    await past.monitor()()
+    assert caplog.messages == ["no look back at run 1: its settings are of another version"]
+
+
+async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: Past) -> None:
+    await past.over()
+    held.clear()
+    bus = LocalBus()
+    hindsight = Hindsight(past.journal, clock=lambda: AT)
+    working = asyncio.create_task(learn(past.learner(bus), hindsight, seconds=0.05))
+    await until(_was_asked)
+    await past.begin(settings=OFF, reflector="none", summed=False)
+
+    async def studied() -> bool:
+        return len(await past.told(Summary)) == 2
+
+    await until(studied)
+    assert await past.looks() == []
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+@pytest.mark.parametrize("once", [True, False])
+async def test_a_monitor_looks_back_at_what_its_fleet_has_done(
+    past: Past, location: str, once: bool
+) -> None:
+    end = await past.over()
+    keeping = Watchkeeping(
+        past.journal,
+        location=location,
+        bus=LocalBus(),
+        settings=ON,
+        holder="a:1",
+        clock=lambda: datetime.now(UTC),
+        tell=lambda _: None,
+    )
+    working = asyncio.create_task(keeping.once() if once else keeping.run())
+
+    async def looked() -> bool:
+        return bool(await past.looks())
+
+    await until(looked)
+    if not once:
+        working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    assert await past.looks() == [(end, True, "")]
+
+
+async def _was_asked() -> bool:
+    return bool(asked)
+
+
+async def _both_were_asked() -> bool:
+    return len(asked) == 2

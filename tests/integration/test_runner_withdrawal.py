@@ -1,0 +1,133 @@
+"""Tasks that a person takes back while their run goes on: these are over, the others go on."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    AttemptState,
+    Intervention,
+    Lifecycle,
+    Part,
+    TaskState,
+    Terms,
+)
+from midwatch_supervisor.withdrawal import Course, Withdrawing
+
+if TYPE_CHECKING:
+    from conftest import Stage
+
+CANCELED = TaskState(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
+
+
+async def gate(ctx: RunContext[object]) -> str:
+    """Leave a file, and wait until there is a file `go` above the workspace."""
+    folder = Path(await ctx.workspace.working_dir())
+    (folder / "out.txt").write_text("here")
+    nothing = LocalBus().subscribe()
+    while not (folder.parents[3] / "go").exists():
+        await nothing.wait(0.02)
+    return "open"
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(phases=(Phase(turns=(Turn(calls=(Call(tool="gate"),)), Turn(say="Done."))),))
+
+
+async def begun(stage: "Stage") -> "asyncio.Task[int]":
+    """A run whose first task waits, `b` after it, `c` after `b`, and `d` after the first."""
+    run = asyncio.create_task(
+        stage.run(f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{__name__}:gate"]}}}}
+        defaults: {{workspace: null}}
+        tasks:
+          - {{id: a, goal: Do it., acceptance: [file: out.txt]}}
+          - {{id: b, goal: Do it., acceptance: [file: out.txt], depends_on: [a]}}
+          - {{id: c, goal: Do it., acceptance: [file: out.txt], depends_on: [b]}}
+          - {{id: d, goal: Do it., acceptance: [file: out.txt], depends_on: [a]}}
+        """)
+    )
+    await stage.until(stage.home.joinpath("work/r1/a-1/out.txt").exists)
+    return run
+
+
+async def withdraw(stage: "Stage", name: str) -> list[Course]:
+    journal = stage.journal
+    (run,) = await journal.runs()
+    task = next(each for each in await journal.tasks(run.id) if each.name == name)
+    done = await Withdrawing(journal, bus=LocalBus(), author="ada").withdraw(run, task)
+    return [each.course for each in done]
+
+
+def open_gate(stage: "Stage") -> None:
+    (stage.folder / "go").touch()
+
+
+async def ends(stage: "Stage") -> dict[str, TaskState]:
+    found: dict[str, TaskState] = {}
+    for task in await stage.journal.tasks(1):
+        for entry in await stage.journal.entries(task=task.id, kinds=(TaskState,)):
+            if isinstance(entry.record, TaskState):
+                found[task.name] = entry.record
+    return found
+
+
+async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(stage: "Stage") -> None:
+    run = await begun(stage)
+    assert await withdraw(stage, "b") == [Course.CANCELED]
+    open_gate(stage)
+    assert await run == 1
+    found = await ends(stage)
+    assert found.pop("b") == CANCELED
+    assert found.pop("c") == TaskState(
+        lifecycle=Lifecycle.FAILED, reason="it depends on b, which is canceled"
+    )
+    assert [each.lifecycle for each in found.values()] == 2 * [Lifecycle.COMPLETED]
+
+
+async def test_what_was_canceled_stays_so_when_its_run_is_gone_on_with(stage: "Stage") -> None:
+    run = await begun(stage)
+    run.cancel()
+    await asyncio.wait({run})
+    await withdraw(stage, "b")
+    open_gate(stage)
+    assert await stage.resume() == 1
+    found = await ends(stage)
+    assert found["b"] == CANCELED
+    assert found["d"].lifecycle is Lifecycle.COMPLETED
+
+
+async def test_a_part_that_has_not_begun_is_canceled_and_the_whole_fails_by_it(
+    stage: "Stage",
+) -> None:
+    run = await begun(stage)
+    parts = (Part(title="First", goal="Do it."), Part(title="Second", goal="Do it."))
+    terms = Terms(parts=parts)
+    await stage.say(Intervention(action=Action.SPLIT, by=Actor.SUPERVISOR, terms=terms))
+    await stage.until(stage.home.joinpath("work/r1/a.1-1/out.txt").exists)
+    assert await withdraw(stage, "a.2") == [Course.CANCELED]
+    open_gate(stage)
+    assert await run == 1
+    found = await ends(stage)
+    assert (found["a.1"].lifecycle, found["a.2"]) == (Lifecycle.COMPLETED, CANCELED)
+    assert found["a"].reason == "its part a.2 canceled: canceled by ada"
+
+
+async def test_no_worker_is_set_to_an_attempt_that_is_over(stage: "Stage") -> None:
+    run = await begun(stage)
+    run.cancel()
+    await asyncio.wait({run})
+    await stage.say(AttemptState(lifecycle=Lifecycle.CANCELED))  # since the runner has looked
+    open_gate(stage)
+    with pytest.raises(StaleIncarnationError, match="attempt 1 is already over"):
+        await stage.resume()

@@ -1,0 +1,20 @@
+"""What a process of a fleet writes of what it does."""
+
+import logging
+import re
+
+import pytest
+
+from midwatch_supervisor.cli.logbook import logbook
+
+
+def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = logging.getLogger("midwatch_supervisor.fleet.node")
+    with logbook():
+        log.info("one takes nothing more")
+        log.debug("a detail")
+    log.info("afterwards")
+    line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes nothing more\n"
+    assert re.fullmatch(line, capsys.readouterr().err)

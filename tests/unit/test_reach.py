@@ -1,0 +1,51 @@
+"""An outage of the journal is told once, however often it is asked, and its end with its length."""
+
+import asyncio
+import logging
+
+import pytest
+
+from midwatch_monitor.errors import JournalError
+from midwatch_supervisor.fleet.reach import Reach
+
+
+async def say(error: str = "") -> str:
+    if error:
+        raise JournalError(error)
+    return "yes"
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(each.levelno, each.getMessage()) for each in caplog.records]
+
+
+async def test_an_outage_and_its_end_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    reach = Reach("one", "the database")
+    for error in ("", "refused", "refused again"):
+        if error:
+            with pytest.raises(JournalError):
+                await reach.of(say(error))
+        else:
+            assert await reach.of(say()) == "yes"
+    assert reach.away
+    for _ in range(2):
+        await reach.of(say())
+    assert not reach.away
+    assert told(caplog) == [
+        (logging.WARNING, "one does not reach the journal and tries again: refused"),
+        (logging.INFO, "one reaches the journal again after 0 s"),
+    ]
+
+
+async def test_an_answer_that_stays_away_is_an_outage_before_patience_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    reach = Reach("one", "the database", slow_seconds=0.01)
+    may_answer = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.05, may_answer.set)
+    assert await reach.of(may_answer.wait())
+    first, last = told(caplog)
+    assert first[1].endswith("tries again: no answer of the database for 0.01 s")
+    assert last == (logging.INFO, "one reaches the journal again after 0 s")
