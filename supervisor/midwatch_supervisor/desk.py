@@ -7,7 +7,7 @@ from dataclasses import replace
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.answers import answers, commit_answer
+from midwatch_monitor.journal.answers import answer
 from midwatch_monitor.journal.clock import present
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.records import hint_of
@@ -195,10 +195,7 @@ class Desk:
                 for record in records
             )
         )
-        asked = any(answers(draft) is not None for draft in what.drafts)
-        entries = await (
-            self._journal.write(commit_answer, what) if asked else self._journal.commit(what)
-        )
+        entries = await answer(self._journal, what)
         if entries is None:
             raise UsageError("somebody else has answered that just now")
         for entry in entries:

@@ -13,7 +13,7 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.answers import commit_answer
+from midwatch_monitor.journal.answers import answer
 from midwatch_monitor.journal.records import hint_of, kind_of
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.words import (
@@ -358,7 +358,7 @@ class Supervision:
         now = self._clock()
         drafts = (Draft(record=each, at=now, task=task, attempt=attempt) for each in records)
         what = Commit(drafts=tuple(drafts), guard=guard)
-        entries = await self._journal.write(commit_answer, what)
+        entries = await answer(self._journal, what)
         for entry in entries or ():
             self._bus.publish(hint_of(entry))
         return entries is not None

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, select
 
-from midwatch_monitor.journal import commits, tables
+from midwatch_monitor.journal import Journal, commits, tables
 from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.words import Commit, Delivery, DeliveryState, Draft, Entry, Intervention
 
@@ -12,11 +12,17 @@ def answers(draft: Draft) -> int | None:
     return draft.record.petition if isinstance(draft.record, Intervention) else None
 
 
-def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
-    """Store it unless something in it was answered already; `None` where it was.
+async def answer(journal: Journal, what: Commit) -> tuple[Entry, ...] | None:
+    """Store it unless it answers what was answered already; `None` where it does.
 
-    An answer that was rejected, also by what is stored here, is none.
+    An answer that was rejected, also by what is stored here, is none. Raises as `Journal.commit`.
     """
+    if any(answers(draft) is not None for draft in what.drafts):
+        return await journal.write(_commit, what)
+    return await journal.commit(what)
+
+
+def _commit(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
     rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
     for draft in what.drafts:
         petition = answers(draft)

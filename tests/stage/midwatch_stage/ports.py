@@ -5,7 +5,9 @@ import os
 import random
 import socket
 import tempfile
+from collections.abc import Iterator
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import IO
 
@@ -16,23 +18,25 @@ _LOWEST, _HIGHEST, _SHARE = 20_000, 30_000, 100
 def free_port() -> int:
     """A port that nobody listens on; no other process of these tests is given it.
 
-    It is below those that the system gives out: whoever connects again and again to a port of those
-    while nobody listens there is at some time connected to itself.
+    Nor is this one given it again before all its others, so that several may be asked for before
+    anybody listens on the first. It is below those that the system gives out: whoever connects
+    again and again to a port of those while nobody listens there is at some time connected to
+    itself.
     """
-    lowest, _ = _share()
-    while True:
-        port = random.randrange(lowest, lowest + _SHARE)
+    ports, _ = _share()
+    for port in ports:
         with socket.socket() as probe:
             try:
                 probe.bind((LOOPBACK, port))
             except OSError:
                 continue
         return port
+    raise AssertionError("a cycle ended")
 
 
 @cache
-def _share() -> tuple[int, IO[str]]:
-    """The lowest of this process's ports, and the lock that keeps them until it ends."""
+def _share() -> tuple[Iterator[int], IO[str]]:
+    """This process's ports, in turns, and the lock that keeps them until it ends."""
     folder = Path(tempfile.gettempdir()) / f"midwatch-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     shares = list(range(_LOWEST, _HIGHEST, _SHARE))
@@ -44,5 +48,5 @@ def _share() -> tuple[int, IO[str]]:
         except OSError:
             lock.close()
         else:
-            return lowest, lock
+            return cycle(range(lowest, lowest + _SHARE)), lock
     raise RuntimeError(f"{len(shares)} processes test at the same time")
