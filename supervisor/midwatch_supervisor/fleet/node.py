@@ -124,10 +124,9 @@ class Node:
 
     async def _drain(self) -> None:
         """Let what is in hand end, for so long as it may, and give back the rest."""
-        log.info(
-            "%s takes nothing more, and waits for %d in hand, %g s at most",
-            *(self._status.name, self._hands.busy, self._settings.drain_seconds),
-        )
+        name, busy, most = self._status.name, self._hands.busy, self._settings.drain_seconds
+        waits = f", and waits for {busy} in hand, {most:g} s at most" if busy else ""
+        log.info("%s takes nothing more%s", name, waits)
         self._hands.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
         self._changed()
