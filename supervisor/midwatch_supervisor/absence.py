@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import NodeState, NodeStatus
 
 GONE = frozenset({NodeState.DOWN, NodeState.LOST})
@@ -11,7 +11,7 @@ GONE = frozenset({NodeState.DOWN, NodeState.LOST})
 
 
 def missing_lines(
-    nodes: Iterable[NodeStatus], monitors: Iterable[Monitor], now: datetime
+    nodes: Iterable[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
     """All that is missing, a line each."""
     if all(each.state in GONE for each in nodes):
@@ -21,7 +21,7 @@ def missing_lines(
         yield absent
 
 
-def monitor_absent(monitors: Iterable[Monitor], now: datetime) -> str:
+def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
     """That nobody watches, in words; empty where a monitor is at work."""
     known = sorted(monitors, key=lambda each: each.until)
     if any(each.lives(now) for each in known):

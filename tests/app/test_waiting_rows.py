@@ -16,7 +16,7 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import (
     Commit,
     Draft,
@@ -83,7 +83,7 @@ class Listener(Console):
 class Fleet:
     """What a journal tells of nodes and monitors; it may be slow."""
 
-    def __init__(self, *nodes: NodeStatus, monitors: Sequence[Monitor] = ()) -> None:
+    def __init__(self, *nodes: NodeStatus, monitors: Sequence[MonitorStatus] = ()) -> None:
         self.known = nodes
         self.watching = monitors
         self.answers = asyncio.Event()
@@ -93,7 +93,7 @@ class Fleet:
         await self.answers.wait()
         return self.known
 
-    async def monitors(self) -> Sequence[Monitor]:
+    async def monitors(self) -> Sequence[MonitorStatus]:
         return self.watching
 
 
@@ -188,7 +188,7 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
 
 
 async def test_with_a_monitor_nothing_is_told(handed_over: Journal) -> None:
-    watching = Monitor(holder="watch:1", until=NOW.replace(minute=30))
+    watching = MonitorStatus(holder="watch:1", until=NOW.replace(minute=30))
     async with seated(handed_over, Fleet(EAST, monitors=[watching])) as (app, pilot):
         await until(pilot, lambda: app.board.muster.monitors is not None)
         app.pass_a_second()

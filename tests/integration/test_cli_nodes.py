@@ -12,7 +12,7 @@ from sqlalchemy import Connection, update
 
 from midwatch_monitor.journal import Journal, tables
 from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.journal.roster import InHand, Monitor, Roster
+from midwatch_monitor.journal.roster import InHand, MonitorStatus, Roster
 from midwatch_monitor.journal.watches import Watches
 from midwatch_monitor.words import (
     Attempt,
@@ -182,7 +182,7 @@ async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt)
     await watched(journal, at_work)
     (monitor,) = await roster.monitors()
     posts = ("dispatch midwatch", "learner")
-    assert monitor == Monitor(
+    assert monitor == MonitorStatus(
         holder="watch:1", until=monitor.until, attempts=(at_work.id,), posts=posts
     )
     await Watches(journal).finish([at_work.id], holder="watch:1")
@@ -192,8 +192,8 @@ async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt)
 @pytest.mark.parametrize(("ago", "absent"), [(-1, False), (0, True), (90, True)])
 def test_a_monitor_is_gone_once_all_its_leases_have_run_out(ago: int, absent: bool) -> None:
     now = datetime.now(UTC)
-    old = Monitor(holder="first:1", until=now - timedelta(hours=3))
-    last = Monitor(holder="watch:1", until=now - timedelta(seconds=ago))
+    old = MonitorStatus(holder="first:1", until=now - timedelta(hours=3))
+    last = MonitorStatus(holder="watch:1", until=now - timedelta(seconds=ago))
     said = NO_MONITOR.replace(":", f" (watch was, until {ago} s ago):", 1)
     assert monitor_absent([last, old], now) == (said if absent else "")
 

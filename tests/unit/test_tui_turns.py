@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import (
     Attempt,
     Entry,
@@ -179,8 +179,8 @@ def test_a_filter_of_the_queue_finds_the_label() -> None:
     assert (line.since, "fpga" in text(line)) == (AT + timedelta(seconds=1), True)
 
 
-def monitor(until: timedelta) -> Monitor:
-    return Monitor(holder="watch:1", until=AT + until)
+def monitor(until: timedelta) -> MonitorStatus:
+    return MonitorStatus(holder="watch:1", until=AT + until)
 
 
 def test_work_that_no_monitor_looks_after_is_told() -> None:

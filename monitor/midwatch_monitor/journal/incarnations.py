@@ -14,6 +14,9 @@ from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import driver, tables
 from midwatch_monitor.words import Commit
 
+_WRITTEN = "at incarnation {}, not {}: another process"
+_WATCHED = "watched at incarnation {}, not {}: another monitor"
+
 
 def incarnation(connection: Connection, attempt: int) -> int | None:
     """The one of the attempt's lease; `None` if nobody has claimed it."""
@@ -22,32 +25,27 @@ def incarnation(connection: Connection, attempt: int) -> int | None:
 
 def require(connection: Connection, given: Sequence[Commit]) -> None:
     """Raise StaleIncarnationError for a commit under a lease or a guard that has another now."""
-    if leased := {_leased(each) for each in given if each.incarnation is not None}:
-        held = _held(connection, tables.lease, {attempt for attempt, _ in leased})
-        for attempt, number in leased:
-            if held.get(attempt) != number:
-                raise StaleIncarnationError(
-                    f"attempt {attempt} is at incarnation {held.get(attempt)}, not {number}: "
-                    "another process has taken it over"
-                )
+    leased = {_leased(each) for each in given if each.incarnation is not None}
+    _require(connection, tables.lease, leased, _WRITTEN)
     guarded = {pair for each in given if each.guard is not None for pair in _guarded(each)}
-    if guarded:
-        _require_guards(connection, sorted(guarded))
+    _require(connection, tables.guard, guarded, _WATCHED)
 
 
 def require_guard(connection: Connection, attempt: int, guard: int) -> None:
     """Raise StaleIncarnationError where the guard of the attempt has another incarnation now."""
-    _require_guards(connection, [(attempt, guard)])
+    _require(connection, tables.guard, {(attempt, guard)}, _WATCHED)
 
 
-def _require_guards(connection: Connection, guarded: Sequence[tuple[int, int | None]]) -> None:
-    held = _held(connection, tables.guard, {attempt for attempt, _ in guarded})
-    for attempt, number in guarded:
+def _require(
+    connection: Connection, table: Table, wanted: Collection[tuple[int, int | None]], how: str
+) -> None:
+    if not wanted:
+        return
+    held = _held(connection, table, {attempt for attempt, _ in wanted})
+    for attempt, number in sorted(wanted):
         if held.get(attempt) != number:
-            raise StaleIncarnationError(
-                f"attempt {attempt} is watched at incarnation {held.get(attempt)}, not {number}: "
-                "another monitor has taken it over"
-            )
+            stands = how.format(held.get(attempt), number)
+            raise StaleIncarnationError(f"attempt {attempt} is {stands} has taken it over")
 
 
 def _leased(what: Commit) -> tuple[int, int | None]:

@@ -42,7 +42,7 @@ class InHand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Monitor:
+class MonitorStatus:
     """What one start of a monitor holds, or held last, of what nobody took over since."""
 
     holder: str
@@ -73,7 +73,7 @@ class Roster:
         """Attempts with their names and since when their process has them, by id."""
         return await self._journal.read(_named, sorted(set(attempts)))
 
-    async def monitors(self) -> list[Monitor]:
+    async def monitors(self) -> list[MonitorStatus]:
         """The monitors that hold something, or that held last what nobody holds, by name."""
         return await self._journal.read(_monitors)
 
@@ -103,7 +103,7 @@ def _named(connection: Connection, attempts: list[int]) -> dict[int, InHand]:
     return found
 
 
-def _monitors(connection: Connection) -> list[Monitor]:
+def _monitors(connection: Connection) -> list[MonitorStatus]:
     guard, post = tables.guard, tables.post
     attempts: dict[str, list[int]] = defaultdict(list)
     posts: dict[str, list[str]] = defaultdict(list)
@@ -117,7 +117,7 @@ def _monitors(connection: Connection) -> list[Monitor]:
         posts[row.holder].append(row.name)
         until[row.holder] = max(row.until, until.get(row.holder, row.until))
     return [
-        Monitor(
+        MonitorStatus(
             holder=holder,
             until=until[holder],
             attempts=tuple(attempts[holder]),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from midwatch_monitor.journal.roster import InHand, Monitor
+from midwatch_monitor.journal.roster import InHand, MonitorStatus
 from midwatch_monitor.words import NodeStatus
 from midwatch_supervisor.absence import GONE, monitor_absent, rounded
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
@@ -106,7 +106,7 @@ def _left(attempts: Iterable[InHand]) -> str:
     return f"left {named}, which no node has taken yet"
 
 
-def _monitor_fields(monitor: Monitor) -> dict[str, object]:
+def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:
     return {
         "type": "monitor",
         "name": monitor.name,
@@ -116,7 +116,7 @@ def _monitor_fields(monitor: Monitor) -> dict[str, object]:
     }
 
 
-def _monitor_text(monitor: Monitor) -> str:
+def _monitor_text(monitor: MonitorStatus) -> str:
     many = len(monitor.attempts)
     words = [f"watches {many} attempt{'' if many == 1 else 's'}", *map(_duty, monitor.posts)]
     return f"monitor {monitor.name}: {', '.join(words)}"
@@ -128,7 +128,7 @@ def _duty(post: str) -> str:
 
 
 def _missing(
-    found: Sequence[NodeStatus], monitors: Iterable[Monitor], now: datetime
+    found: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
     """What a fleet needs and has not."""
     if not found:

@@ -36,7 +36,6 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.fleet.guards import Leases, Turnover
-from midwatch_supervisor.fleet.handover import log_turnover
 from midwatch_supervisor.fleet.posts import (
     LEARNER,
     Post,
@@ -48,6 +47,7 @@ from midwatch_supervisor.fleet.posts import (
 )
 from midwatch_supervisor.fleet.reach import Reach
 from midwatch_supervisor.fleet.runwatch import Relay, RunWatch
+from midwatch_supervisor.fleet.turnover import log_turnover
 from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.words import (
     Actor,
@@ -127,7 +127,7 @@ class Board:
             for row in self.rows.values():
                 self._moor(row)
 
-    def meet_monitors(self, monitors: Iterable[Monitor]) -> None:
+    def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
         """Learn what monitors hold."""
         self.muster.monitors = tuple(monitors)
 

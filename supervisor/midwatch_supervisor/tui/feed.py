@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import Attempt, Entry, NodeStatus, Run, Task
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _MONITORS = 3.0
 
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
 """How the nodes stand in the journal."""
-MonitorsNow = Callable[[], Awaitable[Sequence[Monitor]]]
+MonitorsNow = Callable[[], Awaitable[Sequence[MonitorStatus]]]
 """What monitors hold in the journal."""
 
 
@@ -40,7 +40,7 @@ class Batch:
     attempts: tuple[Attempt, ...] = ()
     nodes: tuple[NodeStatus, ...] | None = None
     """All nodes, where one of them has changed, and when they were read for the first time."""
-    monitors: tuple[Monitor, ...] | None = None
+    monitors: tuple[MonitorStatus, ...] | None = None
     """All monitors, as the nodes."""
     more: bool = False
     """Whether another batch follows at once: what is drawn now would soon be old."""

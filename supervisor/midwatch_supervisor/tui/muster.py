@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from midwatch_monitor.journal.roster import Monitor
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import NodeState, NodeStatus
 
 _KEPT = timedelta(days=1)
@@ -41,7 +41,7 @@ class Muster:
         self.losses: tuple[Loss, ...] = ()
         self.read = False
         """Whether it is known at all how the nodes stand."""
-        self.monitors: tuple[Monitor, ...] | None = None
+        self.monitors: tuple[MonitorStatus, ...] | None = None
         """Those that hold something, or held it last; `None` while nobody has told."""
 
     def take(self, statuses: Iterable[NodeStatus]) -> bool:
