@@ -169,6 +169,8 @@ class Supervision:
 
     async def _look(self) -> None:
         guards = self._guards.now()
+        # What is answered while this reads may not be in what it reads: it stays in hand till then.
+        answered = [key for key, each in self._answering.items() if each.task.done()]
         await self._read()
         person = self._settings.policy.person
         for due in overdue(self._agenda, person, self._clock(), began=self._began):
@@ -176,7 +178,7 @@ class Supervision:
             if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
                 guard = guards.guard_of(due.attempt)
                 await self._tried(key, self._in_time(due, guard), guard)
-        for key in [key for key, each in self._answering.items() if each.task.done()]:
+        for key in answered:
             del self._answering[key]
         for id, entry in self._agenda.escalations.items():
             self._begin(("escalation", id), entry, self._decide, guards)

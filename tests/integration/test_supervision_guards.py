@@ -322,3 +322,32 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
         await boss.leases.take([asked.attempt])
         await boss.supervision.settle()
     assert len(await told(journal, Decision)) == 1
+
+
+async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again(
+    journal: Journal, location: str, at: datetime, asked: Escalation
+) -> None:
+    answered = asyncio.Event()
+
+    class Late(Journal):
+        looks = 0
+
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            found = await super().entries(after, **rest)
+            self.looks += "run" in rest
+            if self.looks == 2:
+                await answered.wait()
+            return found
+
+    async with await Late.open(location) as late, asyncio.timeout(10):
+        boss = Boss(late, "a", at, Settings())
+        await boss.leases.take([asked.attempt])
+        first = asyncio.create_task(boss.supervision.settle())
+        await boss.asked.wait()
+        second = asyncio.create_task(boss.supervision.settle())
+        boss.may_answer.set()
+        await first
+        answered.set()
+        await second
+        await boss.supervision.settle()
+    assert [each.refused for each in await told(journal, Decision)] == [""]
