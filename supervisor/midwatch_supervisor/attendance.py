@@ -312,6 +312,7 @@ class Attendance:
             await end_leftovers(self._mark)
             await self.saver.leave()
             raise
+        self.inbox = None  # it waits for nobody while what was heard is carried out
         budget = watch.budget()
         gone = await self._gone(work)
         await end_leftovers(self._mark)

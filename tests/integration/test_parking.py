@@ -132,6 +132,14 @@ async def test_a_parked_attempt_that_hung_can_be_stopped(stage: "Stage") -> None
     assert (await stage.told(AttemptState))[-1].ending is Ending.STUCK
 
 
+async def test_a_run_does_not_end_while_a_parked_attempt_is_being_stopped(stage: "Stage") -> None:
+    looks_often = stage.settings.monitor.model_copy(update={"poll_seconds": 0.001})
+    stage.settings = stage.settings.model_copy(update={"monitor": looks_often})
+    assert await parked(stage, "asleep") == 3
+    await stage.say(STOP)
+    assert await stage.resume() == 4
+
+
 async def test_a_question_for_another_reason_waits_for_the_next_request(stage: "Stage") -> None:
     run = asyncio.create_task(stage.run(tasks("asleep")))
     await stage.until(begun.is_set)
