@@ -18,10 +18,18 @@ def heed(done: "asyncio.Future[Any]") -> None:
 
 
 async def sheltered(work: Coroutine[Any, Any, T]) -> T:
-    """Let work end before a cancellation takes effect: cut off, it would be in doubt."""
+    """Let work end before a cancellation takes effect, however often that comes.
+
+    Cut off, it would be in doubt.
+    """
     task = asyncio.create_task(work)
     task.add_done_callback(heed)
-    try:
-        return await asyncio.shield(task)
-    finally:
-        await asyncio.wait({task})
+    cut: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cut = error
+    if cut is not None:
+        raise cut
+    return task.result()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,6 +223,26 @@ async def test_a_workspace_that_somebody_asked_for_just_now_stays_for_the_moment
     assert home.folders() == {"fix-1"}
     await home.clean()
     assert home.folders() == set()
+
+
+async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
+    build: Build, location: str
+) -> None:
+    home = await build()
+    attempt = await home.attempt(await home.task("fix"), 1)
+    await home.end(attempt, over=True)
+    folder, ask = Path(attempt.workspace), home.depot.bring_folder
+
+    class Late(Journal):
+        async def read(self, work: Any, *args: Any, **kwargs: Any) -> Any:
+            if work.__name__ == "_commit_of":  # the last that is looked for
+                await ask(folder, run=home.run.id)
+            return await super().read(work, *args, **kwargs)
+
+    async with await Late.open(location) as home.journal:
+        await home.clean(later=WEEK)
+    assert home.folders() == {"fix-1"}
+    assert await home.refs() == {"refs/heads/midwatch/fix-1", "refs/midwatch/saved/fix-1"}
 
 
 async def test_folders_that_may_only_be_read_go_too(build: Build) -> None:

@@ -1,5 +1,6 @@
 """What a worker is told whose attempt went on elsewhere, and what a node keeps in mind of it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -177,6 +178,20 @@ async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
     recorder, _, saver = begun
     assert nodes[0].depot.minded == 1
     await leave(recorder, saver)
+    assert nodes[0].depot.minded == 0
+
+
+async def test_who_is_told_twice_to_leave_saves_first(
+    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+) -> None:
+    _, ground, saver = begun
+    (ground.folder / "last.txt").write_text("last")
+    leaving = asyncio.create_task(saver.leave())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert len(await Bundles(journal).snapshots(attempt.id)) == 2
     assert nodes[0].depot.minded == 0
 
 

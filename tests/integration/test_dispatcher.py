@@ -57,11 +57,15 @@ class InMemory:
         self.turns.append(Handed(ticket=ticket))
         self.queued.append((str(ticket), tuple(labels)))
 
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = (), holder: str = "") -> bool:
+        if holder and Handed(ticket=ticket, holder=holder) not in self.turns:
+            return False
         self.turns = [each for each in self.turns if each.ticket != ticket]
         self.queued.append((str(ticket), tuple(labels)))
+        return True
 
     async def drop(self, ticket: Ticket) -> None:
+        self.turns = [each for each in self.turns if each.ticket != ticket]
         self.ended.append(str(ticket))
 
     async def forget(self, before: datetime) -> None:
@@ -176,11 +180,81 @@ async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Off
     assert len(await office.faults()) == 1
 
 
+async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_second_one(
+    office: Office,
+) -> None:
+    class Slow(InMemory):
+        async def last_numbers(self, run: Run) -> dict[int, int]:
+            if not self.turns:
+                ticket = Ticket.of(self.fleet, run, 1, 1)
+                await self.hand_out(ticket)
+            return await super().last_numbers(run)
+
+    office.hands = Slow()
+    await office.submit({"id": "a"}, {"id": "b"})
+    await office.another().look()
+    assert [str(each.ticket) for each in office.hands.turns] == [
+        "night:1-20261121T200000:1:1",
+        "night:1-20261121T200000:2:1",
+    ]
+
+
+async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_took_it(
+    office: Office,
+) -> None:
+    class Slow(InMemory):
+        async def under_way(self) -> list[Handed]:
+            found = await super().under_way()
+            self.turns = [Handed(ticket=each.ticket, holder="node-b:1") for each in found]
+            return found
+
+    await office.submit({"id": "a"})
+    await office.dispatcher.look()
+    await office.began("node-a:1")
+    left, office.hands = office.hands.turns, Slow()
+    office.hands.turns = left
+    status = status_of(Identity(name="node-b", boot="1"), slots=1, labels=())
+    await office.nodes.enter(status, alive_seconds=1)
+    await office.another().look()
+    assert [each.holder for each in office.hands.turns] == ["node-b:1"]
+
+
 async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.say(TaskState(lifecycle=Lifecycle.FAILED, reason='no "lifecycle":"working"'))
     await office.dispatcher.look()
     assert office.hands.queued == []
+
+
+async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
+    office: Office,
+) -> None:
+    await office.submit({"id": "a"})
+    await office.dispatcher.look()
+    status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
+    await office.nodes.enter(status, alive_seconds=1)
+    await office.began("node-a:1")
+    await office.say(TaskState(lifecycle=Lifecycle.COMPLETED))
+    await office.dispatcher.look()
+    assert office.hands.ended == []
+    await office.nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
+    await office.dispatcher.look()
+    assert office.hands.ended == ["night:1-20261121T200000:1:1"]
+
+
+async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover(
+    office: Office,
+) -> None:
+    class Slow(InMemory):
+        async def under_way(self) -> list[Handed]:
+            if not await office.journal.runs():
+                await office.submit({"id": "a"})
+                await office.another().look()
+            return await super().under_way()
+
+    office.hands = Slow()
+    await office.another().look()
+    assert (len(office.hands.turns), office.hands.ended) == (1, [])
 
 
 async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from sqlalchemy import create_engine, text
 
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
@@ -18,7 +19,7 @@ from midwatch_monitor.words import AttemptState, Ending, Lifecycle, TaskState
 from midwatch_supervisor.assignment import assignments
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.dispatch import Dispatcher
-from midwatch_supervisor.fleet.handout import Handout
+from midwatch_supervisor.fleet.handout import Handed, Handout
 from midwatch_supervisor.fleet.identity import identity
 from midwatch_supervisor.fleet.joining import joined
 from midwatch_supervisor.fleet.submitting import submit
@@ -158,6 +159,28 @@ async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(y
     assert await yard.queued() == [1]
     await yard.look()
     assert await yard.queued() == [2]
+
+
+async def test_a_turn_is_taken_only_from_the_process_that_has_it(yard: Yard) -> None:
+    await yard.submit(", labels: [gpu]")
+    await asyncio.to_thread(_give, yard.location, "node-b:1")
+    async with yard.handout() as handout:
+        (handed,) = await handout.under_way()
+        of_others = [
+            await handout.rescue(handed.ticket, labels=("gpu",), holder=holder)
+            for holder in ("node-a:1", "node-b:1", "node-b:1")
+        ]
+        assert (handed.holder, of_others) == ("node-b:1", [False, True, False])
+        assert await handout.under_way() == [Handed(ticket=handed.ticket)]
+
+
+def _give(location: str, holder: str) -> None:
+    """Let a process have the turns that wait, as if it had taken them."""
+    engine = create_engine(location)
+    with engine.begin() as connection:
+        change = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = :holder"
+        connection.execute(text(change), {"holder": holder})
+    engine.dispose()
 
 
 async def test_a_node_that_is_given_a_canceled_task_puts_it_away(yard: Yard) -> None:

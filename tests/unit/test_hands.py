@@ -122,3 +122,25 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
     await mine.drop()
     assert await asyncio.gather(*both) == ["given back", "given back: taken for lost"]
     assert (queues.put_back, queues.offered) == ([], [])
+
+
+async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -> None:
+    queues, begun, times = InMemory(), asyncio.Event(), list[int]()
+
+    async def take(task: int) -> Outcome:
+        times.append(task)
+        begun.set()
+        try:
+            return await asyncio.Future()
+        finally:
+            await asyncio.sleep(0)  # what is cancelled saves its work first
+
+    mine = Hands(take, queues, slots=2, changed=lambda: None)
+    older = asyncio.create_task(mine.do(ticket(1), ()))
+    await begun.wait()
+    newer = asyncio.create_task(mine.do(ticket(1), ()))
+    await asyncio.sleep(0)
+    await mine.drop()
+    async with asyncio.timeout(30):
+        assert await asyncio.gather(older, newer) == ["given back", "given back: taken for lost"]
+    assert times == [1]

@@ -8,7 +8,8 @@ import pytest
 from midwatch_monitor.shelter import sheltered
 
 
-async def test_a_cancellation_takes_effect_once_the_work_has_ended() -> None:
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_cancellation_takes_effect_once_the_work_has_ended(times: int) -> None:
     begun, may_end, done = asyncio.Event(), asyncio.Event(), list[str]()
 
     async def work() -> None:
@@ -18,8 +19,10 @@ async def test_a_cancellation_takes_effect_once_the_work_has_ended() -> None:
 
     task = asyncio.create_task(sheltered(work()))
     await begun.wait()
-    task.cancel()
-    await asyncio.sleep(0)
+    for _ in range(times):
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
     assert (task.done(), done) == (False, [])
     may_end.set()
     with pytest.raises(asyncio.CancelledError):

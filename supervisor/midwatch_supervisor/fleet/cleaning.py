@@ -95,9 +95,9 @@ class Cleaner:
         idle = {place for place, stay in stays.items() if not stay.saves}
         done = {place for place in stays if await self._done(stays[place])}
         for place in folders & done:
-            await asyncio.to_thread(self._remove, self._home / "work" / place)
+            await self._let_go(place, self._home / "work" / place)
         for place in private & idle:
-            await asyncio.to_thread(self._remove, self._home / "saved" / f"{place}.git")
+            await self._let_go(place, self._home / "saved" / f"{place}.git")
         for clone, found in refs.items():
             await self._forget(clone, found, idle=idle, done=done)
 
@@ -128,11 +128,18 @@ class Cleaner:
             return False
         return True
 
+    async def _let_go(self, place: str, folder: Path) -> None:
+        """Remove a folder, unless somebody has asked for it since it seemed that nobody does."""
+        if not self._depot.in_use(place):
+            await asyncio.to_thread(self._remove, folder)
+
     async def _forget(
         self, clone: Path, refs: dict[str, str], *, idle: set[str], done: set[str]
     ) -> None:
         """Delete the names that lead to nothing that is needed; git's own tidying does the rest."""
         for ref, place in refs.items():
+            if self._depot.in_use(place):
+                continue
             if not ref.startswith(_HEADS):
                 if place in idle:
                     await git(clone, "update-ref", "-d", ref)

@@ -117,13 +117,19 @@ class Depot:
         """
         self._use(ground.folder)
         files = await files_of(ground, self._private(ground.folder))
-        taken = await take(files, await self._mark(attempt, ground))
+        mark = await self._mark(attempt, ground)
+        taken = await take(files, mark)
         last = await self._last(attempt)
         if last and taken.commit == last.commit:
             return Saved(commit=taken.commit, fault=taken.fault)
         await hold(files, place_of(ground.folder), taken.commit)
         snapshot = Snapshot(commit=taken.commit, base=ground.base, messages=0, step=step)
-        snapshot, body = await self._stowed(attempt, ground, files, snapshot, incarnation)
+        if self.settings.push and ground.branch:
+            await self._require_hold(attempt, incarnation)
+            branch = await pushed(ground, taken.commit, attempt, mark=mark, last=last)
+            snapshot, body = replace(snapshot, branch=branch), b""
+        else:
+            snapshot, body = await self._packed(ground, files, snapshot)
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
@@ -165,23 +171,16 @@ class Depot:
             self._newest[attempt.id] = known[-1] if known else None
         return self._newest[attempt.id]
 
-    async def _stowed(
-        self,
-        attempt: Attempt,
-        ground: Ground,
-        files: Files,
-        snapshot: Snapshot,
-        incarnation: int | None,
+    async def _require_hold(self, attempt: Attempt, incarnation: int | None) -> None:
+        """Raise StaleIncarnationError where another process has taken the attempt over."""
+        lease = await self._bundles.lease_of(attempt.id)
+        if incarnation is not None and (lease is None or lease.incarnation != incarnation):
+            raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
+
+    async def _packed(
+        self, ground: Ground, files: Files, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
-        """Push the snapshot, or pack it; an empty bundle with neither means too large."""
-        if self.settings.push and ground.branch:
-            lease = await self._bundles.lease_of(attempt.id)
-            if incarnation is not None and (lease is None or lease.incarnation != incarnation):
-                raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
-            last = await self._last(attempt)
-            before = last.commit if last and last.branch == ground.branch else ""
-            await pushed(ground, snapshot.commit, mark=self._marks[ground.folder], before=before)
-            return replace(snapshot, branch=ground.branch), b""
+        """The snapshot with its bundle, which is empty where it would be too large."""
         body = await packed(
             files,
             place_of(ground.folder),

@@ -47,7 +47,9 @@ class Hands(Protocol):
     async def hand_out(
         self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None: ...
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None: ...
+    async def rescue(
+        self, ticket: Ticket, *, labels: Iterable[str] = (), holder: str = ""
+    ) -> bool: ...
     async def drop(self, ticket: Ticket) -> None: ...
     async def forget(self, before: datetime) -> None: ...
 
@@ -93,6 +95,18 @@ def due(
     )
 
 
+def outlived(
+    handed: Iterable[Handed], runs: Iterable[Run], nodes: Iterable[NodeStatus]
+) -> list[Handed]:
+    """The turns of runs that are over, which no process has that lives. Pure.
+
+    Whoever had one was killed, or left, just before it could be noted that the turn has ended.
+    """
+    alive = {node.holder for node in nodes if node.state not in _GONE}
+    known = {run_key(run) for run in runs}
+    return [each for each in handed if each.ticket.run not in known and each.holder not in alive]
+
+
 async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
     """Take the turns of tasks that are over out of their queues.
 
@@ -131,6 +145,8 @@ class Dispatcher:
         self._clock = clock
         self._dockets = dockets or Dockets(journal)
         self._tidied_at: datetime | None = None
+        self._handed = True
+        """Whether turns may be under way."""
         self._rescued: dict[Handed, datetime] = {}
         """When which turn was taken from whom."""
 
@@ -143,18 +159,26 @@ class Dispatcher:
         for each in lost:
             log.warning(loss(each))
         await self._tidy()
-        fleet = self._handout.fleet
-        runs = [run for run in await self._dockets.open() if fleet_of(run) == fleet]
-        if not runs:
+        if not (self._handed or await self._runs()):
             return
-        # Asked before the journal is read: a turn that ends meanwhile has said so there by then.
+        # Asked before the journal is read: a turn that ends meanwhile has said so there by then,
+        # and a run of which one is handed out is there.
         handed = await self._handout.under_way()
         nodes = await self._nodes.starts()
+        runs = await self._runs()
+        self._handed = bool(handed or runs)
+        for each in outlived(handed, runs, nodes):
+            await self._handout.drop(each.ticket)
         for run in runs:
             docket = await self._dockets.of(run.id)
             mine = [each for each in handed if _of(each, run) and docket.knows(each.ticket.task)]
             over = {each.ticket.task for each in mine if docket.over(each.ticket.task)}
             await self._do(run, docket, due(docket.ready(), mine, nodes, over=over))
+
+    async def _runs(self) -> list[Run]:
+        """The runs of this fleet that are not over."""
+        fleet = self._handout.fleet
+        return [run for run in await self._dockets.open() if fleet_of(run) == fleet]
 
     async def _tidy(self) -> None:
         """Forget turns of long ago, now and then."""
@@ -167,11 +191,21 @@ class Dispatcher:
         for each in what.drop:
             await self._handout.drop(each.ticket)
         await self._rescue(docket, [each for each in what.rescue if not self._just_rescued(each)])
-        last = await self._handout.last_numbers(run) if what.begin else {}
-        for task in what.begin:
-            number = last.get(task, 0) + 1
-            ticket = Ticket.of(self._handout.fleet, run, task, number)
-            await self._handout.hand_out(ticket, labels=docket.labels(task))
+        await self._begin(run, docket, what.begin)
+
+    async def _begin(self, run: Run, docket: Docket, tasks: Collection[int]) -> None:
+        """Hand out the next turns of tasks."""
+        if not tasks:
+            return
+        last = await self._handout.last_numbers(run)
+        # Others may have handed out some of these by now. Asked after the numbers: whose turn is
+        # not there yet gets the number that the others give it, too.
+        there = await self._handout.under_way()
+        taken = {each.ticket.task for each in there if _of(each, run)}
+        for task in tasks:
+            if task not in taken:
+                ticket = Ticket.of(self._handout.fleet, run, task, last.get(task, 0) + 1)
+                await self._handout.hand_out(ticket, labels=docket.labels(task))
 
     async def _rescue(self, docket: Docket, stranded: Sequence[Handed]) -> None:
         left: dict[str, list[int]] = defaultdict(list)
@@ -179,9 +213,11 @@ class Dispatcher:
             for each in stranded:
                 await self._tell(docket, each)
                 labels = docket.labels(each.ticket.task)
-                await self._handout.rescue(each.ticket, labels=labels)
+                # Another look may have rescued it since this one read, and another node have it.
+                ours = await self._handout.rescue(each.ticket, labels=labels, holder=each.holder)
                 self._rescued[each] = self._clock()
-                left[name_of(each.holder)].append(each.ticket.task)
+                if ours:
+                    left[name_of(each.holder)].append(each.ticket.task)
         finally:
             for node, tasks in left.items():
                 log.warning(rescue(node, [docket.name(task) for task in tasks]))

@@ -210,17 +210,26 @@ class Handout:
             options["delay_seconds"] = delay_seconds
         self._client.enqueue(options, str(ticket), labels)
 
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = (), holder: str = "") -> bool:
         """Take a turn from who has it, and put it back where it was in its queue.
 
-        Who had it has lost it: what it says of the turn from here on is refused.
+        Who had it has lost it: what it says of the turn from here on is refused. With a `holder`,
+        only if that process has it still; whether it was taken.
         """
         with _told(self._name):
-            await asyncio.to_thread(
-                self._client.resume_workflow,
-                str(ticket),
-                queue_name=queue_for(self.fleet, labels),
-            )
+            return await asyncio.to_thread(self._rescue, ticket, sorted(set(labels)), holder)
+
+    def _rescue(self, ticket: Ticket, labels: list[str], holder: str) -> bool:
+        if holder and not self._client.list_workflows(
+            workflow_ids=[str(ticket)],
+            status=_PENDING,
+            executor_id=holder,
+            load_input=False,
+            load_output=False,
+        ):
+            return False
+        self._client.resume_workflow(str(ticket), queue_name=queue_for(self.fleet, labels))
+        return True
 
     async def drop(self, ticket: Ticket) -> None:
         """Give up a turn that nobody has and nobody needs."""

@@ -35,7 +35,7 @@ class Queues(Protocol):
     async def hand_out(
         self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None: ...
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None: ...
+    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> object: ...
 
 
 def delay(first: float, times: int, *, most: float) -> float:
@@ -99,8 +99,8 @@ class Hands:
 
         `PUT_BACK` if it is in its queue again.
         """
-        await self._end_older(ticket.task)
         era = self._dropped
+        await self._end_older(ticket.task)
         if not await self._has_slot(ticket.task) or era != self._dropped:
             return await self._put_back(ticket, labels, era)
         turn = self._turns[ticket.task] = asyncio.ensure_future(self._take(ticket.task))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.shelter import sheltered
 from midwatch_monitor.words import AttemptState, Fault, Lifecycle, Record, Result
 from midwatch_supervisor.fleet.depot import Depot
 from midwatch_supervisor.workspace import Ground
@@ -75,7 +76,8 @@ class Saver:
     async def leave(self) -> None:
         """Save for whoever goes on with an attempt that is left as it is; a failure is logged."""
         try:
-            await self.save()
+            # Who is told again to leave saves all the same: nobody does it later.
+            await sheltered(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._ground.folder, error)
         finally:

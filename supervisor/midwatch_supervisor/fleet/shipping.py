@@ -1,5 +1,6 @@
 """How saved work gets from one node to another: pushed, or in a bundle of the journal."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from midwatch_supervisor.assignment import BRANCHES, branch_of, place_of, whole_
 from midwatch_supervisor.fleet.clone import fetch, has
 from midwatch_supervisor.fleet.snapshot import SAVED, Mark, fetch_saved, mark_of, tip_of, unpack
 from midwatch_supervisor.workspace import Ground, ask_git, git
+
+log = logging.getLogger(__name__)
 
 SEEN = "refs/midwatch/seen/"
 """Where a repository keeps what it saw of pushed branches, by label and attempt."""
@@ -118,22 +121,50 @@ async def _pulled(repository: Path, snapshot: Snapshot, place: str) -> None:
     await fetch(repository, snapshot.commit)  # the branch may be gone, or lead elsewhere
 
 
-async def pushed(ground: Ground, commit: str, *, mark: Mark, before: str) -> None:
-    """Push a snapshot to the origin as the attempt's branch, in place of the one before.
+async def pushed(
+    ground: Ground, commit: str, attempt: Attempt, *, mark: Mark, last: Snapshot | None
+) -> str:
+    """Push a snapshot to the origin in place of the attempt's `last` one; the name of its branch.
 
-    A branch that is called the same and is nobody's of ours is left alone: WorkspaceError.
+    It is called like the ground's branch. What is called the same there and is not this attempt's
+    is left alone: it is somebody else's, or of an attempt that a journal restored from a backup
+    does not know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
+    WorkspaceError.
     """
-    ref = f"refs/heads/{ground.branch}"
+    names = (ground.branch, f"{ground.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")
+    if last is not None and last.branch in names:
+        names = names[names.index(last.branch) :]
+    for name in names:
+        before = last.commit if last is not None and last.branch == name else ""
+        if await _placed(ground.folder, commit, name, mark=mark, before=before):
+            if name != names[0]:
+                log.warning("the origin has another branch %s: pushed as %s", names[0], name)
+            return name
+    raise WorkspaceError(f"the origin has other branches {' and '.join(names)}")
+
+
+async def _placed(folder: Path, commit: str, branch: str, *, mark: Mark, before: str) -> bool:
+    """Push a snapshot as this branch, in place of the one before; not if it is somebody else's."""
+    ref, seen = f"refs/heads/{branch}", SEEN + mark.of.partition(" ")[0]
     try:
-        lease = f"--force-with-lease={ref}:{before}"
-        await _ask(ground.folder, *_PUSH, lease, "origin", f"{commit}:{ref}")
-    except WorkspaceError:
+        await _push(folder, commit, ref, instead_of=before)
+    except WorkspaceError as error:
+        try:
+            await _ask(folder, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
+        except WorkspaceError:
+            raise error from None  # there is no such branch: it was refused for another reason
         # What stands there may be a snapshot of this attempt that never got into the journal.
-        seen = SEEN + mark.of.partition(" ")[0]
-        await _ask(ground.folder, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
-        if (await mark_of(ground.folder, seen)).of != mark.of:
-            raise
-        await _ask(ground.folder, *_PUSH, "origin", f"+{commit}:{ref}")
+        if (await mark_of(folder, seen)).of != mark.of:
+            return False
+        there = (await git(folder, "rev-parse", "--verify", seen)).strip()
+        await _push(folder, commit, ref, instead_of=there)
+    return True
+
+
+async def _push(folder: Path, commit: str, ref: str, *, instead_of: str) -> None:
+    """Let a branch of the origin lead to a commit, if it leads where it is thought to."""
+    lease = f"--force-with-lease={ref}:{instead_of}"
+    await _ask(folder, *_PUSH, lease, "origin", f"{commit}:{ref}")
 
 
 async def _ask(folder: Path, *command: str) -> None:

@@ -1,0 +1,140 @@
+"""Work that is pushed where the origin has a branch of that name already."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.words import Attempt
+from midwatch_supervisor.assignment import branch_of
+from midwatch_supervisor.fleet.clone import Origin
+from midwatch_supervisor.fleet.depot import Depot
+from midwatch_supervisor.workspace import Ground, ask_git, git, keep, prepare
+
+BRANCH = "midwatch/r1/fix-1"
+ANEW = f"{BRANCH}.begun-20261121T210000"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yard:
+    """An attempt that begins on node a, as one journal knows it, and the origin of its files."""
+
+    journal: Journal
+    attempt: Attempt
+    origin: Path
+    home: Path
+    base: str
+
+    def depot(self, node: str) -> Depot:
+        settings = FleetSettings(push=True)
+        return Depot(journal=self.journal, home=self.home / node, node=node, settings=settings)
+
+    async def clone(self, node: str) -> Origin:
+        folder = self.home / node / "clone"
+        if not folder.exists():
+            await ask_git(Path("/"), "clone", "-q", str(self.origin), str(folder), seconds=60)
+        return Origin(folder=folder, base=self.base)
+
+    async def save(self, depot: Depot, *texts: str) -> Ground:
+        """Begin on node a, and save after each text."""
+        folder = depot.folder(self.attempt.workspace)
+        source = (await self.clone("a")).folder
+        ground = await prepare(folder, source, branch=branch_of(folder), merges=(), base=self.base)
+        for step, text in enumerate(texts, 1):
+            (folder / "work.txt").write_text(text)
+            await depot.save(self.attempt, ground, step=step, incarnation=None)
+        return ground
+
+    async def pushed(self) -> dict[str, str]:
+        """What the origin has, by branch."""
+        refs = await git(self.origin, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+        names = [each for each in refs.split() if each != "main"]
+        return {each: await git(self.origin, "show", f"{each}:work.txt") for each in names}
+
+
+async def yard(journal: Journal, origin: Path, home: Path, at: datetime) -> Yard:
+    run = await journal.add_run(source="", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
+    attempt = await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker="coder",
+        model="m",
+        node="a",
+        workspace=str(home / "a" / "work" / "r1" / "fix-1"),
+        at=at,
+    )
+    base = (await git(origin, "rev-parse", "main")).strip()
+    return Yard(journal=journal, attempt=attempt, origin=origin, home=home, base=base)
+
+
+@pytest.fixture
+async def origin(tmp_path: Path) -> Path:
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    await git(folder, "init", "--quiet", "--initial-branch=main")
+    (folder / "work.txt").write_text("nothing")
+    await keep(Ground(folder=folder, branch="main"), "First")
+    return folder
+
+
+@pytest.fixture
+async def anew(
+    journal: Journal, origin: Path, tmp_path: Path, at: datetime
+) -> AsyncGenerator[Yard]:
+    """An attempt that began after an earlier one of the same name, which its journal lost."""
+    lost = await yard(journal, origin, tmp_path / "lost", at)
+    await lost.save(lost.depot("a"), "lost")
+    async with await Journal.open(tmp_path / "restored.db") as restored:
+        yield await yard(restored, origin, tmp_path / "anew", at + timedelta(hours=1))
+
+
+async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(anew: Yard) -> None:
+    await anew.save(anew.depot("a"), "one", "two")
+    assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
+
+
+async def test_a_node_that_has_begun_again_pushes_to_the_same_branch(anew: Yard) -> None:
+    ground = await anew.save(anew.depot("a"), "one")
+    (ground.folder / "work.txt").write_text("two")
+    await anew.depot("a").save(anew.attempt, ground, step=2, incarnation=None)
+    assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
+
+
+async def test_another_node_goes_on_with_what_was_pushed_under_another_name(anew: Yard) -> None:
+    await anew.save(anew.depot("a"), "one")
+    ground = await anew.depot("b").ground(anew.attempt, await anew.clone("b"), versioned=True)
+    assert ground is not None
+    assert (ground.branch, (ground.folder / "work.txt").read_text()) == (BRANCH, "one")
+
+
+async def test_who_builds_on_it_finds_what_was_pushed_under_another_name(anew: Yard) -> None:
+    await anew.save(anew.depot("a"), "one")
+    clone = (await anew.clone("b")).folder
+    assert clone is not None
+    await anew.depot("b").bring_branches(clone, [BRANCH], run=1)
+    (snapshot,) = await Bundles(anew.journal).snapshots(anew.attempt.id)
+    assert await git(clone, "show", f"{snapshot.commit}:work.txt") == "one"
+
+
+async def test_where_both_names_are_taken_nothing_is_forced(anew: Yard) -> None:
+    await git(anew.origin, "branch", ANEW, "main")
+    with pytest.raises(WorkspaceError, match="the origin has other branches"):
+        await anew.save(anew.depot("a"), "one")
+    assert await anew.pushed() == {BRANCH: "lost", ANEW: "nothing"}
+
+
+async def test_a_push_that_fails_for_another_reason_says_that_reason(anew: Yard) -> None:
+    (anew.origin / ".git" / "hooks").mkdir(exist_ok=True)
+    hook = anew.origin / ".git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
+    hook.chmod(0o755)
+    await git(anew.origin, "branch", "-D", BRANCH)
+    with pytest.raises(WorkspaceError, match="no such luck"):
+        await anew.save(anew.depot("a"), "one")
