@@ -7,6 +7,7 @@ hints, asks the journal by itself, and looks at everything on its tick.
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime
 
 from midwatch_monitor.alerts import Moment
@@ -79,6 +80,8 @@ class Monitor:
         self._run = run
         self._clock = clock
         self._after = 0
+        self._read_at: datetime | None = None
+        """Of what was written until then all is known."""
         self._views: dict[int, View] = {}
         self._over: dict[int, TaskState] = {}
         """The tasks that have ended."""
@@ -202,7 +205,7 @@ class Monitor:
 
     async def _read(self) -> None:
         """Read what there is by now; what is written meanwhile must not keep anybody reading."""
-        full = True
+        full, now = True, self._clock()
         while full:
             page = await self._journal.entries(self._after, run=self._run, limit=PAGE)
             full = len(page) == PAGE
@@ -214,6 +217,7 @@ class Monitor:
                     self._over[entry.task] = entry.record
                     self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
                 self._after = entry.id  # at once: what is read twice would count twice
+        self._read_at = now
 
     async def _fold(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
@@ -231,7 +235,8 @@ class Monitor:
         of = await self._journal.task(task)
         self._neighbours.join(attempt, project_of(of), f"task {of.name}")
         vigil = Vigil(for_worker(self._settings.rules, worker), began=self._began)
-        return View(attempt=attempt, task=task, vigil=vigil)
+        after = self._settings.monitor.outcome_after
+        return View(attempt=attempt, task=task, outcome_after=after, vigil=vigil)
 
     def _hand_over(self, successor: View) -> None:
         """A restart is judged on the attempt that it made."""
@@ -248,7 +253,7 @@ class Monitor:
         if timely := self._timely(view):
             await self._write(view, *timely)
             await self._read()
-        reports = view.due_outcomes(after=self._settings.monitor.outcome_after)
+        reports = view.due_outcomes()
         reports = (*reports, *judged_split(view, self._over.get(view.task)))
         if view.about_alerts:
             await self._write(view, *(taken(view, id) for id in view.about_alerts))
@@ -267,7 +272,9 @@ class Monitor:
             return ()
         now = Moment(step=view.last_step, at=self._clock())
         neighbours = self._neighbours.look(view.attempt, view.alerts, now)
-        return (*view.vigil.look(now, view.alerts), *neighbours)
+        # In a look that takes long, it may have been heard of since it was read of.
+        known = replace(now, at=self._read_at)
+        return (*view.vigil.look(known, view.alerts), *neighbours)
 
     def _closing(self, view: View, reports: tuple[OutcomeReport, ...]) -> tuple[Escalation, ...]:
         """The escalation ends with the outcome of the intervention that answered it."""

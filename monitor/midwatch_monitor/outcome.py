@@ -43,6 +43,9 @@ class Trial:
     """The first thing that got worse, in words."""
     again: str = ""
     """A rule that was answered and fires about something else."""
+    settled: tuple[Outcome, str] | None = None
+    """The verdict, once nothing that comes later counts any more."""
+    settled_step: int | None = None
 
     @property
     def late(self) -> bool:
@@ -70,8 +73,16 @@ class Trial:
         else:
             self.worse = f"{alert.key.rule} fires as well"
 
+    def settle(self, alerts: Mapping[AlertKey, Alert], step: int) -> None:
+        """Let it stand as it is by now, after that step of the attempt."""
+        if self.settled is None:
+            self.settled, self.settled_step = self.verdict(alerts), step
+
     def verdict(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         """The outcome with its reason, given the attempt's alerts as they stand now."""
+        return self.settled or self._judged(alerts)
+
+    def _judged(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         still = [key.rule for key in self.answers if _fires(alerts.get(key))]
         still += [self.again] if self.again else []
         if self.worse:

@@ -1,5 +1,6 @@
 """One attempt as the monitor sees it, folded from its entries. The same after any restart."""
 
+import math
 from dataclasses import dataclass, field
 
 from midwatch_monitor.config.rules import Rules
@@ -39,6 +40,8 @@ class View:
 
     attempt: int
     task: int
+    outcome_after: float = math.inf
+    """Steps after its delivery at which an intervention is judged, if the attempt is not over."""
     vigil: Vigil = field(default_factory=lambda: Vigil(Rules()), compare=False)
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
     last_step: int = 0
@@ -115,11 +118,23 @@ class View:
 
     def _fold_acceptance(self, acceptance: Acceptance) -> None:
         """A passed acceptance check is the best evidence that there is."""
+        self._settle()
         if acceptance.passed:
             for trial in self.trials.values():
                 trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
 
+    def _settle(self) -> None:
+        """What comes from here on counts for no trial that is due, however late that is asked."""
+        for trial in self.trials.values():
+            if self._due(trial):
+                trial.settle(self.alerts, self.last_step)
+
+    def _due(self, trial: Trial) -> bool:
+        return self.last_step - trial.delivered_step >= self.outcome_after
+
     def _fold_event(self, event: Step | Change) -> None:
+        if isinstance(event, Step) or event.budget is not None:  # else it may be of the last step
+            self._settle()
         if isinstance(event, Step):
             self.last_step = event.number
         elif event.lifecycle is not None:
@@ -193,19 +208,17 @@ class View:
         began = self.began or self.budget
         return forecast(began, self.budget, steps=self.last_step, ahead=ahead)
 
-    def due_outcomes(self, *, after: int) -> tuple[OutcomeReport, ...]:
-        """The verdicts that are due: `after` steps since the delivery, or at the attempt's end."""
+    def due_outcomes(self) -> tuple[OutcomeReport, ...]:
+        """The verdicts that are due: so many steps after the delivery, or at the attempt's end."""
         reports: list[OutcomeReport] = []
         for trial in self.trials.values():
-            if not self.over and self.last_step - trial.delivered_step < after:
+            if not self.over and not self._due(trial):
                 continue
             outcome, reason = trial.verdict(self.alerts)
+            step = self.last_step if trial.settled_step is None else trial.settled_step
             reports.append(
                 OutcomeReport(
-                    intervention=trial.intervention,
-                    outcome=outcome,
-                    step=self.last_step,
-                    reason=reason,
+                    intervention=trial.intervention, outcome=outcome, step=step, reason=reason
                 )
             )
         return tuple(reports)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from threading import Event
 
 import pytest
 from sqlalchemy import Connection, select
@@ -51,6 +52,27 @@ async def settled(
     return await asyncio.gather(*map(journal.commit, commits), return_exceptions=True)
 
 
+async def settled_together(
+    journal: Journal, commits: Sequence[Commit]
+) -> tuple[list[tuple[Entry, ...] | BaseException], int]:
+    """What becomes of commits that all wait when the writer comes, and in how many transactions."""
+    begun, go = Event(), Event()
+
+    def hold(_: Connection) -> None:
+        begun.set()
+        go.wait(10)
+
+    before = journal.transactions + 1
+    holding = asyncio.create_task(journal.write(hold))
+    await asyncio.to_thread(begun.wait, 10)
+    asked = asyncio.create_task(settled(journal, commits))
+    for _ in range(3):  # it begins, so do those who commit, and all of them have asked
+        await asyncio.sleep(0)
+    go.set()
+    await holding
+    return await asked, journal.transactions - before
+
+
 async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another(
     journal: Journal, attempt: Attempt
 ) -> None:
@@ -76,9 +98,8 @@ async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
     journal: Journal, attempt: Attempt
 ) -> None:
     commits = [commit(attempt, step(n), step(n + 1), seq=n) for n in range(1, 101, 2)]
-    before = journal.transactions
-    outcomes = await settled(journal, commits)
-    assert journal.transactions - before == 1
+    outcomes, transactions = await settled_together(journal, commits)
+    assert transactions == 1
     assert outcomes == [
         tuple(await journal.entries(id_, kinds=[Step], limit=2)) for id_ in range(2, 102, 2)
     ]
@@ -109,10 +130,9 @@ async def test_a_bad_commit_among_many_costs_few_transactions(
 ) -> None:
     commits = [commit(attempt, step(n), seq=n) for n in range(1, 129)]
     commits[77] = commit(attempt, step(1), seq=1)
-    before = journal.transactions
-    outcomes = await settled(journal, commits)
+    outcomes, transactions = await settled_together(journal, commits)
     assert [type(each) for each in outcomes].count(StaleIncarnationError) == 1
-    assert journal.transactions - before == 7  # halves of 64, 32, 16 … and 1 beside the bad one
+    assert transactions == 7  # halves of 64, 32, 16 … and 1 beside the bad one
     stored = [each.record for each in await journal.entries(kinds=[Step])]
     assert stored == [each.drafts[0].record for n, each in enumerate(commits) if n != 77]
 

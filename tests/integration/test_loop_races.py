@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +15,9 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
+from midwatch_monitor.rules.silence import SILENT
 from midwatch_monitor.words import (
+    Alert,
     Attempt,
     Change,
     Checkpoint,
@@ -171,7 +173,7 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
     failing.fails = frozenset({"attempt 1"})
     hints = bus.subscribe()
     work = asyncio.create_task(monitor.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await failing.failed.wait()
         failing.fails = frozenset()
         told: list[Hint] = []
@@ -193,9 +195,36 @@ async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_fr
             await two[1].record(Change())
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(20):
+    async with await Busy.open(location) as busy, asyncio.timeout(30):
         monitor = Monitor(
             journal=busy, bus=bus, settings=Settings(), run=1, clock=lambda: at, guards=Some(1)
         )
         await monitor.look()
     assert await asked(journal) == [1]
+
+
+async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
+    location: str, journal: Journal, two: list[Recorder], bus: LocalBus, at: datetime
+) -> None:
+    class Slow(Journal):
+        """An hour passes here while the first attempt is asked about; the second one works on."""
+
+        async def open_escalation(self, *, attempt: int, **rest: Any) -> Escalation | None:
+            if attempt == 1:
+                now.append(at + timedelta(hours=1))
+                await two[1].record(Step(number=0, kind=StepKind.TOOL, tool="t", at=now[-1]))
+            return await super().open_escalation(attempt=attempt, **rest)
+
+    now = [at]
+    async with await Slow.open(location) as slow:
+        monitor = Monitor(
+            journal=slow,
+            bus=bus,
+            settings=Settings(),
+            run=1,
+            clock=lambda: now[-1],
+            guards=Some(2, 1),
+        )
+        await monitor.look()
+    alerts = [each.record for each in await journal.entries(attempt=2, kinds=(Alert,))]
+    assert SILENT not in {each.key for each in alerts if isinstance(each, Alert)}

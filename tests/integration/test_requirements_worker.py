@@ -247,8 +247,12 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
         ("ask", "input-required", "ok"),
         ("hung", "working", "unknown"),
     ]
-    flagged = {alert.key.rule for alert in await stage.told(Alert, attempt=asking.id)}
-    assert flagged == {"explicit_escalation"}
+    parked = (await stage.journal.entries(attempt=asking.id, kinds=(AttemptState,)))[-1].at
+    flagged = await stage.told(Alert, attempt=asking.id)
+    assert "explicit_escalation" in {alert.key.rule for alert in flagged}
+    # Until then a slow machine may have kept it silent for a second, too.
+    silent = [alert for alert in flagged if alert.key.rule == "silence" and alert.firing]
+    assert [alert for alert in silent if alert.since_at is None or alert.since_at > parked] == []
     for attempt in (1, 2):
         await stage.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=attempt)
     assert await run == 4

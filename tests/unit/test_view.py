@@ -1,5 +1,6 @@
 """One attempt as the monitor sees it: folded from entries, whatever writes them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     AttemptState,
+    Budget,
     Change,
     Delivery,
     DeliveryState,
@@ -27,6 +29,7 @@ from midwatch_monitor.words import (
     Outcome,
     OutcomeReport,
     Record,
+    Resolution,
     Severity,
     Step,
     StepKind,
@@ -42,13 +45,14 @@ ALERT = Alert(
     since_step=1,
     step=1,
 )
+CLEARED = replace(ALERT, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,))
 RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY, escalation=1, answers=(KEY,))
 
 
 def folded(*records: Record) -> View:
-    """A view of the records, which get the ids 1, 2, 3 …"""
-    view = View(attempt=1, task=1)
+    """A view of the records, which get the ids 1, 2, 3 …; outcomes are due after four steps."""
+    view = View(attempt=1, task=1, outcome_after=4)
     for id, record in enumerate(records, start=1):
         view.fold(Entry(id=id, record=record, at=datetime(2026, 1, 1, tzinfo=UTC), task=1))
     return view
@@ -112,19 +116,32 @@ def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
 
 def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
     asked = (ALERT, NUDGE, stamped(2))
-    assert folded(*asked, *acts(3)).due_outcomes(after=4) == ()
+    assert folded(*asked, *acts(3)).due_outcomes() == ()
     reason = f"{KEY.rule} still fires"
     report = OutcomeReport(intervention=2, outcome=Outcome.NO_EFFECT, step=4, reason=reason)
     view = folded(*asked, *acts(4))
-    assert view.due_outcomes(after=4) == (report,)
+    assert view.due_outcomes() == (report,)
     again = folded(*asked, *acts(4), report)
-    assert (again.due_outcomes(after=4), again.done) == ((), {2: (NUDGE, Outcome.NO_EFFECT)})
+    assert (again.due_outcomes(), again.done) == ((), {2: (NUDGE, Outcome.NO_EFFECT)})
     assert again.unhelped == NUDGE.answers
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        (Acceptance(check="a", passed=True), AttemptState(lifecycle=Lifecycle.COMPLETED)),
+        (Step(number=5, kind=StepKind.TOOL, tool="t"), replace(ALERT, severity=Severity.CRITICAL)),
+        (Change(budget=Budget()), replace(ALERT, key=AlertKey(rule="budget_burn"))),
+    ],
+)
+def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[Record, ...]) -> None:
+    asked = (ALERT, NUDGE, stamped(2), *acts(4), Change(), CLEARED)
+    assert folded(*asked, *late).due_outcomes() == folded(*asked).due_outcomes()
 
 
 def test_an_outcome_is_due_at_the_end() -> None:
     view = folded(NUDGE, stamped(1), AttemptState(lifecycle=Lifecycle.FAILED))
-    assert [report.intervention for report in view.due_outcomes(after=100)] == [1]
+    assert [report.intervention for report in view.due_outcomes()] == [1]
 
 
 def test_a_passed_acceptance_check_is_a_movement() -> None:

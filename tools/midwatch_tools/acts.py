@@ -82,6 +82,9 @@ class Acts:
         self._tolerate = tolerate
         self._sleep = sleep
         self._running = 0
+        """Calls that are under way, until they are recorded."""
+        self._writing = 0
+        """Those of them whose tools still run."""
         self._starting = asyncio.Lock()
         self._stash: dict[str, tuple[Record, ...]] = {}
         # What changed while no process watched was most likely the call that was cut short.
@@ -156,7 +159,7 @@ class Acts:
         handler: Handler,
     ) -> Any:
         try:
-            result = await handler(args)
+            result = await self._run(handler, args)
         except _NOT_RUN:
             raise
         except Exception as error:
@@ -164,6 +167,13 @@ class Acts:
             raise
         await self._tolerate(self._record(ctx, call, args, foreign, result=result))
         return result
+
+    async def _run(self, handler: Handler, args: dict[str, Any]) -> Any:
+        self._writing += 1
+        try:
+            return await handler(args)
+        finally:
+            self._writing -= 1
 
     def _key(self, call: ToolCallPart) -> str:
         """What a call's result is kept under: some providers use an id again in a later turn."""
@@ -197,7 +207,8 @@ class Acts:
 
     async def _own_edits(self, tree: Tree, args: Mapping[str, object]) -> tuple[Edit, ...]:
         """What the call changed; while others run, what no argument names waits for the last."""
-        return await tree.changes(Writer.WORKER, named_path(args), only_named=self._running > 1)
+        # Not for one that is only being recorded: it has looked, and will not look again.
+        return await tree.changes(Writer.WORKER, named_path(args), only_named=self._writing > 0)
 
     async def _record(
         self,

@@ -135,11 +135,9 @@ class Board:
         return sorted(found, key=lambda each: each[0].id)[-_ATTEMPTS:]
 
     async def _reported(self, attempt: Attempt, name: str) -> Reported:
-        reported, after = Reported(name=name, task=attempt.task), 0
-        while page := await self._journal.entries(after, attempt=attempt.id, kinds=_TOLD):
-            for entry in page:
-                reported.take(entry)
-            after = page[-1].id
+        reported = Reported(name=name, task=attempt.task)
+        async for entry in self._journal.all_entries(attempt=attempt.id, kinds=_TOLD):
+            reported.take(entry)
         return reported
 
 

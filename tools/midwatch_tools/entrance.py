@@ -31,7 +31,10 @@ class Entrance:
         self._early: list[Entry] | None = []
         self._after = 0
         self._foreign = 0
-        self._delivered = False
+        self._delivered = 0
+        """How often something was delivered."""
+        self._looked_up = 0
+        """After how many of these it was read what that was."""
 
     async def rebuild(self) -> None:
         """Take in what the journal holds, and then what was heard meanwhile."""
@@ -53,7 +56,7 @@ class Entrance:
         try:
             for entry in entries:
                 self._gate.observe(entry)
-                self._delivered |= isinstance(entry.record, Delivery)
+                self._delivered += isinstance(entry.record, Delivery)
         except Exception:
             log.exception("the gate of attempt %s is open from here on", self._attempt)
             self._is_open = True
@@ -62,16 +65,18 @@ class Entrance:
         """Whether the call that this step would be may run, now that its turn has been said."""
         if self._is_open:
             return ALLOWED
-        if self._delivered:
+        if self._looked_up < self._delivered:
             await self._look_up()
         return self._gate.may(step, said_in(_turn(messages)))
 
     async def _look_up(self) -> None:
         """Read who issued what was delivered: others than the recorder write that."""
-        self._delivered = False
+        delivered = self._delivered
         entries = await self._journal.entries(
             self._foreign, attempt=self._attempt, kinds=(Intervention,)
         )
+        # Only now: the calls beside this one must not be judged without it.
+        self._looked_up = max(self._looked_up, delivered)
         new = [entry for entry in entries if entry.id > self._foreign]
         self._foreign = max((entry.id for entry in new), default=self._foreign)
         self._take(new)

@@ -1,5 +1,6 @@
 """`Watch`: the capability that puts a pydantic-ai agent under watch."""
 
+import asyncio
 import logging
 import os
 import time
@@ -51,6 +52,8 @@ from midwatch_tools.tree import Tree
 
 _PATIENCE = 1000
 """Wrong calls of Midwatch's own tools never end a run: the budget does."""
+
+_CANCELLED = (Lifecycle.CANCELED, Ending.CANCELED, "cancelled")
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +207,11 @@ class Watch(AbstractCapability[Any]):
                 clock=await stack.enter_async_context(journal_clock(journal, self._clock)),
             )
             recorder, self._facts = await begun(journal, about)
-            await self._begin(ctx, recorder)
+            try:
+                await self._begin(ctx, recorder)
+            except asyncio.CancelledError:  # to look at a large workspace takes its time
+                await self._tolerating(_ended(recorder, *_CANCELLED))
+                raise
         except Exception:  # the watch may fail; the work must not
             log.exception("unwatched: the journal cannot be used")
             return None
@@ -214,7 +221,7 @@ class Watch(AbstractCapability[Any]):
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Run an agent of somebody else, and store how it ended; its errors stay its own."""
-        lifecycle, ending, reason = Lifecycle.CANCELED, Ending.CANCELED, "cancelled"
+        lifecycle, ending, reason = _CANCELLED
         try:
             result = await handler()
             lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
@@ -224,12 +231,7 @@ class Watch(AbstractCapability[Any]):
             reason = f"{type(error).__name__}: {error}"
             raise
         finally:
-            await self._tolerating(
-                recorder.end(
-                    AttemptState(lifecycle=lifecycle, reason=reason, ending=ending),
-                    TaskState(lifecycle=lifecycle, reason=reason),
-                )
-            )
+            await self._tolerating(_ended(recorder, lifecycle, ending, reason))
 
     async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
         journal, attempt = recorder.journal, recorder.attempt.id
@@ -335,3 +337,11 @@ class Watch(AbstractCapability[Any]):
                 raise
             log.exception("unwatched from here on: the journal cannot be written")
             self._acts = None
+
+
+async def _ended(recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str) -> None:
+    """Store how an attempt ended that is all of its task."""
+    await recorder.end(
+        AttemptState(lifecycle=lifecycle, reason=reason, ending=ending),
+        TaskState(lifecycle=lifecycle, reason=reason),
+    )

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event, get_ident
+from threading import Event, Thread, get_ident
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -12,6 +12,9 @@ from midwatch_monitor.journal.engine import READERS, explaining
 from midwatch_monitor.journal.outage import Patience
 
 T = TypeVar("T")
+
+_CLOSE_SECONDS = 3.0
+"""How long closing waits for a database that does not answer."""
 
 
 class Reader:
@@ -43,9 +46,13 @@ class Reader:
         `cut` must end the connections that it does not answer over.
         """
         self._patience.end()
-        if self.stuck > 1:
-            cut()
-        self._threads.shutdown()
+        ending = Thread(target=self._threads.shutdown, name="journal-closing", daemon=True)
+        ending.start()
+        while ending.is_alive():
+            ending.join(_CLOSE_SECONDS / 2)
+            # What is asked just now may also turn out not to be answered.
+            if self.stuck > _CLOSE_SECONDS:
+                cut()
 
     def _answer(self, work: Callable[[Connection], T], unwanted: Event) -> T:
         with explaining(self._name, self._patience.seconds):

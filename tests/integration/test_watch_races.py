@@ -1,0 +1,207 @@
+"""Calls of one turn, whichever of them ends first, and whatever is read or written meanwhile."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.tools import RunContext
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.words import (
+    Action,
+    Actor,
+    Analysis,
+    Attempt,
+    AttemptState,
+    Cause,
+    Completion,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Entry,
+    Intervention,
+    Lifecycle,
+    Record,
+    Result,
+    Step,
+    StepKind,
+    TaskState,
+    Teller,
+    Writer,
+)
+from midwatch_tools import Watch
+from midwatch_tools.board import Board
+from midwatch_tools.entrance import Entrance
+from midwatch_tools.gate import ALLOWED, Gate
+
+Claim = Callable[..., Awaitable[Recorder]]
+
+
+async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_being_recorded(
+    journal: Journal,
+    claim: Claim,
+    worker: Callable[..., Agent[None, str]],
+    bus: LocalBus,
+    workspace: Path,
+) -> None:
+    recorder = await claim()
+    quick_is_over, slow_is_recorded = asyncio.Event(), asyncio.Event()
+
+    async def before(records: Sequence[Record], results: Sequence[Result]) -> None:
+        tools = {each.tool for each in records if isinstance(each, Step)}
+        if "quick" in tools:
+            quick_is_over.set()
+            await slow_is_recorded.wait()
+        if "slow" in tools:
+            slow_is_recorded.set()
+
+    async def quick() -> str:
+        return "nothing to do"
+
+    async def slow() -> str:
+        await quick_is_over.wait()
+        (workspace / "made.txt").write_text("by a command")
+        return "made"
+
+    recorder.before = before
+    agent = worker([("quick", {}), ("slow", {})], [("quick", {})], tools=(quick, slow))
+    watch = Watch(root=workspace, recorder=recorder, bus=bus)
+    async with asyncio.timeout(30):
+        await agent.run("Make it.", capabilities=[watch])
+    steps = [each.record for each in await journal.entries(kinds=(Step,))]
+    made = [(s.tool, e.path, e.writer) for s in steps if isinstance(s, Step) for e in s.edits]
+    assert made == [("slow", "made.txt", Writer.WORKER)]
+
+
+class Slow(Watch):
+    """A watch that takes its time to look at the workspace."""
+
+    begins: asyncio.Event
+
+    async def for_run(self, ctx: RunContext[Any]) -> Watch:
+        return self
+
+    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+        self.begins.set()
+        await asyncio.Event().wait()
+
+
+async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_for_one_at_work(
+    worker: Callable[..., Agent[None, str]], workspace: Path, journal: Journal
+) -> None:
+    watch = Slow(root=workspace, journal=journal.name)
+    watch.begins = asyncio.Event()
+    work = asyncio.create_task(worker().run("Fix it.", capabilities=[watch]))
+    async with asyncio.timeout(30):
+        await watch.begins.wait()
+        work.cancel()
+        await asyncio.wait({work})
+    states = [each.record for each in await journal.entries(kinds=(AttemptState, TaskState))]
+    assert work.cancelled()
+    assert states[-2:] == [
+        TaskState(lifecycle=Lifecycle.CANCELED, reason="cancelled"),
+        AttemptState(lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED),
+    ]
+
+
+async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
+    location: str, journal: Journal, attempt: Attempt, claim: Claim, at: datetime
+) -> None:
+    task = await journal.task(attempt.task)
+    second = await journal.add_attempt(
+        task=task.id, number=2, worker="w", model="m", node="n", workspace="", at=at
+    )
+    recorder = await claim()
+    flagged = Completion(plan_step=1, goal="g", confidence=1, accepted=True, flag="not sure")
+
+    class Busy(Journal):
+        """Whenever it was read, there is something new in it."""
+
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            await recorder.record(flagged)
+            return await super().entries(after, **rest)
+
+    async with await Busy.open(location) as busy, asyncio.timeout(30):
+        text = await Board(journal=busy, task=task, attempt=second).section()
+    assert "not sure of: not sure" in text
+
+
+# -- the gate --------------------------------------------------------------------------------
+
+
+class Held(Journal):
+    """A journal that answers who issued what was delivered only when a test lets it."""
+
+    asked: asyncio.Event
+    go: asyncio.Event
+    fails: bool = False
+
+    async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+        found = await super().entries(after, **rest)
+        if rest.get("kinds") == (Intervention,):
+            self.asked.set()
+            await self.go.wait()
+            if self.fails:
+                raise JournalError("no answer")
+        return found
+
+
+@pytest.fixture
+async def held(location: str, journal: Journal) -> AsyncGenerator[Held]:
+    async with await Held.open(location) as opened:
+        opened.asked, opened.go = asyncio.Event(), asyncio.Event()
+        yield opened
+
+
+@pytest.fixture
+async def entrance(held: Held, claim: Claim, write: Callable[[Record], Awaitable[int]]) -> Entrance:
+    """The gate of an attempt to whose failure, that nothing helped against, a person has spoken."""
+    settings, recorder = Settings(), await claim()
+    gate = Gate(settings.errors, settings.plan, attempt=1)
+    entrance = Entrance(held, recorder.attempt.id, gate)
+    recorder.listener = entrance.hear
+    await entrance.rebuild()
+    await recorder.record(_call(1))
+    await recorder.record(Step(number=0, kind=StepKind.MESSAGE, request=2))
+    await recorder.record(
+        Analysis(what="w", cause=Cause.PERMANENT, root="r", remedy="m", by=Teller.WORKER)
+    )
+    assert (await entrance.ask(_call(3), ())).refusal
+    word = await write(Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Mended."))
+    await recorder.record(Delivery(intervention=word, state=DeliveryState.DELIVERED, step=2))
+    return entrance
+
+
+def _call(request: int) -> Step:
+    return Step(
+        number=0, kind=StepKind.TOOL, tool="build", request=request, ok=False, output="no disk"
+    )
+
+
+async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(
+    held: Held, entrance: Entrance
+) -> None:
+    calls = [asyncio.create_task(entrance.ask(_call(3), ())) for _ in range(2)]
+    async with asyncio.timeout(30):
+        await held.asked.wait()
+        held.go.set()
+        assert await asyncio.gather(*calls) == [ALLOWED, ALLOWED]
+
+
+async def test_who_spoke_is_read_again_where_that_could_not_be_read(
+    held: Held, entrance: Entrance
+) -> None:
+    held.go.set()
+    held.fails = True
+    with pytest.raises(JournalError):
+        await entrance.ask(_call(3), ())
+    held.fails = False
+    assert await entrance.ask(_call(3), ()) == ALLOWED
