@@ -126,8 +126,8 @@ class Seat:
         return (await self.journal.commit(Commit(drafts=drafts)))[-1].id
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; five seconds at most."""
-        async with asyncio.timeout(5):
+        """Wait for the console; half a minute at most."""
+        async with asyncio.timeout(30):
             while not happened():
                 await self.pilot.pause()
 

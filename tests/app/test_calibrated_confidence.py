@@ -46,8 +46,8 @@ async def failures(journal: Journal, count: int) -> None:
 
 
 async def until_told(app: Console, pilot: Pilot[int], words: str) -> None:
-    """Open the first attempt, and wait until its header says so; five seconds at most."""
-    async with asyncio.timeout(5):
+    """Open the first attempt, and wait until its header says so; half a minute at most."""
+    async with asyncio.timeout(30):
         while 1 not in app.board.rows:
             await pilot.pause()
         app.open_attempt(app.board.rows[1])

@@ -6,11 +6,13 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.roster import MonitorStatus
 from midwatch_monitor.words import Attempt, Commit, Draft, Step, StepKind
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Batch, Feed
+from midwatch_supervisor.tui.feed import Batch, Feed, NodesNow
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -53,9 +55,9 @@ def feed(journal: Journal, *, run: int | None = None) -> Feed:
 
 
 async def read(found: Feed, entries: int) -> list[Batch]:
-    """The batches until so many entries have come; five seconds at most."""
+    """The batches until so many entries have come; half a minute at most."""
     batches: list[Batch] = []
-    async with asyncio.timeout(5), aclosing(found.batches()) as coming:
+    async with asyncio.timeout(30), aclosing(found.batches()) as coming:
         async for batch in coming:
             batches.append(batch)
             if sum(len(each.entries) for each in batches) >= entries:
@@ -93,7 +95,7 @@ async def test_what_is_added_later_comes_without_a_bus() -> None:
     async with journal_of(1, 1) as journal:
         found = feed(journal)
         coming = found.batches()
-        async with asyncio.timeout(5), aclosing(coming):
+        async with asyncio.timeout(30), aclosing(coming):
             await anext(coming)
             await commit(journal, await journal.attempt(1), 2)
             later = await anext(coming)
@@ -117,3 +119,30 @@ async def until(happened: Callable[[], bool]) -> None:
     # Nothing of the console tells of it, and a pilot waits until the whole history is there.
     while not happened():  # noqa: ASYNC110
         await asyncio.sleep(0)
+
+
+async def test_nodes_that_were_read_before_something_failed_are_told_with_the_next_batch(
+    nodes_now: NodesNow,
+) -> None:
+    failed = False
+
+    async def monitors() -> tuple[MonitorStatus, ...]:
+        nonlocal failed
+        if not failed:
+            failed = True
+            raise JournalError("it is away")
+        return ()
+
+    async with journal_of(1, 1) as journal:
+        found = Feed(
+            journal,
+            run=None,
+            bus=LocalBus(),
+            poll_seconds=0.01,
+            hertz=1_000,
+            nodes=nodes_now,
+            monitors=monitors,
+        )
+        (batch,) = await read(found, 1)
+        assert failed
+        assert batch.nodes == await nodes_now()

@@ -72,8 +72,8 @@ class Reader:
     """The last entry that nobody wrote here."""
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; five seconds at most."""
-        async with asyncio.timeout(5):
+        """Wait for the console; half a minute at most."""
+        async with asyncio.timeout(30):
             while not happened():
                 self.app.refresh_panes()
                 await self.pilot.pause()
@@ -207,6 +207,11 @@ async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     assert "because:\nsetup.cfg names unittest" in reader.detail
     await reader.press("k")
     assert f"it stands instead of:\n{old}: Tests run with [b]nose[/b]." in reader.detail
+
+
+async def test_the_detail_is_of_the_line_that_the_filter_leaves(reader: Reader) -> None:
+    await reader.press("f3", "space", "slash", *"unittest")
+    assert "Tests run with python3 -m unittest." in reader.detail
 
 
 async def test_a_fact_is_retired_with_the_reason(reader: Reader) -> None:

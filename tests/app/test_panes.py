@@ -117,8 +117,8 @@ class Watch:
         await self.until(lambda: self.app.read >= last)
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; five seconds at most."""
-        async with asyncio.timeout(5):
+        """Wait for the console; half a minute at most."""
+        async with asyncio.timeout(30):
             while not happened():
                 await self.pilot.pause()
         await self.pilot.pause()

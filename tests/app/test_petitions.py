@@ -72,7 +72,7 @@ class Seat:
         )
         self.before = (await self.journal.commit(Commit(drafts=drafts)))[-1].id
         self.bus.publish(Hint(entry=self.before, kind="step", task=self.attempt.task))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while self.app.board.last_at != at:
                 await self.pilot.pause()
 

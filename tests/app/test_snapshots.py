@@ -100,9 +100,9 @@ def named(value: str | tuple[int, int]) -> str:
 
 
 async def caught_up(app: Console, pilot: Pilot[int], journal: Journal) -> None:
-    """Wait until all that the journal holds is shown; five seconds at most."""
+    """Wait until all that the journal holds is shown; half a minute at most."""
     newest = (await journal.entries())[-1].at
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while app.board.last_at != newest:
             await pilot.pause()
     app.pass_a_second()
@@ -116,7 +116,7 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
         words.cursor_blink = False
     await pilot.pause()
     before, seen = "", picture(app)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while before != seen:
             await pilot.pause()
             before, seen = seen, picture(app)
@@ -162,7 +162,7 @@ async def test_a_side_of_an_attempt_looks_as_it_did(
         await pilot.pause()
         view = app.screen
         assert isinstance(view, AttemptScreen)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while view.reading:
                 await pilot.pause()
         await view.run_action(f"side('{side}')")
@@ -182,7 +182,7 @@ async def test_what_was_learned_looks_as_it_did(
         await caught_up(app, pilot, shop)
         for key in LEARNED[screen]:
             await pilot.press(key)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while lacks(app):
                     app.refresh_panes()
                     await pilot.pause()

@@ -116,7 +116,7 @@ async def seated(
 
 
 async def until(pilot: Pilot[int], happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not happened():
             await pilot.pause()
 

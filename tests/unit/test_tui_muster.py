@@ -147,6 +147,17 @@ def test_of_an_attempt_whose_node_is_gone_nobody_knows_how_it_fares(
     assert told.row.health is health
 
 
+def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_back() -> None:
+    told = Told()
+    queue = Queue(told.board)
+    told.board.meet_nodes([LOST])
+    told.tell(STUCK)
+    assert queue.rows == []
+    told.board.meet_nodes([NORTH])
+    queue.hear([], of_nodes=True)
+    assert queue.rows == [told.row]
+
+
 def test_it_fares_as_it_does_once_another_node_goes_on() -> None:
     told = Told()
     told.board.meet_nodes([LOST, SOUTH])

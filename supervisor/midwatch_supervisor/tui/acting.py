@@ -1,5 +1,6 @@
 """The console's hands: a key becomes an act at the desk, and what comes of it is told."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +12,10 @@ from textual.binding import BindingType
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.widgets import TabbedContent
+from textual.worker import Worker
 
 from midwatch_monitor.errors import MidwatchError
-from midwatch_monitor.words import Attempt, Entry, Intervention
+from midwatch_monitor.words import Action, Attempt, Entry, Intervention
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.lookup import assignment_of, models_of
 from midwatch_supervisor.petition import GRANTED, Petition, petition_words
@@ -33,12 +35,15 @@ from midwatch_supervisor.tui.act import (
     wanted_budget,
 )
 from midwatch_supervisor.tui.board import Board
+from midwatch_supervisor.tui.closing import Palette
 from midwatch_supervisor.tui.dialogs import confirmation, in_words
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Row
 from midwatch_supervisor.tui.trail import News, Trail
 
+STORING = "acts"
+"""The group of the workers that write what a person said."""
 _MAX_TOLD = 300
 """Characters of a notification."""
 
@@ -50,6 +55,15 @@ class Chooser(Protocol):
     @property
     def chosen(self) -> Row | None:
         """The row that the keys act on."""
+        ...
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A screen that tells what waits as it has read it, perhaps later than the board."""
+
+    def shows(self, waiting: int) -> bool:
+        """Whether the decision or the petition of a journal id is the one that it tells of."""
         ...
 
 
@@ -84,13 +98,17 @@ class _Deed:
     asked: tuple[int, Petition] | None = None
 
     @property
+    def about(self) -> int | None:
+        """The journal id of the decision, or of what the worker asked for, that it settles."""
+        if not self.act.of_decision and self.act is not Act.GRANT:
+            return None
+        waiting = self.asked if self.act is Act.GRANT or self.held is None else self.held
+        return None if waiting is None else waiting[0]
+
+    @property
     def settled(self) -> bool:
         """Whether the decision, or what the worker asked for, no longer waits."""
-        if self.act is Act.GRANT or self.held is None:
-            gone = self.asked is not None and self.asked[0] not in self.row.petitions
-        else:
-            gone = self.held[0] not in self.row.held
-        return (self.act.of_decision or self.act is Act.GRANT) and gone
+        return self.about is not None and self.about not in {*self.row.held, *self.row.petitions}
 
 
 def _begun(act: Act, row: Row) -> _Deed:
@@ -109,6 +127,12 @@ class Acting(App[int]):
     def __init__(self) -> None:
         super().__init__()
         self._trail = Trail()
+        self._in_turn = asyncio.Lock()
+        """What is said is stored in the order of the keys."""
+        self._settled: set[int] = set()
+        """What was settled here, by journal id; the board hears of it later."""
+        self._pauses: set[int] = set()
+        """The attempts of which a pause is being stored."""
 
     @property
     def target(self) -> Row | None:
@@ -129,7 +153,26 @@ class Acting(App[int]):
     def follow_acts(self, entries: Iterable[Entry]) -> None:
         """Take in what the journal says, and tell what came of this console's acts."""
         for entry in entries:
+            if isinstance(entry.record, Intervention) and entry.record.action is Action.PAUSE:
+                self._pauses.discard(entry.attempt or 0)
             self._tell(self._trail.fold(entry))
+
+    @property
+    def storing(self) -> list[Worker[bool]]:
+        """The workers that write what a person said, each of which answers whether it could."""
+        return [each for each in self.workers if each.group == STORING and not each.is_finished]
+
+    async def stored(self) -> bool:
+        """Wait until all that was said is stored; answers whether it could be."""
+        while storing := self.storing:
+            if not all([await each.wait() for each in storing]):
+                return False
+        return True
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_act(self, name: str) -> None:
         """Begin an act on the chosen row, or say why it makes no sense."""
@@ -164,16 +207,25 @@ class Acting(App[int]):
         act, row = deed.act, deed.row
         left = self._attempts_left(row) if act is Act.RESTART else None
         why = refusal(act, row, pausing=self._pausing(row), attempts_left=left)
-        if not why and deed.settled:
+        if not why and (deed.settled or deed.about in self._settled):
             why = "that decision was settled meanwhile"
             if deed.held is None or deed.act is Act.GRANT:
                 why = "what it asked for was answered meanwhile"
+        if not why and not self._read(deed):
+            why = "what waits has changed just now: look at it first"
         if why:
             self._notify(f"{name_of(row)}: {why}", good=False)
         return bool(why)
 
+    def _read(self, deed: _Deed) -> bool:
+        """Whether a person can have read what is approved; other acts show it in their dialog."""
+        if deed.act is not Act.APPROVE or deed.about is None or not isinstance(self.screen, Reader):
+            return True
+        return self.screen.shows(deed.about)
+
     def _pausing(self, row: Row) -> bool:
-        return row.attempt is not None and self._trail.pausing(row.attempt)
+        id = row.attempt
+        return id is not None and (id in self._pauses or self._trail.pausing(id))
 
     def _attempts_left(self, row: Row) -> int | None:
         assignment = assignment_of(self.board.tasks[row.task])
@@ -190,13 +242,23 @@ class Acting(App[int]):
     def _do(self, deed: _Deed, words: str = "") -> None:
         if deed.row.attempt is not None:
             attempt = self.board.attempts[deed.row.attempt]
-            self.run_worker(self._perform(deed, attempt, words), group="acts")
+            if deed.about is not None:
+                self._settled.add(deed.about)
+            if deed.act is Act.PAUSE:
+                self._pauses.add(attempt.id)
+            self.run_worker(self._perform(deed, attempt, words), group=STORING)
 
-    async def _perform(self, deed: _Deed, attempt: Attempt, words: str) -> None:
+    async def _perform(self, deed: _Deed, attempt: Attempt, words: str) -> bool:
         try:
-            self.post_message(await _write(self.desk, deed, attempt, words))
+            async with self._in_turn:
+                acted = await _write(self.desk, deed, attempt, words)
         except MidwatchError as error:
+            self._settled.discard(deed.about or 0)
+            self._pauses.discard(attempt.id)
             self.post_message(ActFailed(deed.act, deed.row, str(error)))
+            return False
+        self.post_message(acted)
+        return True
 
     @on(Acted)
     def _acted(self, message: Acted) -> None:

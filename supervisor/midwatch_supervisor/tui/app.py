@@ -118,6 +118,7 @@ class Console(Acting):
         self._unheard = 0
         """For how many seconds there has been no broker."""
         self._taken = asyncio.Event()
+        self._leaving = False
         self._painted = 0.0
         self._work = work
         self._now = now
@@ -178,7 +179,7 @@ class Console(Acting):
         if message.batch.monitors is not None:
             self.board.meet_monitors(message.batch.monitors)
         self.follow_acts(message.batch.entries)
-        self.queue.hear(message.batch.entries)
+        self.queue.hear(message.batch.entries, of_nodes=message.batch.nodes is not None)
         self.learned.hear(message.batch.entries, again=message.batch.again)
         for screen in self.screen_stack:
             if isinstance(screen, Hearer):
@@ -360,7 +361,7 @@ class Console(Acting):
     def action_leave(self) -> None:
         """Leave; the exit code is the run's. While it works here, that is asked first."""
         if self._work is None or self.code is not None:
-            self.exit(self.code or 0)
+            self._leave()
         else:
             self.push_screen(
                 ConfirmDialog(
@@ -374,4 +375,22 @@ class Console(Acting):
 
     def _left(self, agreed: bool | None) -> None:
         if agreed:
-            self.exit(INTERRUPTED if self.code is None else self.code)
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave as soon as what was said is stored; asked for again, at once."""
+        if self._leaving or not self.storing:
+            self._go()
+            return
+        self._leaving = True
+        self.notify("what you said is being stored first; leave again to drop it", timeout=60)
+        self.run_worker(self._leave_later(), group="leaving")
+
+    async def _leave_later(self) -> None:
+        self._leaving = stored = await self.stored()
+        if stored:
+            self._go()
+
+    def _go(self) -> None:
+        unknown = 0 if self._work is None else INTERRUPTED
+        self.exit(unknown if self.code is None else self.code)

@@ -20,6 +20,7 @@ from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.words import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.changes import changes
+from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.tui.chart import Chart
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.diff import diff, lines
@@ -83,6 +84,7 @@ class AttemptScreen(Screen[None]):
     class LookedUp(Message):
         """What the attempt was given of what had been learned."""
 
+        recall: Recall
         given: Given
 
     @dataclass
@@ -118,6 +120,7 @@ class AttemptScreen(Screen[None]):
         self._first = side
         self._after = 0
         self._behind = False
+        self._problem = ""
         self._looked_up: Recall | None = None
         self._compared = -1
         """The newest step with edits when the diff was read; -1 before."""
@@ -160,6 +163,13 @@ class AttemptScreen(Screen[None]):
         """The attempt's line of the fleet: what the acts are about."""
         return self._row
 
+    def shows(self, waiting: int) -> bool:
+        """Whether what waits, as far as the story was read, is this decision or petition."""
+        account = self.story.account
+        fates = account.fates.items()
+        held = [id for id, fate in fates if fate.state is InterventionState.HELD]
+        return waiting == held[0] if held else waiting in account.petitions
+
     @property
     def side(self) -> str:
         """The side that is shown."""
@@ -175,12 +185,17 @@ class AttemptScreen(Screen[None]):
         self._calibrate()
         self._focus()
         # What only time changes: how long it has been idle; and the diff, while it is seen.
-        self.set_interval(1.0, self._show_header)
+        self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)
 
     def hear(self, batch: Batch) -> None:
         """The journal has grown; what is new of this task is read from it."""
         if batch.again or any(entry.task == self.story.task.id for entry in batch.entries):
+            self._look()
+
+    def _pass_a_second(self) -> None:
+        self._show_header()
+        if self._problem:
             self._look()
 
     def _look(self) -> None:
@@ -214,21 +229,23 @@ class AttemptScreen(Screen[None]):
     @on(Caught)
     def _caught(self, message: Caught) -> None:
         self.reading = False
-        if message.problem:
+        if message.problem and message.problem != self._problem:
             said = one_line(message.problem)
             self.notify(said, title="The journal", severity="error", markup=False)
-        elif self._behind:
+        self._problem = message.problem
+        if self._behind and not message.problem:
             self._look()
         self._show_header()
 
     @work(group="given")
     async def _look_up(self, recall: Recall) -> None:
-        self.post_message(self.LookedUp(await given_by(Learned(self._journal), recall)))
+        self.post_message(self.LookedUp(recall, await given_by(Learned(self._journal), recall)))
 
     @on(LookedUp)
     def _remember(self, message: LookedUp) -> None:
-        self.story.remember(message.given)
-        self._show()
+        if message.recall is self._looked_up:  # an earlier one may be answered later
+            self.story.remember(message.given)
+            self._show()
 
     @work(group="calibration")
     async def _calibrate(self) -> None:
@@ -323,7 +340,7 @@ class AttemptScreen(Screen[None]):
 
     def _open_alert(self, index: int) -> None:
         """Go to what an alert is grounded on; its steps are marked in the timeline."""
-        record = self.story.alerts[index].record
+        record = self._alerts.items[index].record
         if isinstance(record, Alert):
             self._timeline.evidence = record.evidence or (record.step,)
             self._jump(max(self._timeline.evidence))

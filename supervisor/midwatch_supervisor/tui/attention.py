@@ -9,12 +9,14 @@ from midwatch_monitor.words import (
     Alert,
     AttemptState,
     BudgetRequest,
+    Change,
     Delivery,
     Entry,
     Intervention,
     KnownGuidelines,
     Lifecycle,
     PlanCheck,
+    Record,
     Severity,
 )
 from midwatch_supervisor.petition import petition_words
@@ -237,6 +239,11 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
 _MATTERS = (AttemptState, Alert, BudgetRequest, Delivery, Intervention, PlanCheck)
 
 
+def _matters(record: Record) -> bool:
+    moved = isinstance(record, Change) and record.node is not None
+    return moved or isinstance(record, _MATTERS)
+
+
 class Queue:
     """What waits for a person; the fleet is gone through only after something that matters."""
 
@@ -247,9 +254,9 @@ class Queue:
         self.proposals: tuple[Proposal, ...] = ()
         """The guidelines that wait, the newest first: they come after every attempt."""
 
-    def hear(self, entries: Iterable[Entry]) -> None:
-        """Learn whether anything among new entries can change the queue."""
-        self._stale = self._stale or any(isinstance(entry.record, _MATTERS) for entry in entries)
+    def hear(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
+        """Learn whether new entries can change the queue; `of_nodes` tells that nodes did."""
+        self._stale = self._stale or of_nodes or any(_matters(entry.record) for entry in entries)
 
     @property
     def rows(self) -> list[Row]:

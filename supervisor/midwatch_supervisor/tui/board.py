@@ -135,7 +135,7 @@ class Board:
         adrift = row.moves and not row.lifecycle.over and self.muster.gone(row.node)
         if adrift is not row.adrift:
             row.adrift = adrift
-            self._changed.add(row)
+            self._moved(row.attempt or 0, row)
 
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""

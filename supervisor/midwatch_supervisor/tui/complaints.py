@@ -37,8 +37,9 @@ class Complaints(logging.Handler):
 
     def take(self) -> str | None:
         """The last complaint since the last look, if there was one."""
-        said = self._said[-1] if self._said else None
-        self._said.clear()
+        said = None
+        while self._said:  # one by one: somebody may complain meanwhile
+            said = self._said.popleft()
         return said
 
     def take_bus(self) -> str:

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static, TextArea
 
 from midwatch_supervisor.tui.act import Question
+from midwatch_supervisor.tui.closing import ClosesOnce
 from midwatch_supervisor.tui.plain import one_line, plain
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
@@ -66,7 +67,7 @@ class Words(TextArea):
             self.insert("\n")
 
 
-class TextDialog(ModalScreen[str | None]):
+class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
     """Asks for a text; answers it without the space around it, or `None` if it was given up."""
 
     DEFAULT_CSS = _css("TextDialog")
@@ -141,7 +142,7 @@ class TextDialog(ModalScreen[str | None]):
         self.query_one(Words).focus()
 
 
-class ConfirmDialog(ModalScreen[bool]):
+class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
     """Asks a question before something ends; answers whether it was agreed to."""
 
     DEFAULT_CSS = _css("ConfirmDialog")

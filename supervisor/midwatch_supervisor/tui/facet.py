@@ -69,7 +69,8 @@ class Facet(Vertical, Generic[T]):
 
     def show(self, items: Sequence[T], *, cursor: int | None = None) -> None:
         """These are the items now."""
-        self.items = items
+        # What grows or is cut beside it is shown with the next call.
+        self.items = tuple(items)
         self.set_class(not items, "bare")
         self.roll.show(len(items), cursor=cursor)
 

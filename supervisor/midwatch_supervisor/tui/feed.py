@@ -164,6 +164,9 @@ class Feed:
         # Only what was read to its end counts as read.
         if page:
             self._after = page[-1].id
+        for seen in (self._nodes, self._monitors):
+            if seen is not None:
+                seen.keep()
         self._runs.update(run.id for run in runs)
         self._tasks.update(task.id for task in tasks)
         self._attempts.update(attempt.id for attempt in attempts)
@@ -189,15 +192,16 @@ class _Seen(Generic[T]):
         self._ask = ask
         self._every = every
         self._at: float | None = None
-        self._last: tuple[T, ...] | None = None
+        self._found: tuple[T, ...] | None = None
+        self._kept: tuple[T, ...] | None = None
 
     async def changed(self) -> tuple[T, ...] | None:
         """What it is now; `None` if it is as before, or was asked for just now."""
-        if self._at is not None and monotonic() - self._at < self._every:
-            return None
-        self._at = monotonic()
-        found = tuple(await self._ask())
-        if found == self._last:
-            return None
-        self._last = found
-        return found
+        if self._at is None or monotonic() - self._at >= self._every:
+            self._at = monotonic()
+            self._found = tuple(await self._ask())
+        return None if self._found == self._kept else self._found
+
+    def keep(self) -> None:
+        """What was found last is told of: from now on it is as before."""
+        self._kept = self._found

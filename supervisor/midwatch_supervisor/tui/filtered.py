@@ -105,6 +105,8 @@ class Filtered(Vertical, Generic[T]):
     def _typed(self, message: Input.Changed) -> None:
         message.stop()
         self.refresh_board()
+        # The cursor may be where it was, and on another line.
+        self.post_message(Roll.Moved(self.roll, self.roll.cursor))
 
     @on(Input.Submitted)
     def _filtered(self, message: Input.Submitted) -> None:

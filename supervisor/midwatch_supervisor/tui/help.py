@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from midwatch_supervisor.tui.closing import ClosesOnce
 from midwatch_supervisor.tui.keymap import in_force, spoken
 from midwatch_supervisor.tui.keys import Key
 
@@ -30,7 +31,7 @@ def lines(groups: Sequence[Group], keymap: Mapping[str, str]) -> list[tuple[str,
     return said
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(ModalScreen[None], ClosesOnce[None]):
     """All keys in force. What is shown comes from the tables of keys, and from nowhere else."""
 
     CSS = """

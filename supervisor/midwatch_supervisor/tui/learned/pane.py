@@ -30,6 +30,7 @@ from midwatch_monitor.words import (
     Recall,
 )
 from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.tui.acting import STORING
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.dialogs import confirmation, in_words
 from midwatch_supervisor.tui.keys import LEARNED
@@ -106,7 +107,8 @@ class LearnedPane(Vertical):
         self._stale = self._proposals_stale = True
         self._reading = False
         self._read_at = 0.0
-        self._problem = ""
+        self.problem = ""
+        """Why the journal could not be read the last time; empty if it could."""
         self._wanted: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -196,10 +198,12 @@ class LearnedPane(Vertical):
     @on(Read)
     def _show(self, message: Read) -> None:
         self._reading, self._read_at = False, monotonic()
-        if message.problem and message.problem != self._problem:
+        if message.problem and message.problem != self.problem:
             said = one_line(message.problem)
             self.notify(said, title="The journal", severity="error", markup=False)
-        self._problem = message.problem
+        self.problem = message.problem
+        if message.problem:
+            self._stale = self._proposals_stale = True
         self.lore = message.lore
         self._lessons.take(self.lore.lessons)
         self._facts.take(self.lore.facts)
@@ -326,14 +330,15 @@ class LearnedPane(Vertical):
         else:
             self._store(mark, now, words)
 
-    @work(group="acts")
-    async def _store(self, mark: Mark, known: Marked, words: str) -> None:
+    @work(group=STORING)
+    async def _store(self, mark: Mark, known: Marked, words: str) -> bool:
         try:
             await write(self._shelf, mark, known, words)
         except MidwatchError as error:
             self.post_message(self.Stored(mark, known, str(error)))
-        else:
-            self.post_message(self.Stored(mark, known))
+            return False
+        self.post_message(self.Stored(mark, known))
+        return True
 
     @on(Stored)
     def _told(self, message: Stored) -> None:
