@@ -18,10 +18,12 @@ from midwatch_monitor.words import (
     Lifecycle,
     PlanCheck,
     Record,
+    TaskState,
 )
 from midwatch_supervisor.petition import petition_in
 
 KINDS: tuple[type[Record], ...] = (
+    TaskState,
     AttemptState,
     Escalation,
     BudgetRequest,
@@ -29,7 +31,7 @@ KINDS: tuple[type[Record], ...] = (
     Intervention,
     Delivery,
 )
-"""The records that an agenda is folded from."""
+"""What is read for an agenda: all that it is folded from, or that shows that a task has moved."""
 
 _WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
 _GOES_ON = frozenset({Action.NUDGE, Action.REPLAN, Action.RESUME})

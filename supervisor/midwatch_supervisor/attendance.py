@@ -9,7 +9,6 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.memory.screening import objection
-from midwatch_agents.patience import passing
 from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
@@ -19,15 +18,13 @@ from midwatch_monitor.errors import (
     WorkerError,
 )
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.shelter import heed
+from midwatch_monitor.shelter import heed, sheltered
 from midwatch_monitor.words import (
     Acceptance,
     Activity,
-    Analysis,
     Attempt,
     AttemptState,
     Budget,
-    Cause,
     Change,
     Checkpoint,
     Completion,
@@ -39,7 +36,6 @@ from midwatch_monitor.words import (
     Record,
     Step,
     Task,
-    Teller,
 )
 from midwatch_supervisor.acceptance import check_all
 from midwatch_supervisor.assignment import Assignment
@@ -52,6 +48,7 @@ from midwatch_supervisor.fleet.saver import Saver
 from midwatch_supervisor.handover import changed, records
 from midwatch_supervisor.introduction import Introduction
 from midwatch_supervisor.learning.reflectors import reflects
+from midwatch_supervisor.outage import passes, sit_out
 from midwatch_supervisor.parking import Question, hung, park
 from midwatch_supervisor.workspace import Ground, keep
 from midwatch_tools import Watch
@@ -95,8 +92,9 @@ class Attendance:
     recorder: Recorder | None = None
     """The attempt's voice, once it is attended."""
     inbox: Inbox | None = None
-    busy: bool = False
-    """Whether the worker is at work, and not its planner or the checks."""
+    """What was said to it, once that was read since it waits for a person."""
+    busy: Recorder | None = None
+    """By whose voice the worker is at work, and not its planner or the checks."""
     saver: Saver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -195,12 +193,11 @@ class Attendance:
 
     def _facts(self) -> Facts:
         """What is known about the project. New facts wait for a review if there will be one."""
-        review = self.deck.settings.learning.facts.review
         return Facts(
             journal=self.deck.journal,
             task=self.task,
             attempt=self.attempt,
-            reviewed=review and reflects(self.assignment),
+            reviewed=self.deck.settings.learning.facts.review and reflects(self.assignment),
             objection=objection,
         )
 
@@ -213,16 +210,16 @@ class Attendance:
         """The worker's work and the acceptance checks after it."""
         try:
             history = await self._history()
-            introduced = self._introduction()
-            prompt = None if history else await introduced.prompt(recorder, board)
-            self.busy = True
+            prompt = None if history else await self._introduction().prompt(recorder, board)
+            self.busy = recorder
             await self._run(prompt, history, watch, recorder)
         except BudgetSpentError as error:
             return Ended(ending=Ending.OUT_OF_BUDGET, reason=str(error))
         except WorkerError as error:
             return Ended(ending=Ending.ERROR, reason=str(error))
         finally:
-            self.busy = False
+            if self.busy is recorder:  # who was given up may end when its successor is at work
+                self.busy = None
         await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
         return await finish(
             self.deck, self.assignment, self.ground, await self._done(recorder), self.crew.reviewer
@@ -244,25 +241,11 @@ class Attendance:
             except WorkerError as error:
                 known, history = len(history), await self._history()
                 outages = 1 if len(history) > known else outages + 1
-                if outages >= self.deck.settings.provider.max_outages or not _passes(error):
+                if outages >= self.deck.settings.provider.max_outages or not passes(error):
                     raise
                 prompt = None if history else prompt
-                await self._sit_out(recorder, str(error))
-
-    async def _sit_out(self, recorder: Recorder, said: str) -> None:
-        """Wait for a provider that could not serve a request however often it was asked."""
-        seconds = self.deck.settings.provider.breaker_seconds
-        await recorder.record(
-            Change(activity=Activity.RATE_LIMITED, doing=f"goes on in {seconds:g} s"),
-            Analysis(
-                what=said,
-                cause=Cause.TRANSIENT,
-                root="the provider could not serve the request",
-                remedy=f"wait {seconds:g} s and go on",
-                by=Teller.WATCH,
-            ),
-        )
-        await asyncio.sleep(seconds)
+                seconds = self.deck.settings.provider.breaker_seconds
+                await sit_out(recorder, str(error), seconds)
 
     def _station(self) -> Station:
         return Station(
@@ -304,21 +287,18 @@ class Attendance:
         work.add_done_callback(heed)  # the journal may fail it and us at the same time
         try:
             heard = await self._heard(work, watch, recorder)
+            self.inbox = None  # it waits for nobody while what was heard is carried out
+            budget = watch.budget()
+            gone = await self._gone(work)
+            await end_leftovers(self._mark)
         except StaleIncarnationError:
             await self._gone(work)  # and what bears the mark now is the other process's
             raise
         except BaseException:
-            await self._gone(work)
-            await end_leftovers(self._mark)
-            await self.saver.leave()
+            await sheltered(self._leave(work))
             raise
-        self.inbox = None  # it waits for nobody while what was heard is carried out
-        budget = watch.budget()
-        gone = await self._gone(work)
-        await end_leftovers(self._mark)
-        if isinstance(heard, Ended):
-            return Halt(ended=heard, budget=budget, abandoned=not gone)
-        return Halt(ended=None, questions=heard, budget=budget, abandoned=not gone)
+        ended, questions = (heard, ()) if isinstance(heard, Ended) else (None, heard)
+        return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
 
     async def _heard(
         self, work: "asyncio.Task[Ended]", watch: Watch, recorder: Recorder
@@ -329,8 +309,9 @@ class Attendance:
         divisible = not self.assignment.parent
         async with self.deck.bus.subscribe(self.attempt.id) as hints:
             while True:
+                waits = recorder.lifecycle is Lifecycle.INPUT_REQUIRED
                 due = await inbox.due()
-                self.inbox = inbox
+                self.inbox = inbox if waits else None
                 if refused := undoable(due, recorder.last_step, divisible=divisible):
                     await recorder.record(*refused)
                     continue
@@ -349,6 +330,12 @@ class Attendance:
                 if not heard.result():
                     await recorder.record()  # refused if another process has taken it over
 
+    async def _leave(self, work: "asyncio.Task[Ended]") -> None:
+        """End what is under way, and save it for whoever goes on with the attempt."""
+        await self._gone(work)
+        await end_leftovers(self._mark)
+        await self.saver.leave()
+
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
         """Cancel the work if it still runs; answers whether it has really ended."""
         work.cancel()
@@ -357,12 +344,12 @@ class Attendance:
 
     def _hangs(self, recorder: Recorder) -> bool:
         """Whether a question to a person would not be heard in time by the worker itself."""
-        return self.busy and recorder.lifecycle is Lifecycle.WORKING
+        return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
     async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:
         """Store that a hung attempt waits for a person; its voice from here on."""
-        if halt.abandoned:
-            recorder = await self._claim()  # a late result is refused
+        # What was being written as it was cut off is in the journal by then, or refused.
+        recorder = await self._claim()
         inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=0)
         due = {id for id, _ in await inbox.due()}
         # It may have come to its next request after all, and have parked itself.
@@ -393,8 +380,3 @@ class Attendance:
             await keep(self.ground, message)
         except MidwatchError:
             log.exception("the work stays uncommitted in %s", self.ground.folder)
-
-
-def _passes(error: WorkerError) -> bool:
-    """Whether the same request may succeed later."""
-    return error.__cause__ is not None and passing(error.__cause__)

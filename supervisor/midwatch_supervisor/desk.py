@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.answers import answer
 from midwatch_monitor.journal.clock import present
@@ -158,23 +158,35 @@ class Desk:
 
     async def _take_back(self, attempt: Attempt) -> None:
         """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
+        while records := await self._taught(attempt):
+            try:
+                await self._write(attempt, *records)
+            except StaleIncarnationError:  # one was drawn, or retired, since that was read
+                continue
+            return
+
+    async def _taught(self, attempt: Attempt) -> list[Record]:
+        """What takes back all that was learned, or is still to be, of a person's rejections."""
         learned = Learned(self._journal)
-        lessons = await learned.lessons(attempt=attempt.id, obsolete=False)
-        taught = [each.id for each in lessons if each.lesson.origin is Origin.EXPLICIT]
         said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
         ours = {each.id for each in said if _spoken(each.record)}
+        # The lessons last: what is drawn meanwhile must be among these or those.
         open_ones = await learned.chores(tries=_ALL, limit=_ALL, attempt=attempt.id)
-        records: list[Record] = [
-            LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
-            for id in taught
+        lessons = await learned.lessons(attempt=attempt.id, obsolete=False)
+        taught = [each.id for each in lessons if each.lesson.origin is Origin.EXPLICIT]
+        return [
+            *(
+                LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
+                for id in taught
+            ),
+            *(
+                Study(
+                    about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED
+                )
+                for each in open_ones
+                if each.chore is Chore.LESSON and each.about in ours
+            ),
         ]
-        records += [
-            Study(about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED)
-            for each in open_ones
-            if each.chore is Chore.LESSON and each.about in ours
-        ]
-        if records:
-            await self._write(attempt, *records)
 
     def _stamp(
         self, intervention: int, state: DeliveryState, step: int, comment: str = ""

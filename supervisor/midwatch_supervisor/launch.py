@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -197,9 +196,8 @@ async def conduct(
         for helper in helpers:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
-        with suppress(asyncio.CancelledError):
-            await monitor.try_to_look(everything=True)
-            await follower.look()
+        await monitor.try_to_look(everything=True)
+        await follower.look()
     return runner.exit_code
 
 

@@ -2,18 +2,20 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.shelter import sheltered
 from midwatch_monitor.words import Attempt
 from midwatch_supervisor.assignment import BRANCHES
 from midwatch_supervisor.changes import beginning
 from midwatch_supervisor.fleet.shipping import fetched, finished
 from midwatch_supervisor.fleet.snapshot import SAVED, mark_of, tip_of
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspace import alone, git
 
 log = logging.getLogger(__name__)
 
@@ -169,11 +171,14 @@ async def rehearse(merge: Merge) -> None:
     """Do it in a worktree that is thrown away. Raises UsageError for a conflict."""
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
-        await git(merge.home, "worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
+        add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
         try:
+            async with alone(merge.home):
+                await sheltered(git(merge.home, *add))
             await _merge(trial, merge)
         finally:
-            await asyncio.shield(git(merge.home, "worktree", "remove", "--force", str(trial)))
+            with suppress(WorkspaceError):  # it could not be added
+                await sheltered(git(merge.home, "worktree", "remove", "--force", str(trial)))
 
 
 async def _merge(folder: Path, merge: Merge) -> None:

@@ -109,8 +109,14 @@ class Runner:
             if job.parked:
                 self._free(job)
         running = [job for job in self.jobs.values() if job.place is Place.RUNNING]
-        queued = any(job.place is Place.QUEUED for job in self.jobs.values())
-        return bool(running) and not queued and all(job.parked for job in running)
+        next_ones = any(self._has_its_turn(job) for job in self.jobs.values())
+        return bool(running) and not next_ones and all(job.parked for job in running)
+
+    def _has_its_turn(self, job: Job) -> bool:
+        """Whether a job will go on by itself; it need not have heard yet that the last is over."""
+        if job.place is Place.BLOCKED:
+            return all(self.jobs[name].place is Place.OVER for name in job.awaits)
+        return job.place is Place.QUEUED
 
     @property
     def exit_code(self) -> int:
@@ -135,24 +141,29 @@ class Runner:
             return
         try:
             await self._wait_for(job, job.assignment.task.depends_on)
-            ended = self._refused(job) or await self._attempts(job)
-            job.ending = ended.ending
-            await self._store(job, ended.task_state)
+            await self._store(job, await self._end_of(job))
         except StaleIncarnationError:
             state = await latest_state(self._deck.journal, job.task)
             if state.lifecycle is not Lifecycle.CANCELED:
                 raise  # another process goes on with it
             job.state, job.ending = state, Ending.CANCELED
-        except (JournalError, ElsewhereError):
-            raise  # nothing that this process says would be stored, or not yet
-        except MidwatchError as error:
-            if self._elsewhere(error):
-                raise
-            await self._store(job, TaskState(lifecycle=Lifecycle.FAILED, reason=str(error)))
         finally:
             self._free(job)
         job.place = Place.OVER
         job.over.set()
+
+    async def _end_of(self, job: Job) -> TaskState:
+        """How a task ends, once its turn has come."""
+        try:
+            ended = self._refused(job) or await self._attempts(job)
+        except (StaleIncarnationError, JournalError, ElsewhereError):
+            raise  # nothing that this process says would be stored, or not yet
+        except MidwatchError as error:
+            if self._elsewhere(error):
+                raise
+            return TaskState(lifecycle=Lifecycle.FAILED, reason=str(error))
+        job.ending = ended.ending
+        return ended.task_state
 
     async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
         """Let others run in its place until these tasks are over, then wait for its turn."""

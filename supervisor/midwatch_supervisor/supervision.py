@@ -15,6 +15,7 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.answers import answer
 from midwatch_monitor.journal.records import hint_of, kind_of
+from midwatch_monitor.journal.withdrawal import commit_unmoved
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.words import (
     Action,
@@ -173,11 +174,12 @@ class Supervision:
         answered = [key for key, each in self._answering.items() if each.task.done()]
         await self._read()
         person = self._settings.policy.person
+        read = self._after
         for due in overdue(self._agenda, person, self._clock(), began=self._began):
             key = "what is late of attempt", due.attempt
             if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
                 guard = guards.guard_of(due.attempt)
-                await self._tried(key, self._in_time(due, guard), guard)
+                await self._tried(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
             del self._answering[key]
         for id, entry in self._agenda.escalations.items():
@@ -343,13 +345,17 @@ class Supervision:
 
     # -- what nobody answered in time ------------------------------------------------------
 
-    async def _in_time(self, due: Due, guard: int | None) -> None:
+    async def _in_time(self, due: Due, guard: int | None, *, after: int) -> None:
         record = due.record
         if isinstance(record, Delivery):
             dossier = await Dossier.read(self._journal, await self._journal.attempt(due.attempt))
             record = replace(record, step=dossier.view.last_step)
-        await self._write(due.task, due.attempt, (record,), guard)
-        log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
+        what = self._commit(due.task, due.attempt, (record,), guard)
+        # The person may have spoken just now; what came of that, the next look reads.
+        entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)
+        self._tell(entries or ())
+        if entries:
+            log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
 
     async def _write(
         self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
@@ -357,13 +363,20 @@ class Supervision:
         """Store these together; not where they answer what somebody else has answered."""
         if not records:
             return True
+        entries = await answer(self._journal, self._commit(task, attempt, records, guard))
+        self._tell(entries or ())
+        return entries is not None
+
+    def _commit(
+        self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
+    ) -> Commit:
         now = self._clock()
         drafts = (Draft(record=each, at=now, task=task, attempt=attempt) for each in records)
-        what = Commit(drafts=tuple(drafts), guard=guard)
-        entries = await answer(self._journal, what)
-        for entry in entries or ():
+        return Commit(drafts=tuple(drafts), guard=guard)
+
+    def _tell(self, entries: tuple[Entry, ...]) -> None:
+        for entry in entries:
             self._bus.publish(hint_of(entry))
-        return entries is not None
 
 
 def _refusal(now: _Now) -> str:

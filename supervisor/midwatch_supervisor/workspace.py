@@ -160,12 +160,18 @@ async def _merge(folder: Path, branch: str) -> None:
 
 
 async def keep(ground: Ground, message: str) -> None:
-    """Commit what the attempt has done on its branch; nothing to commit is no error."""
-    if not ground.branch:
-        return
-    await git(ground.folder, "add", "--all")
-    if await git(ground.folder, "status", "--porcelain"):
-        await git(ground.folder, "commit", "--quiet", "--message", message)
+    """Commit what the attempt has done on its branch; nothing to commit is no error.
+
+    It is brought to its end: whoever came next would find git's lock, and could not commit.
+    """
+    if ground.branch:
+        await sheltered(_keep(ground.folder, message))
+
+
+async def _keep(folder: Path, message: str) -> None:
+    await git(folder, "add", "--all")
+    if await git(folder, "status", "--porcelain"):
+        await git(folder, "commit", "--quiet", "--message", message)
 
 
 async def git(folder: Path, *command: str, environ: Mapping[str, str] | None = None) -> str:

@@ -1,8 +1,19 @@
 """What a person's verdict changes of what was learned."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from midwatch_monitor.words import Chore, Ending, Feedback, Lesson, Origin
+import pytest
+
+from midwatch_monitor.journal import Journal, chores, lessons
+from midwatch_monitor.words import (
+    Chore,
+    Ending,
+    Feedback,
+    Lesson,
+    Origin,
+    Study,
+    StudyState,
+)
 from midwatch_supervisor.desk import Desk
 
 if TYPE_CHECKING:
@@ -38,6 +49,33 @@ async def test_a_second_rejection_takes_nothing_back(past: "Past") -> None:
     await past.say(attempt, text)
     await Desk(past.journal, author="ada").judge(attempt, accepted=False)
     assert len(await past.learned.lessons(attempt=attempt.id, obsolete=False)) == 1
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
+    reads: int, past: "Past", location: str
+) -> None:
+    attempt = await past.attempt()
+    await past.end(attempt, Ending.DONE)
+    verdict = await past.say(attempt, REJECTED)
+    text = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
+    done = Study(about=verdict, chore=Chore.LESSON, state=StudyState.DONE)
+
+    class Drawing(Journal):
+        left = reads
+
+        async def read(self, function: Any, *given: Any, **named: Any) -> Any:
+            found = await super().read(function, *given, **named)
+            self.left -= function in {lessons.known, chores.still_open}
+            if self.left == 0:
+                self.left -= 1
+                await past.say(attempt, text, done)
+            return found
+
+    async with await Drawing.open(location) as drawing:
+        await Desk(drawing, author="ada").judge(attempt, accepted=True)
+    known = await past.learned.lessons(attempt=attempt.id)
+    assert [each.obsolete for each in known] == [True]
 
 
 async def _open(past: "Past") -> set[Chore]:

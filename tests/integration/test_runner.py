@@ -265,8 +265,8 @@ async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
 @pytest.mark.parametrize(
     ("name", "budget", "reason"),
     [
-        ("endless", "{requests: 3}", "out of budget: 3 of 3 requests"),
-        ("hang", "{minutes: 0.002}", "out of budget: 0.002"),
+        ("endless", "{requests: 3}", "3 of 3 requests"),
+        ("hang", "{minutes: 0.002}", " of 0.002 minutes"),
     ],
 )
 async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
@@ -277,7 +277,10 @@ async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
     code = await stage.run(tasks(task(name, more=f"budget: {budget}, max_attempts: 3")))
     state = (await stage.told(AttemptState))[-1]
     assert (code, state.ending) == (4, Ending.OUT_OF_BUDGET)
-    assert state.reason.startswith(reason)
+    assert (state.reason.startswith("out of budget: "), state.reason.endswith(reason)) == (
+        True,
+        True,
+    )
     assert len(await stage.journal.attempts(1)) == 1
     assert await stage.resume() == 4
 

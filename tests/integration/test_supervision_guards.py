@@ -40,7 +40,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
+    TaskState,
 )
+from midwatch_supervisor.agenda import KINDS
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.fleet.guards import Leases
 from midwatch_supervisor.supervision import Supervision
@@ -102,7 +104,7 @@ class Boss:
     async def at_work(self) -> AsyncGenerator[None]:
         helper = asyncio.create_task(self.supervision.run())
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 yield
         finally:
             helper.cancel()
@@ -225,6 +227,17 @@ async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
     assert len(await told(journal, Delivery)) == 1
 
 
+async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at_work(
+    journal: Journal, bosses: tuple[Boss, Boss], attempt: Attempt, write: Write
+) -> None:
+    await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True))
+    await write(TaskState(lifecycle=Lifecycle.WORKING))
+    await bosses[0].leases.take([attempt.id])
+    for _ in range(3):
+        await bosses[0].supervision.settle()
+    assert len(await told(journal, Delivery)) == 1
+
+
 @pytest.fixture
 def seldom(journal: Journal, at: datetime) -> tuple[Boss, Boss]:
     """Bosses who look when they are told to, and hardly ever by themselves."""
@@ -316,7 +329,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
                 await write(Delivery(intervention=99, state=DeliveryState.APPROVED))
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(20):
+    async with await Busy.open(location) as busy, asyncio.timeout(30):
         boss = Boss(busy, "a", at, Settings())
         boss.may_answer.set()
         await boss.leases.take([asked.attempt])
@@ -334,12 +347,13 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
 
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
-            self.looks += "run" in rest
-            if self.looks == 2:
-                await answered.wait()
+            if rest.get("kinds") is KINDS:
+                self.looks += 1
+                if self.looks == 2:
+                    await answered.wait()
             return found
 
-    async with await Late.open(location) as late, asyncio.timeout(10):
+    async with await Late.open(location) as late, asyncio.timeout(30):
         boss = Boss(late, "a", at, Settings())
         await boss.leases.take([asked.attempt])
         first = asyncio.create_task(boss.supervision.settle())
@@ -351,3 +365,29 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
         await second
         await boss.supervision.settle()
     assert [each.refused for each in await told(journal, Decision)] == [""]
+
+
+async def test_who_approves_just_in_time_is_not_overruled(
+    journal: Journal, location: str, at: datetime, asked: Escalation, write: Write
+) -> None:
+    held = await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True))
+    approved = Delivery(intervention=held, state=DeliveryState.APPROVED, author="ada")
+
+    class Late(Journal):
+        looks = 0
+
+        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+            found = await super().entries(after, **rest)
+            self.looks += rest.get("kinds") is KINDS
+            if self.looks == 2 and not await told(journal, Delivery):
+                await write(approved)
+            return found
+
+    policy = PolicySettings(person=PersonSettings(timeout_minutes=1))
+    async with await Late.open(location) as late, asyncio.timeout(30):
+        boss = Boss(late, "a", at, Settings(policy=policy))
+        boss.may_answer.set()
+        await boss.leases.take([asked.attempt])
+        for _ in range(3):
+            await boss.supervision.settle()
+    assert await told(journal, Delivery) == [approved]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.merging import plan_merge, rehearse
 from midwatch_supervisor.workspace import (
     Ground,
     fetch_into,
@@ -177,3 +178,39 @@ async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
     await fetch_into(clone, "--quiet", "origin", seconds=30)
     assert (await git(clone, "show", "origin/main:new.txt")).strip() == "new"
     assert not left.exists()
+
+
+async def test_a_commit_that_is_cancelled_is_made_all_the_same(
+    repository: Path, tmp_path: Path
+) -> None:
+    ground = await prepare(tmp_path / "work", repository, branch="midwatch/a", merges=())
+    began, go = tmp_path / "began", tmp_path / "go"
+    waits = f"touch '{began}'; while [ ! -e '{go}' ]; do sleep 0.01; done; cat"
+    await git(ground.folder, "config", "filter.slow.clean", waits)
+    (ground.folder / ".gitattributes").write_text("b.txt filter=slow\n")
+    (ground.folder / "b.txt").write_text("two\n")
+    keeping = asyncio.create_task(keep(ground, "Second"))
+    async with asyncio.timeout(30):
+        while not await asyncio.to_thread(began.exists):
+            pass
+        keeping.cancel()
+        await asyncio.wait({keeping}, timeout=0)
+        go.touch()
+        await asyncio.wait({keeping})
+    assert keeping.cancelled()
+    assert await git(ground.folder, "log", "-1", "--format=%s") == "Second\n"
+    assert await git(ground.folder, "status", "--porcelain") == ""
+
+
+async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(
+    repository: Path, tmp_path: Path
+) -> None:
+    work = await branch(repository, "a", "b.txt", "two\n")
+    plan = await plan_merge(work.folder, repository)
+    half = repository / ".git" / "worktrees" / "half"
+    half.mkdir()
+    (half / "HEAD").write_text(f"{'0' * 40}\n")
+    (half / "commondir").write_text("../..\n")
+    (half / "gitdir").write_text(f"{tmp_path / 'half' / '.git'}\n")
+    await rehearse(plan)
+    assert (await git(repository, "worktree", "list")).count("\n") == 2
