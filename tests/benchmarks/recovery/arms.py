@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cast import enlist, scenes
 from facts import Facts, gather
+from pace import PacedJournal
 from scene import Scene
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings, ProviderSettings
@@ -23,7 +24,6 @@ from midwatch_monitor.config.settings import (
 )
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.config.tasks import TaskFile
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Action, Entry
 from midwatch_supervisor.assignment import assignments
 from midwatch_supervisor.launch import begin, conduct
@@ -157,12 +157,12 @@ async def play(bill: Bill) -> list[Facts]:
     played = scenes(bill.seed, bill.faults)
     if bill.real:
         played = tuple(scene for scene in played if not scene.outages)
-    enlist(played)
     settings = settings_for(bill)
     with tempfile.TemporaryDirectory(prefix="recovery-") as name:
         folder = Path(name)
         wanted = assignments(task_file(bill, played, folder / "projects"), folder)
-        async with await Journal.open(folder / "journal.db") as journal:
+        async with await PacedJournal.open(folder / "journal.db") as journal:
+            enlist(played, journal.answered)
             deck, jobs = await begin(
                 journal, wanted, source="recovery", settings=settings, home=folder / "home"
             )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from healthy import WAYS
-from mind import Mind, nudging
+from mind import Mind, Rest, nudging
 from pydantic_ai.models import Model
 from scene import Heed, Nature, Scene
 from surroundings import failing, hindered, lacking
@@ -59,17 +59,18 @@ def _heed(seed: int, place: int) -> Heed:
     return tuple(Heed)[(seed + place) % len(Heed)]
 
 
-_PLAYED: dict[str, Scene] = {}
-"""The scenes that are played in this process, by the ids of their tasks."""
+_PLAYED: dict[str, tuple[Scene, Rest]] = {}
+"""The scenes that are played in this process, and at what pace, by the ids of their tasks."""
 
 
-def enlist(played: Sequence[Scene]) -> None:
-    """Say which scenes are about to be played."""
-    _PLAYED.update((scene.key, scene) for scene in played)
+def enlist(played: Sequence[Scene], rest: Rest) -> None:
+    """Say which scenes are about to be played; before each answer a worker awaits `rest`."""
+    _PLAYED.update((scene.key, (scene, rest)) for scene in played)
 
 
 def model_for(role: Role, key: str) -> Model:
     """Who plays a role in a task. A part of a task that was split is played like the whole."""
     if role is not Role.WORKER:
         return nudging()
-    return Mind(_PLAYED[key.partition(".")[0]], key=key).model()
+    scene, rest = _PLAYED[key.partition(".")[0]]
+    return Mind(scene, key=key, rest=rest).model()

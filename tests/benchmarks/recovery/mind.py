@@ -7,10 +7,9 @@ again.
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-import anyio
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -27,8 +26,8 @@ from scene import Nature, Player, Scene
 from turns import REPLANNED, Act, Diary, Heard, Play, Turn
 
 REFLECT_EVERY = 3
-PACE = 0.02
-"""Seconds before each answer: a supervisor in the same process must get its turn."""
+Rest = Callable[[], Awaitable[None]]
+"""What a worker waits for before each answer."""
 
 _GUIDANCE = re.compile(r"^\[midwatch #\d+")
 _REFUSED = re.compile(r"\[midwatch\] refused.*\b[Cc]all `(?:report_error|check_plan)`", re.DOTALL)
@@ -69,8 +68,9 @@ class _Round:
 class Mind:
     """One worker on one task, over all its attempts."""
 
-    def __init__(self, scene: Scene, *, key: str) -> None:
+    def __init__(self, scene: Scene, *, key: str, rest: Rest) -> None:
         self.scene = scene
+        self._rest = rest
         self._key = key
         self._round: _Round | None = None
         self._requests = 0
@@ -81,7 +81,7 @@ class Mind:
         return FunctionModel(self._answer, model_name=f"simulated:{self.scene.key}")
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        await anyio.sleep(PACE)
+        await self._rest()
         self._suffer()
         self._requests += 1
         if self._round is None or not any(isinstance(each, ModelResponse) for each in messages):
