@@ -154,11 +154,11 @@ def write(journal: Journal, attempt: Attempt, at: datetime) -> Callable[..., Awa
 
 @pytest.fixture
 def until(journal: Journal) -> Callable[[Record], Awaitable[Entry]]:
-    """Waits for a record to stand in the journal; five seconds at most."""
+    """Waits for a record to stand in the journal; half a minute at most."""
 
     async def wait(record: Record) -> Entry:
         after = 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while True:
                 for entry in await journal.entries(after):
                     after = entry.id
@@ -313,9 +313,9 @@ class Stage:
         return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; twenty seconds at most."""
+        """Wait for something to be true; a minute at most, as processes may have to start first."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (await now if isawaitable(now := happened()) else now):
                 await nothing.wait(0.01)
 

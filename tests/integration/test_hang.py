@@ -200,6 +200,6 @@ async def test_a_thread_that_never_ends_does_not_keep_the_process(stage: "Stage"
     process = await stage.start("run", "tasks.yaml", "--headless", "--config", "midwatch.yaml")
     await stage.until((stage.folder / "blocked").exists)
     await stage.say(STOP)
-    out, errors = await asyncio.wait_for(process.communicate(), 20)
+    out, errors = await asyncio.wait_for(process.communicate(), 60)
     assert (process.returncode, errors) == (4, b"")
     assert b"fix: failed" in out

@@ -248,7 +248,7 @@ async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_f
     guarded: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with await Journal.open(guarded) as journal:
-        async with locked_out(guarded, journal), asyncio.timeout(20):
+        async with locked_out(guarded, journal), asyncio.timeout(30):
             asked = asyncio.ensure_future(journal.runs())
             while not caplog.messages:
                 await asyncio.wait([asked], timeout=0.05)

@@ -288,7 +288,7 @@ async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_no
     )
     await stage.until(lambda: is_over(stage))
     assert process.stdout is not None
-    lines = (await asyncio.wait_for(process.stdout.read(), 20)).splitlines()
+    lines = (await asyncio.wait_for(process.stdout.read(), 60)).splitlines()
     assert await process.wait() == 0
     assert sum(json.loads(line)["type"] == "step" for line in lines) == len(await stage.told(Step))
 
@@ -301,7 +301,7 @@ async def test_requirement_15_who_attaches_midway_gets_all_from_the_beginning_in
     entries: list[Entry] = []
     async with await Journal.open_to_read(journal_file) as own:
         feed = Feed(own, run=1, bus=LocalBus(), poll_seconds=0.01, hertz=1_000)
-        async with asyncio.timeout(20), aclosing(feed.batches()) as batches:
+        async with asyncio.timeout(30), aclosing(feed.batches()) as batches:
             async for batch in batches:
                 entries += batch.entries
                 (stage.folder / "go").touch()

@@ -32,7 +32,7 @@ async def address(
     )
     assert server.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             line = (await server.stdout.readline()).decode()
         found = re.fullmatch(
             r"The console is at (http://127\.0\.0\.1:\d+)(/\?token=\S{40,})\n", line

@@ -101,7 +101,7 @@ class Net:
         assert await child.stdout.readline() == b"up\n"
         return child
 
-    async def until(self, happened: Callable[[], bool], seconds: float = 10) -> None:
+    async def until(self, happened: Callable[[], bool], seconds: float = 30) -> None:
         """Wait for something to be true."""
         nothing = LocalBus().subscribe()
         async with timeout(seconds):
@@ -110,7 +110,7 @@ class Net:
 
     async def entries(self, hints: Subscription, count: int) -> list[int]:
         """The entries of so many hints."""
-        async with timeout(10):
+        async with timeout(30):
             return [(await anext(hints)).entry for _ in range(count)]
 
     async def end(self) -> None:

@@ -130,9 +130,9 @@ class Fleet:
                 yield entry.record
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; ten seconds at most."""
+        """Wait for something to be true; half a minute at most."""
         nothing = LocalBus().subscribe()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not (now if isinstance(now := happened(), bool) else await now):
                 await nothing.wait(0.01)
 
