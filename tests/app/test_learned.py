@@ -116,7 +116,8 @@ async def sitting(journal: Journal, desk: Desk | None = None) -> AsyncGenerator[
     async with app.run_test(size=(120, 40)) as pilot:
         reader = Reader(journal, app, pilot, await journal.last_id())
         await reader.press("5")
-        await reader.until(lambda: app.learned.read > 0)
+        newest = (await journal.entries(await journal.last_id() - 1))[-1].at
+        await reader.until(lambda: app.learned.read > 0 and app.board.last_at == newest)
         yield reader
 
 
