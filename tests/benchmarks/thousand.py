@@ -1,7 +1,7 @@
 """A thousand attempts at once on one machine, against the same work one attempt after the other.
 
 Run it with `uv run python tests/benchmarks/thousand.py [--json] [--attempts 1000] [--steps 4]`.
-With the defaults it takes about three minutes on two cores that have nothing else to do. That is
+With the defaults it takes about two minutes on two cores that have nothing else to do. That is
 one measurement of each kind, of short attempts; `--steps 12 --rounds 3` gives the median of three,
 of longer ones, in ten minutes and more.
 
