@@ -1,19 +1,14 @@
 """Keys on the chosen attempt become rows of the journal, and what comes of them is told."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.command import CommandList
-from textual.notifications import SeverityLevel
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
@@ -22,14 +17,9 @@ from midwatch_monitor.words import (
     Alert,
     AlertKey,
     AlertState,
-    Attempt,
     AttemptState,
-    Commit,
     Delivery,
     DeliveryState,
-    Draft,
-    Entry,
-    Hint,
     Intervention,
     Lifecycle,
     Outcome,
@@ -39,13 +29,10 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_stage.seat import Seat, seated
 from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.dialogs import TextDialog
-from midwatch_supervisor.tui.feed import Feed
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 CYCLE = AlertKey(rule="cycle")
 ALERT = Alert(
     key=CYCLE,
@@ -69,80 +56,7 @@ HELD = Intervention(
 )
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
 
-
-class Hearing(Console):
-    """A console that keeps what it told, and how far it has read."""
-
-    def __init__(self, feed: Feed, desk: Desk) -> None:
-        super().__init__(feed, desk, now=lambda: AT)
-        self.told: list[str] = []
-        """About acts; that somebody needs a person is told as well."""
-        self.read = 0
-
-    def follow_acts(self, entries: Iterable[Entry]) -> None:
-        news = tuple(entries)
-        super().follow_acts(news)
-        self.read = news[-1].id if news else self.read
-
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = True,
-    ) -> None:
-        if not title:
-            self.told.append(message)
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
-
-
-@dataclass
-class Seat:
-    """An operator before the console, with one attempt in the journal."""
-
-    journal: Journal
-    bus: LocalBus
-    attempt: Attempt
-    app: Hearing
-    pilot: Pilot[int]
-    before: int = 0
-    """The last entry that the operator did not write."""
-
-    async def write(self, *records: Record) -> int:
-        """Commit records as the run would, and wait until the console has them; the last id."""
-        drafts = tuple(
-            Draft(record=record, at=AT, task=self.attempt.task, attempt=self.attempt.id)
-            for record in records
-        )
-        self.before = (await self.journal.commit(Commit(drafts=drafts)))[-1].id
-        self.bus.publish(Hint(entry=self.before, kind="step", task=self.attempt.task))
-        await self.until(lambda: self.app.read >= self.before)
-        return self.before
-
-    async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; half a minute at most."""
-        async with asyncio.timeout(30):
-            while not happened():
-                await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        """Press keys, and wait until the workers of acts have written."""
-        for key in keys:
-            await self.pilot.press(key)
-        await self.pilot.pause()
-        acts = [worker for worker in self.app.workers if worker.group == "acts"]
-        for worker in acts:
-            await worker.wait()
-        await self.pilot.pause()
-
-    async def written(self) -> list[Record]:
-        """What stands in the journal since the last record of the run."""
-        return [entry.record for entry in await self.journal.entries(self.before)]
-
-
-Sit = Callable[..., AbstractAsyncContextManager[Seat]]
+Sit = Callable[..., AbstractAsyncContextManager[Seat[Journal]]]
 
 
 def spec(max_attempts: int) -> str:
@@ -157,25 +71,21 @@ def sit(tmp_path: Path) -> Sit:
     """Opens the console on a journal that holds `records` of one attempt."""
 
     @asynccontextmanager
-    async def seat(*records: Record, attempts: int = 2, deaf: bool = False) -> AsyncGenerator[Seat]:
+    async def seat(
+        *records: Record, attempts: int = 2, deaf: bool = False
+    ) -> AsyncGenerator[Seat[Journal]]:
         file = tmp_path / "journal.db"
-        async with await Journal.open(file) as journal:
-            run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            task = await journal.add_task(
-                run=run.id, name="fix", title="", spec=spec(attempts), at=AT
-            )
-            attempt = await journal.add_attempt(
-                task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=AT
-            )
-            bus = LocalBus()
-            feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=100)
-            async with await Journal.open_to_read(file) as closed:
-                desk = Desk(closed if deaf else journal, author="ada", bus=bus, clock=lambda: AT)
-                app = Hearing(feed, desk)
-                async with app.run_test(size=(100, 30)) as pilot:
-                    seated = Seat(journal, bus, attempt, app, pilot)
-                    await seated.write(WORKING, STEP, *records)
-                    yield seated
+        async with (
+            await Journal.open(file) as journal,
+            await Journal.open_to_read(file) as closed,
+            seated(
+                journal,
+                *(WORKING, STEP, *records),
+                spec=spec(attempts),
+                desk=closed if deaf else None,
+            ) as operator,
+        ):
+            yield operator
 
     return seat
 

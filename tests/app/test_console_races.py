@@ -3,31 +3,25 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual import events
 from textual.command import CommandList
-from textual.pilot import Pilot
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
     Actor,
-    Attempt,
     AttemptState,
     Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Entry,
     Fact,
-    Hint,
     Intervention,
     Lifecycle,
     Recall,
@@ -35,13 +29,11 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_stage.seat import AT, Seat, seated
 from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.timeline import Timeline
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
 STEP = Step(number=4, kind=StepKind.MESSAGE)
 HELD = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Up.", needs_approval=True)
@@ -86,76 +78,25 @@ class Slow(Journal):
         return found
 
 
-class Telling(Console):
-    """A console that keeps what it told about acts."""
-
-    def __init__(self, feed: Feed, desk: Desk) -> None:
-        super().__init__(feed, desk, now=lambda: AT)
-        self.told: list[str] = []
-
-    def notify(self, message: str, **rest: Any) -> None:
-        if not rest.get("title"):
-            self.told.append(message)
-        super().notify(message, **rest)
+async def hurry(seat: Seat[Slow], *keys: str) -> None:
+    """Press keys that are all there before the first of them is looked at."""
+    for key in keys:
+        character = {"enter": "\r"}.get(key, key if len(key) == 1 else None)
+        seat.app.post_message(events.Key(key, character))
+    await seat.pilot.pause()
+    await seat.pilot.pause()
 
 
-@dataclass
-class Seat:
-    """An operator in a hurry, with one attempt in the journal."""
-
-    journal: Slow
-    bus: LocalBus
-    attempt: Attempt
-    app: Telling
-    pilot: Pilot[int]
-    before: int = 0
-    """The last entry that the operator did not write."""
-
-    async def write(self, *records: Record) -> int:
-        """Commit records as the run would, and wait until the board has them; the last id."""
-        drafts = tuple(
-            Draft(record=record, at=AT, task=self.attempt.task, attempt=self.attempt.id)
-            for record in records
-        )
-        entries = await self.journal.commit(Commit(drafts=drafts))
-        self.before = entries[-1].id
-        self.bus.publish(Hint(entry=self.before, kind="step", task=self.attempt.task))
-        await self.until(lambda: self.attempt.id in self.app.board.rows)
-        row = self.app.board.rows[self.attempt.id]
-        held = {entry.id for entry in entries if entry.record is HELD}
-        await self.until(lambda: held <= row.held.keys())
-        return self.before
-
-    async def until(self, happened: Callable[[], bool]) -> None:
-        """Wait for the console; half a minute at most."""
-        async with asyncio.timeout(30):
-            while not happened():
-                await self.pilot.pause()
-        await self.pilot.pause()
-
-    async def hurry(self, *keys: str) -> None:
-        """Press keys that are all there before the first of them is looked at."""
-        for key in keys:
-            character = {"enter": "\r"}.get(key, key if len(key) == 1 else None)
-            self.app.post_message(events.Key(key, character))
-        await self.pilot.pause()
-        await self.pilot.pause()
-
-    async def written(self) -> list[Record]:
-        """What stands in the journal since the last record of the run, all acts stored."""
-        await self.until(lambda: not self.app.storing)
-        return [entry.record for entry in await self.journal.entries(self.before)]
-
-    async def opened(self) -> AttemptScreen:
-        """The view of the attempt, with all of its story."""
-        await self.pilot.press("enter")
-        screen = self.app.screen
-        assert isinstance(screen, AttemptScreen)
-        await self.until(lambda: screen.story.last_id >= self.before)
-        return screen
+async def opened(seat: Seat[Slow]) -> AttemptScreen:
+    """The view of the attempt, with all of its story."""
+    await seat.pilot.press("enter")
+    screen = seat.app.screen
+    assert isinstance(screen, AttemptScreen)
+    await seat.until(lambda: screen.story.last_id >= seat.before)
+    return screen
 
 
-Sit = Callable[..., AbstractAsyncContextManager[Seat]]
+Sit = Callable[..., AbstractAsyncContextManager[Seat[Slow]]]
 
 
 @pytest.fixture
@@ -163,22 +104,12 @@ def sit(tmp_path: Path) -> Sit:
     """Opens the console on a journal that holds `records` of one attempt."""
 
     @asynccontextmanager
-    async def seat(*records: Record) -> AsyncGenerator[Seat]:
-        async with await Slow.open(tmp_path / "journal.db") as journal:
-            run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            task = await journal.add_task(
-                run=run.id, name="fix", title="", spec="{}", at=AT, project="p"
-            )
-            attempt = await journal.add_attempt(
-                task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=AT
-            )
-            bus = LocalBus()
-            feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=100)
-            app = Telling(feed, Desk(journal, author="ada", bus=bus, clock=lambda: AT))
-            async with app.run_test(size=(100, 30)) as pilot:
-                seated = Seat(journal, bus, attempt, app, pilot)
-                await seated.write(WORKING, STEP, *records)
-                yield seated
+    async def seat(*records: Record) -> AsyncGenerator[Seat[Slow]]:
+        async with (
+            await Slow.open(tmp_path / "journal.db") as journal,
+            seated(journal, WORKING, STEP, *records, project="p") as operator,
+        ):
+            yield operator
 
     return seat
 
@@ -192,9 +123,9 @@ async def test_words_that_are_sent_twice_are_said_once_and_close_only_their_dial
     sit: Sit, inside: bool
 ) -> None:
     async with sit() as seat:
-        below = await seat.opened() if inside else seat.app.screen
+        below = await opened(seat) if inside else seat.app.screen
         await seat.pilot.press("i", "h")
-        await seat.hurry("enter", "enter")
+        await hurry(seat, "enter", "enter")
         assert await seat.written() == [replace(MINE, message="h")]
         assert seat.app.screen is below
 
@@ -204,7 +135,7 @@ async def test_a_command_of_the_palette_that_is_chosen_twice_is_carried_out_once
         await seat.pilot.press("ctrl+p", *"pause the")
         commands = seat.app.screen.query_one(CommandList)
         await seat.until(lambda: bool(commands.option_count))
-        await seat.hurry("enter", "enter")
+        await hurry(seat, "enter", "enter")
         await seat.until(lambda: bool(seat.app.told))
         assert await seat.written() == [PAUSE]
         assert len(seat.app.screen_stack) == 1
@@ -212,7 +143,7 @@ async def test_a_command_of_the_palette_that_is_chosen_twice_is_carried_out_once
 
 async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -> None:
     async with sit(HELD, HELD) as seat:
-        await seat.hurry("a", "a")
+        await hurry(seat, "a", "a")
         assert await seat.written() == [stamp(seat.before - 1)]
         assert "fix#1: that decision was settled meanwhile" in seat.app.told
 
@@ -235,7 +166,7 @@ async def closed() -> Journal:
 async def test_what_is_said_is_stored_in_the_order_of_the_keys(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = first = asyncio.Event()
-        await seat.hurry("p", "p")
+        await hurry(seat, "p", "p")
         first.set()
         assert await seat.written() == [PAUSE, GO_ON]
 
@@ -243,7 +174,7 @@ async def test_what_is_said_is_stored_in_the_order_of_the_keys(sit: Sit) -> None
 async def test_whoever_leaves_leaves_when_what_was_said_is_stored(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = stored = asyncio.Event()
-        await seat.hurry("p", "q")
+        await hurry(seat, "p", "q")
         assert seat.app.return_value is None
         stored.set()
         await seat.until(lambda: seat.app.return_value is not None)
@@ -253,7 +184,7 @@ async def test_whoever_leaves_leaves_when_what_was_said_is_stored(sit: Sit) -> N
 async def test_whoever_leaves_again_does_not_wait_for_the_journal(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = asyncio.Event()
-        await seat.hurry("p", "q", "q")
+        await hurry(seat, "p", "q", "q")
         assert seat.app.return_value == 0
 
 
@@ -261,7 +192,7 @@ async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_
     sit: Sit,
 ) -> None:
     async with sit(HELD) as seat:
-        screen, first = await seat.opened(), seat.before
+        screen, first = await opened(seat), seat.before
         seat.journal.stories = read = asyncio.Event()
         last = await seat.write(stamp(first), HELD)
         await seat.pilot.press("a")
@@ -287,7 +218,7 @@ async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -
 
 async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit) -> None:
     async with sit(Fact(text="Old."), Fact(text="New.")) as seat:
-        screen, new = await seat.opened(), seat.before
+        screen, new = await opened(seat), seat.before
         seat.journal.facts = late = asyncio.Event()
         await seat.write(Recall(facts=(new - 1,)))
         await seat.until(lambda: seat.journal.facts is None)
@@ -300,7 +231,7 @@ async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit)
 
 async def test_what_is_cut_off_a_long_story_is_there_until_the_rest_is_shown(sit: Sit) -> None:
     async with sit() as seat:
-        screen = await seat.opened()
+        screen = await opened(seat)
         timeline = screen.query_one(Timeline)
         before = timeline.roll.render_line(timeline.roll.count - 1).text
         del screen.story.items[:]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
-from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 from textual.widgets import Static, TabbedContent
 
@@ -28,8 +27,8 @@ from midwatch_monitor.words import (
     Recall,
     Record,
 )
+from midwatch_stage.seat import Hearing
 from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
@@ -41,32 +40,12 @@ from midwatch_supervisor.tui.taught import NOTHING
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 
-class Telling(Console):
-    """A console that keeps what it told."""
-
-    def __init__(self, feed: Feed, desk: Desk) -> None:
-        super().__init__(feed, desk, now=lambda: NOW)
-        self.told: list[str] = []
-
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = True,
-    ) -> None:
-        self.told.append(message)
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
-
-
 @dataclass
 class Reader:
     """Somebody before the console, in the view of what was learned."""
 
     journal: Journal
-    app: Telling
+    app: Hearing
     pilot: Pilot[int]
     before: int
     """The last entry that nobody wrote here."""
@@ -112,7 +91,7 @@ class Reader:
 @asynccontextmanager
 async def sitting(journal: Journal, desk: Desk | None = None) -> AsyncGenerator[Reader]:
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=0.05, hertz=100)
-    app = Telling(feed, desk or Desk(journal, author="ada", clock=lambda: NOW))
+    app = Hearing(feed, desk or Desk(journal, author="ada", clock=lambda: NOW), now=lambda: NOW)
     async with app.run_test(size=(120, 40)) as pilot:
         reader = Reader(journal, app, pilot, await journal.last_id())
         await reader.press("5")
@@ -159,7 +138,7 @@ async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once
     assert str(title.content) == "Reject the result of discount#1. What went wrong?"
     await reader.press(*"no", "enter")
     said = "the result of discount#1 is rejected; the verdict is stored, a lesson follows"
-    assert reader.app.told == [said]
+    assert reader.app.noticed == [said]
 
 
 async def test_r50_lessons_are_read_with_what_came_of_them(reader: Reader) -> None:
@@ -189,7 +168,7 @@ async def test_a_retired_lesson_can_be_brought_back(reader: Reader) -> None:
     await reader.until(lambda: reader.lines("lessons")[0].startswith(">⊘"))
     await reader.press("u")
     await reader.until(lambda: reader.lines("lessons")[0].startswith(">✎"))
-    assert reader.app.told == [
+    assert reader.app.noticed == [
         f"lesson {lesson.id}: it stands as it is",
         f"lesson {lesson.id} is retired: it never comes back into a prompt",
         f"lesson {lesson.id} is back",
@@ -262,7 +241,7 @@ async def test_a_version_is_rejected_with_a_comment(reader: Reader) -> None:
 
 async def test_the_version_in_force_is_rolled_back(reader: Reader, shop: Journal) -> None:
     await reader.press("f4", "b")
-    assert reader.app.told == ["version 2 of the guidelines: it is not in force; it is proposed"]
+    assert reader.app.noticed == ["version 2 of the guidelines: it is not in force; it is proposed"]
     await reader.press("j", "b", "enter")
     assert await Learned(shop).live_guidelines("shop") is None
 
@@ -278,7 +257,7 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
     await reader.until(lambda: not reader.app.learned.lore.proposed)
     await reader.press("y")
     assert await reader.written() == [mark]
-    assert reader.app.told[-1] == (
+    assert reader.app.noticed[-1] == (
         "version 2 of the guidelines: it is not proposed; it is rejected"
     )
 
@@ -373,7 +352,7 @@ async def test_the_filter_looks_at_one_part(reader: Reader) -> None:
 @pytest.mark.parametrize("key", ["s", "a", "x", "o"])
 async def test_without_a_line_nothing_is_marked(nobody: Reader, key: str) -> None:
     await nobody.press(key)
-    assert nobody.app.told == ["no line is chosen"]
+    assert nobody.app.noticed == ["no line is chosen"]
     assert await nobody.written() == []
 
 
@@ -391,6 +370,6 @@ async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
         async with sitting(closed, desk) as reader:
             await reader.until(lambda: bool(reader.lines("lessons")))
             await reader.press("x", "enter")
-            (told,) = reader.app.told
+            (told,) = reader.app.noticed
             assert told.endswith("was opened to be read only")
             assert await reader.written() == []

@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 from textual.widgets import Input, TabbedContent
 
@@ -23,7 +22,6 @@ from midwatch_monitor.words import (
     Checkpoint,
     Commit,
     Draft,
-    Entry,
     Fault,
     Hint,
     Lifecycle,
@@ -32,14 +30,13 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_stage.seat import AT, Hearing
 from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.overview import OverviewPane
 from midwatch_supervisor.tui.roll import Roll
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
 PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which [b]port?")
 CYCLE = Alert(
@@ -59,35 +56,16 @@ def reflects(number: int, confidence: int, notes: str = "") -> Step:
     return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
 
 
-class Ringing(Console):
-    """A console that keeps its rings and notices, and whose time stands still."""
+class Ringing(Hearing):
+    """A console that keeps its rings, and whose time stands still."""
 
     def __init__(self, feed: Feed, desk: Desk) -> None:
         self.time = AT
         self.rings = 0
-        self.told: list[str] = []
-        self.read = 0
         super().__init__(feed, desk, now=lambda: self.time)
 
     def bell(self) -> None:
         self.rings += 1
-
-    def follow_acts(self, entries: Iterable[Entry]) -> None:
-        news = tuple(entries)
-        super().follow_acts(news)
-        self.read = news[-1].id if news else self.read
-
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = True,
-    ) -> None:
-        self.told.append(message)
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
 
 @dataclass
@@ -256,13 +234,13 @@ async def test_n_opens_one_after_the_other_that_needs_a_person(busy: Watch) -> N
 async def test_n_says_so_where_nothing_waits(watch: Watch) -> None:
     await watch.write("fine", WORKING)
     await watch.press("n")
-    assert watch.app.told == ["nothing waits for a person"]
+    assert watch.app.noticed == ["nothing waits for a person"]
 
 
 async def test_v_groups_the_fleet_from_any_pane(busy: Watch) -> None:
     await busy.press("4", "v")
     assert busy.tab == "fleet-tab"
-    assert "grouped by task" in busy.app.told
+    assert "grouped by task" in busy.app.noticed
 
 
 async def test_an_empty_pane_says_what_it_would_show(watch: Watch) -> None:
@@ -285,7 +263,7 @@ async def test_a_need_rings_once_and_is_told_as_text(watch: Watch) -> None:
     watch.app.pass_a_second()
     watch.app.pass_a_second()
     assert watch.app.rings == 1
-    assert watch.app.told == ["port#1 waits for an answer: Which [b]port?"]
+    assert watch.app.noticed == ["port#1 waits for an answer: Which [b]port?"]
 
 
 async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:

@@ -1,30 +1,22 @@
 """What a worker asks for is answered by keys; budgets and models are given by keys as well."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
     Actor,
-    Attempt,
     AttemptState,
     BudgetRequest,
-    Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Grant,
-    Hint,
     Intervention,
     Lifecycle,
     PlanCheck,
@@ -32,12 +24,9 @@ from midwatch_monitor.words import (
     Ruling,
     Terms,
 )
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.app import Console
+from midwatch_stage.seat import Seat, seated
 from midwatch_supervisor.tui.dialogs import TextDialog
-from midwatch_supervisor.tui.feed import Feed
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="[b]two[/b] files left")
 REVISION = PlanCheck(
@@ -51,46 +40,7 @@ HELD = replace(
 )
 
 
-@dataclass
-class Seat:
-    """An operator before the console, with one attempt in the journal."""
-
-    journal: Journal
-    bus: LocalBus
-    attempt: Attempt
-    app: Console
-    pilot: Pilot[int]
-    before: int = 0
-    """The last entry that the operator did not write."""
-
-    async def write(self, *records: Record) -> None:
-        """Commit records as the run would, and wait until the console has them."""
-        at = datetime.now(UTC)
-        drafts = tuple(
-            Draft(record=record, at=at, task=self.attempt.task, attempt=self.attempt.id)
-            for record in records
-        )
-        self.before = (await self.journal.commit(Commit(drafts=drafts)))[-1].id
-        self.bus.publish(Hint(entry=self.before, kind="step", task=self.attempt.task))
-        async with asyncio.timeout(30):
-            while self.app.board.last_at != at:
-                await self.pilot.pause()
-
-    async def press(self, *keys: str) -> None:
-        """Press keys, and wait until the workers of acts have written."""
-        for key in keys:
-            await self.pilot.press(key)
-        await self.pilot.pause()
-        for worker in [each for each in self.app.workers if each.group == "acts"]:
-            await worker.wait()
-        await self.pilot.pause()
-
-    async def written(self) -> list[Record]:
-        """What stands in the journal since the last record of the run."""
-        return [entry.record for entry in await self.journal.entries(self.before)]
-
-
-Sit = Callable[..., AbstractAsyncContextManager[Seat]]
+Sit = Callable[..., AbstractAsyncContextManager[Seat[Journal]]]
 
 
 @pytest.fixture
@@ -98,20 +48,12 @@ def sit(tmp_path: Path) -> Sit:
     """Opens the console on a journal that holds `records` of one attempt, with ids from 4."""
 
     @asynccontextmanager
-    async def seat(*records: Record) -> AsyncGenerator[Seat]:
-        async with await Journal.open(tmp_path / "journal.db") as journal:
-            run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=AT)
-            attempt = await journal.add_attempt(
-                task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=AT
-            )
-            bus = LocalBus()
-            feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=100)
-            app = Console(feed, Desk(journal, author="ada", bus=bus), now=lambda: AT)
-            async with app.run_test(size=(100, 30)) as pilot:
-                seated = Seat(journal, bus, attempt, app, pilot)
-                await seated.write(WORKING, *records)
-                yield seated
+    async def seat(*records: Record) -> AsyncGenerator[Seat[Journal]]:
+        async with (
+            await Journal.open(tmp_path / "journal.db") as journal,
+            seated(journal, WORKING, *records) as operator,
+        ):
+            yield operator
 
     return seat
 

@@ -22,24 +22,13 @@ from midwatch_monitor.words import (
     Keeper,
     Lifecycle,
     NodeState,
-    NodeStatus,
 )
+from midwatch_stage.nodes import node
 from midwatch_supervisor.absence import monitor_absent
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.status import lost_lines
 
-NODE_A = NodeStatus(
-    name="node-a",
-    boot="1",
-    state=NodeState.UP,
-    slots=2,
-    busy=1,
-    labels=(),
-    version="0.1.0",
-    revision="",
-    started_at=datetime.now(UTC),
-    beat_at=datetime.now(UTC),
-)
+NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
 NO_MONITOR = (
     "no monitor is at work: nobody escalates, decides or learns until one is; "
     "`midwatch monitor` starts one"

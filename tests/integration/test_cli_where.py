@@ -19,28 +19,17 @@ from midwatch_monitor.words import (
     Keeper,
     Lifecycle,
     NodeState,
-    NodeStatus,
     Record,
     Snapshot,
 )
+from midwatch_stage.nodes import node
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
 SAVED = Snapshot(commit="0123456789abcdef", messages=4, step=12, size=14_300)
-NODE_A = NodeStatus(
-    name="node-a",
-    boot="1",
-    state=NodeState.UP,
-    slots=2,
-    busy=1,
-    labels=(),
-    version="0.1.0",
-    revision="",
-    started_at=AT,
-    beat_at=AT,
-)
+NODE_A = node("node-a", slots=2, busy=1, began=AT)
 
 
 async def midwatch(capsys: Capture, *argv: str) -> list[str]:
@@ -65,8 +54,8 @@ async def moving(journal: Journal, journal_file: Path, monkeypatch: pytest.Monke
     attempt = await journal.add_attempt(
         task=task.id, number=1, worker="coder", model="m", node="node-a", workspace="/w", at=AT
     )
-    for node in (NODE_A, replace(NODE_A, name="node-b")):
-        await Nodes(journal).enter(node, alive_seconds=15)
+    for each in (NODE_A, replace(NODE_A, name="node-b")):
+        await Nodes(journal).enter(each, alive_seconds=15)
     await write(journal, attempt, WORKING)
     return attempt
 

@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_stage.nodes import node
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.tui.attention import Placeless, Queue, text
 from midwatch_supervisor.tui.banner import lacking, nobody_watches, nobody_works
@@ -29,23 +30,6 @@ from midwatch_supervisor.tui.palette import palette
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 DONE = TaskState(lifecycle=Lifecycle.COMPLETED)
-
-
-def node(
-    name: str, *labels: str, state: NodeState = NodeState.UP, heard: datetime = AT
-) -> NodeStatus:
-    return NodeStatus(
-        name=name,
-        boot="1",
-        state=state,
-        slots=1,
-        busy=0,
-        labels=labels,
-        version="",
-        revision="",
-        started_at=AT,
-        beat_at=heard,
-    )
 
 
 def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> Board:

@@ -16,28 +16,12 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_stage.nodes import node
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.waiting import lacking, turn_of, wait_of
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-
-
-def node(
-    name: str, *labels: str, state: NodeState = NodeState.UP, busy: int = 0, slots: int = 1
-) -> NodeStatus:
-    return NodeStatus(
-        name=name,
-        boot="1",
-        state=state,
-        slots=slots,
-        busy=busy,
-        labels=labels,
-        version="",
-        revision="",
-        started_at=AT,
-        beat_at=AT,
-    )
 
 
 LEAVING = node("a", "fpga", state=NodeState.DRAINING)
