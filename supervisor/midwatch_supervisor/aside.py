@@ -15,7 +15,8 @@ from pathlib import Path
 from midwatch_agents.leftovers import end_all_leftovers
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shelter import sheltered
-from midwatch_supervisor.workspace import alone, clear, git, is_repository
+from midwatch_supervisor.workspace import alone, clear, is_repository
+from midwatch_tools.git import git, worktree_of
 
 _HEADS = "refs/heads/"
 _ASIDE = ".aside-"
@@ -51,7 +52,7 @@ async def make_way(
         return None
     await end_all_leftovers(str(folder))
     branches = (branch,) if named else ()
-    if await _holds_nothing(folder if there else None, repository, branches, below):
+    if await _holds_nothing(folder if there else None, repository, branches, below, branch):
         await clear(folder, repository, branch=branch)
         return None
     aside = await _free(folder, repository, branch)
@@ -70,7 +71,11 @@ async def _heads(repository: Path, pattern: str) -> list[str]:
 
 
 async def _holds_nothing(
-    folder: Path | None, repository: Path | None, branches: Sequence[str], below: Sequence[str]
+    folder: Path | None,
+    repository: Path | None,
+    branches: Sequence[str],
+    below: Sequence[str],
+    branch: str,
 ) -> bool:
     """Whether all that is there can be had from elsewhere; what cannot be read holds something."""
     if folder is not None and not await asyncio.to_thread(_unchanged_kind, folder):
@@ -80,9 +85,10 @@ async def _holds_nothing(
     tips = [_HEADS + each for each in branches]
     try:
         if folder is not None and is_repository(folder):
-            if await git(folder, "status", "--porcelain", "--ignored"):
+            made = await asyncio.to_thread(worktree_of, repository, folder, branch)
+            if made is None or await git(made, "status", "--porcelain", "--ignored"):
                 return False
-            tips.append((await git(folder, "rev-parse", "HEAD")).strip())
+            tips.append((await git(made, "rev-parse", "HEAD")).strip())
         return not tips or not await git(repository, "rev-list", "-1", *tips, "--not", *below)
     except WorkspaceError:
         return False

@@ -37,10 +37,9 @@ async def assembled(deck: Deck, job: Job, children: Sequence[Job], site: Site) -
 async def _changed(deck: Deck, site: Site, child: Job) -> tuple[str, ...]:
     if child.workspace is None or not site.versioned:
         return ()
-    if deck.depot is None:
-        return await changed_names(child.workspace)
     last = (await deck.journal.attempts(child.task.id))[-1]
-    return await changed_names((await found(deck, site, last)).folder)
+    ground = await found(deck, site, last)
+    return () if ground.worktree is None else await changed_names(ground.worktree)
 
 
 def whole_records(deck: Deck, job: Job, ended: Ended) -> Commit:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
@@ -16,6 +16,7 @@ from midwatch_monitor.errors import (
     MidwatchError,
     StaleIncarnationError,
     WorkerError,
+    WorkspaceError,
 )
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.shelter import heed, sheltered
@@ -55,6 +56,7 @@ from midwatch_tools import Watch
 from midwatch_tools.board import Board
 from midwatch_tools.facts import Facts
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.tree import Ignored, ignored_in, nothing_ignored
 
 log = logging.getLogger(__name__)
 
@@ -127,8 +129,7 @@ class Attendance:
             await recorder.record(*here)
         while (halt := await self._until_halted(recorder)).ended is None:
             recorder = self.recorder = await self._park(halt, recorder)
-        await self._close(halt.ended, recorder, abandoned=halt.abandoned)
-        return halt.ended
+        return await self._close(halt.ended, recorder, abandoned=halt.abandoned)
 
     @property
     def _mark(self) -> str:
@@ -189,7 +190,12 @@ class Attendance:
             model_for=self.crew.model_named(self.attempt.worker),
             board=board,
             facts=self._facts(),
+            ignored_by_git=self._ignored_by_git(),
         )
+
+    def _ignored_by_git(self) -> Ignored:
+        worktree = self.ground.worktree
+        return nothing_ignored if worktree is None else ignored_in(worktree)
 
     def _facts(self) -> Facts:
         """What is known about the project. New facts wait for a review if there will be one."""
@@ -221,9 +227,11 @@ class Attendance:
             if self.busy is recorder:  # who was given up may end when its successor is at work
                 self.busy = None
         await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
-        return await finish(
-            self.deck, self.assignment, self.ground, await self._done(recorder), self.crew.reviewer
-        )
+        try:
+            done = await self._done(recorder)
+        except WorkspaceError as error:
+            return Ended(ending=Ending.ERROR, reason=str(error))
+        return await finish(self.deck, self.assignment, self.ground, done, self.crew.reviewer)
 
     async def _run(
         self, prompt: str | None, history: list[ModelMessage], watch: Watch, recorder: Recorder
@@ -360,23 +368,27 @@ class Attendance:
 
     # -- the end ---------------------------------------------------------------------------
 
-    async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> None:
+    async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
         """Store the end. A worker that does not let go loses its voice first."""
+        if ended.ending is Ending.DONE and (fault := await self._keep("By Midwatch,")):
+            ended = replace(ended, ending=Ending.ERROR, reason=f"its work is on no branch: {fault}")
+        elif ended.ending in _LEFT:
+            await self._keep("Not accepted: by Midwatch,")
         more = ended.records
         if abandoned:
             recorder = await self._claim()
             more = (*more, Fault(part="worker", error="it did not end when it was cancelled"))
-        if ended.ending is Ending.DONE:
-            await self._keep("By Midwatch,")
-        elif ended.ending in _LEFT:
-            await self._keep("Not accepted: by Midwatch,")
         state = AttemptState(lifecycle=ended.lifecycle, reason=ended.reason, ending=ended.ending)
         await recorder.end(state, *more)
+        return ended
 
-    async def _keep(self, by: str) -> None:
+    async def _keep(self, by: str) -> str:
+        """Commit the work on its branch; why that could not be, or nothing."""
         task = self.assignment.task
         message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."
         try:
             await keep(self.ground, message)
-        except MidwatchError:
+        except MidwatchError as error:
             log.exception("the work stays uncommitted in %s", self.ground.folder)
+            return str(error)
+        return ""

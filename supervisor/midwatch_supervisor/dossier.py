@@ -33,11 +33,14 @@ from midwatch_monitor.words import (
     Record,
     Step,
     StepKind,
+    Task,
     Teller,
 )
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.diagnosis import Noted, Signs
 from midwatch_supervisor.evidence import Case
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.placing import ground_of
 from midwatch_supervisor.standing import Tried
 from midwatch_supervisor.track import Track
 
@@ -51,6 +54,7 @@ _LESSONS = 5
 class Dossier:
     """One attempt as it stood when the journal was read."""
 
+    task: Task
     attempt: Attempt
     view: View
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
@@ -76,7 +80,8 @@ class Dossier:
     async def read(cls, journal: Journal, attempt: Attempt) -> "Dossier":
         """Fold everything that the journal says of the attempt."""
         view = View(attempt=attempt.id, task=attempt.task)
-        dossier = cls(attempt=attempt, view=view, model=attempt.model)
+        task = await journal.task(attempt.task)
+        dossier = cls(task=task, attempt=attempt, view=view, model=attempt.model)
         after = 0
         while page := await journal.entries(after, attempt=attempt.id):
             for entry in page:
@@ -256,7 +261,7 @@ class Dossier:
             self.node != self.attempt.node or not await asyncio.to_thread(folder.is_dir)
         ):
             raise WorkspaceError(f"its files are on {self.node}")
-        return await changes(folder) or ""
+        return await changes(await ground_of(assignment_of(self.task), folder)) or ""
 
     async def _shown_diff(self) -> str:
         """The diff, or why there is none to see: no decision waits for git."""

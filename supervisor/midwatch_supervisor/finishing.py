@@ -31,6 +31,7 @@ from midwatch_supervisor.ending import Ended
 from midwatch_supervisor.lines import reservations
 from midwatch_supervisor.listing import listing
 from midwatch_supervisor.workspace import Ground
+from midwatch_supervisor.workspace_files import open_file
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -172,10 +173,10 @@ async def _reviewed(
             reviewer,
             goal=assignment.task.goal,
             acceptance=check_words(assignment.task),
-            diff=await changes(ground.folder) or "",
+            diff=await changes(ground) or "",
             claims=done.claims,
             read=Reading(ground.folder).read,
-            listing=await listing(ground.folder),
+            listing=await listing(ground),
             settings=deck.settings,
         )
     except MidwatchError as error:
@@ -218,12 +219,8 @@ class Reading:
         return await asyncio.to_thread(self._read, path)
 
     def _read(self, path: str) -> str:
-        folder = self._folder.resolve()
-        file = (folder / path).resolve()
-        if not file.is_relative_to(folder):
-            return f"{path} is not in the workspace"
         try:
-            with file.open("rb") as opened:
+            with open_file(self._folder, path) as opened:
                 content = opened.read(self._max_chars * 4)
         except OSError as error:
             return f"{path} cannot be read: {error.strerror}"

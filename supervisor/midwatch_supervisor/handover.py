@@ -1,7 +1,6 @@
 """What one attempt leaves to the next: the files that it changed, taken over by choice."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -12,7 +11,9 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt, Edit, Record, Step, Writer
 from midwatch_supervisor.changes import beginning, changed_names
-from midwatch_supervisor.workspace import Ground, git, keep
+from midwatch_supervisor.workspace import Ground, keep
+from midwatch_supervisor.workspace_files import copy_file
+from midwatch_tools.git import Worktree, git
 
 EVERYTHING = ("**",)
 
@@ -23,8 +24,8 @@ async def changed(journal: Journal, attempt: Attempt, ground: Ground, *, bare: b
     git says it where there is git. In a copy it is what was seen of the worker's edits, and in
     a workspace that began empty (`bare`) every file there is.
     """
-    if ground.branch:
-        return list(await changed_names(ground.folder))
+    if ground.worktree is not None:
+        return list(await changed_names(ground.worktree))
     if bare:
         return await asyncio.to_thread(_files, ground.folder)
     found = {edit.path async for edit in edits(journal, attempt) if edit.writer is Writer.WORKER}
@@ -74,31 +75,31 @@ async def take_over(
     In git each file's change is applied, so that what the new ground has from elsewhere stays. A
     file whose change does not fit there any more is left out; the old branch still holds it.
     """
-    if not (old.branch and new.branch):
+    if old.worktree is None or new.worktree is None:
         for name in names:
-            await asyncio.to_thread(_copy, old.folder / name, new.folder / name)
+            await asyncio.to_thread(copy_file, old.folder, new.folder, name)
         return tuple(names)
     await keep(old, f"Left by attempt {number}.")
-    base = await beginning(old.folder)
+    base = await beginning(old.worktree)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         patch = Path(folder) / "patch"
-        taken = [name for name in names if await _apply(old, new, name, base, patch)]
+        taken = [name for name in names if await _apply(old.at, new.at, name, base, patch)]
     await keep(new, f"Kept from attempt {number}.")
     return tuple(taken)
 
 
-async def _apply(old: Ground, new: Ground, name: str, base: str, patch: Path) -> bool:
+async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path) -> bool:
     await git(
-        *(old.folder, "diff", "--binary", "--no-renames", "--no-ext-diff", "--no-color"),
+        *(old, "diff", "--binary", "--no-renames"),
         *(f"--output={patch}", base, "HEAD", "--", f":(literal){name}"),
     )
     try:
         # An empty patch, of a file that ended as it began, is refused too.
-        await git(new.folder, "apply", "--3way", str(patch))
+        await git(new, "apply", "--3way", str(patch))
     except WorkspaceError:
         with suppress(WorkspaceError):  # what the new ground never had needs no mending
             await git(
-                *(new.folder, "restore", "--source=HEAD", "--staged", "--worktree"),
+                *(new, "restore", "--source=HEAD", "--staged", "--worktree"),
                 *("--", f":(literal){name}"),
             )
         return False
@@ -111,12 +112,3 @@ def _files(folder: Path) -> list[str]:
         for path in folder.rglob("*")
         if path.is_symlink() or path.is_file()
     )
-
-
-def _copy(old: Path, new: Path) -> None:
-    if old.is_symlink() or old.is_file():
-        new.parent.mkdir(parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)
-        shutil.copy2(old, new, follow_symlinks=False)
-    elif not old.is_dir():
-        new.unlink(missing_ok=True)

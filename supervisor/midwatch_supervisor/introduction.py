@@ -73,7 +73,7 @@ class Introduction:
             self.assignment,
             past=self.past,
             precedents="\n\n".join(filter(None, (went, learned))),
-            listing=await listing(self.ground.folder),
+            listing=await listing(self.ground),
             settings=self.deck.settings,
         )
         begun = circumstances(outlined.plan, recorder.budget, self.deck.settings)

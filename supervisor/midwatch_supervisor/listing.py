@@ -3,22 +3,23 @@
 import asyncio
 from pathlib import Path
 
-from midwatch_supervisor.workspace import git, is_repository
+from midwatch_supervisor.workspace import Ground
+from midwatch_tools.git import git
 
 MAX_NAMES = 300
 _HIDDEN = frozenset({".git", ".midwatch", ".venv", "__pycache__", "node_modules"})
 
 
-async def listing(folder: Path) -> str:
-    """The files below a folder, one a line; of many the first ones in order.
+async def listing(ground: Ground) -> str:
+    """The files of a workspace, one a line; of many the first ones in order.
 
     In git those that git knows or would know. Raises WorkspaceError with what git said.
     """
-    if await asyncio.to_thread(is_repository, folder):
-        said = await git(folder, "ls-files", "-co", "--exclude-standard", "-z")
+    if ground.worktree is not None:
+        said = await git(ground.worktree, "ls-files", "-co", "--exclude-standard", "-z")
         names = sorted({name for name in said.split("\0") if name})
     else:
-        names = await asyncio.to_thread(_names, folder)
+        names = await asyncio.to_thread(_names, ground.folder)
     left = len(names) - MAX_NAMES
     return "\n".join([*names[:MAX_NAMES], *([f"… and {left} more"] if left > 0 else [])])
 

@@ -15,7 +15,8 @@ from midwatch_supervisor.assignment import BRANCHES
 from midwatch_supervisor.changes import beginning
 from midwatch_supervisor.fleet.shipping import fetched, finished
 from midwatch_supervisor.fleet.snapshot import SAVED, mark_of, tip_of
-from midwatch_supervisor.workspace import alone, git
+from midwatch_supervisor.workspace import Ground, alone
+from midwatch_tools.git import Worktree, git
 
 log = logging.getLogger(__name__)
 
@@ -40,24 +41,24 @@ class Merge:
     """What was put into the repository only to be looked at."""
 
 
-async def plan_merge(worktree: Path, source: Path | None) -> Merge:
-    """The merge of the branch of `worktree` into what is checked out where it came from.
+async def plan_merge(ground: Ground, source: Path | None) -> Merge:
+    """The merge of the branch of a worktree into what is checked out where it came from.
 
     That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError
     where either side has uncommitted changes or no branch.
     """
     try:
-        listed = await git(worktree, "worktree", "list", "--porcelain")
+        listed = await git(ground.at, "worktree", "list", "--porcelain")
     except WorkspaceError as error:
-        raise UsageError(f"{worktree} is no git worktree any more: {error}") from error
+        raise UsageError(f"{ground.branch} cannot be merged: {error}") from error
     there = source is not None and await asyncio.to_thread(source.is_dir)
     home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
-    branch, into = await _branch(worktree), await _branch(home)
-    for folder in (worktree, home):
-        await _require_clean(folder)
-    begun = (await beginning(worktree)).removeprefix("HEAD")
-    commits = await _lacks(home, f"refs/heads/{branch}")
-    return Merge(home=home, branch=branch, into=into, commits=commits, begun=begun)
+    into = await _branch(home)
+    for each in (ground.at, home):
+        await _require_clean(each)
+    begun = (await beginning(ground.at)).removeprefix("HEAD")
+    commits = await _lacks(home, f"refs/heads/{ground.branch}")
+    return Merge(home=home, branch=ground.branch, into=into, commits=commits, begun=begun)
 
 
 async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Path) -> Merge:
@@ -88,19 +89,19 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     )
 
 
-async def plan_cloned(worktree: Path, home: Path) -> Merge:
+async def plan_cloned(ground: Ground, home: Path) -> Merge:
     """The merge of the branch of a worktree of our own clone, fetched into another one at `home`.
 
     Raises UsageError as `plan_fetched` does.
     """
-    branch, into = await _branch(worktree), await _branch(home)
-    for folder in (worktree, home):
-        await _require_clean(folder)
+    worktree, branch, into = ground.at, ground.branch, await _branch(home)
+    for each in (worktree, home):
+        await _require_clean(each)
     ref = f"refs/heads/{branch}"
     lent = () if await _commit(home, ref) else (ref,)
     tip = await _commit(worktree, "HEAD")
     try:
-        await git(home, "fetch", "--quiet", "--no-tags", str(worktree), tip)
+        await git(home, "fetch", "--quiet", "--no-tags", str(worktree.common_dir), tip)
     except WorkspaceError as error:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
     await _give(home, ref, tip, instead_of=tip)
@@ -124,9 +125,10 @@ async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
     await git(home, "update-ref", ref, tip)
 
 
-async def _require_clean(folder: Path) -> None:
+async def _require_clean(at: Path | Worktree) -> None:
     # Files that git does not know are in nobody's way; where they are, the merge says so.
-    if await git(folder, "status", "--porcelain", "--untracked-files=no"):
+    if await git(at, "status", "--porcelain", "--untracked-files=no"):
+        folder = at if isinstance(at, Path) else at.folder
         raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
@@ -134,10 +136,10 @@ async def _lacks(home: Path, ref: str) -> int:
     return int(await git(home, "rev-list", "--count", f"HEAD..{ref}"))
 
 
-async def _commit(folder: Path, ref: str) -> str:
+async def _commit(at: Path | Worktree, ref: str) -> str:
     """The commit that a name leads to; empty if there is no such name."""
     try:
-        return (await git(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")).strip()
+        return (await git(at, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")).strip()
     except WorkspaceError:
         return ""
 

@@ -10,9 +10,10 @@ from midwatch_monitor.words import Attempt
 from midwatch_supervisor.aside import make_way
 from midwatch_supervisor.assignment import Assignment, branch_of
 from midwatch_supervisor.deck import Deck
-from midwatch_supervisor.fleet.clone import Origin, origin_of
+from midwatch_supervisor.fleet.clone import Origin, clone_of, origin_of
 from midwatch_supervisor.handover import changed, chosen, take_over
-from midwatch_supervisor.workspace import Ground, is_repository, prepare
+from midwatch_supervisor.workspace import Ground, is_repository, prepare, reopened
+from midwatch_tools.git import named_repository, worktree_of
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,30 @@ async def found(deck: Deck, site: Site, attempt: Attempt) -> Ground:
     folder = folder_here(deck, attempt.workspace)
     if not await asyncio.to_thread(folder.is_dir):
         raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
-    return Ground(folder=folder, branch=branch_of(folder) if site.versioned else "", base=site.base)
+    ground = await reopened(folder, site.source, branch=branch_of(folder) if site.versioned else "")
+    return replace(ground, base=site.base)
+
+
+async def ground_of(assignment: Assignment | None, folder: Path) -> Ground:
+    """The workspace of an attempt for whoever looks at it, also after its run.
+
+    Raises WorkspaceError where it is no longer the one that was made.
+    """
+    if assignment is None or assignment.bare or not await asyncio.to_thread(folder.is_dir):
+        return Ground(folder=folder)
+    home, branch = folder.parents[2], branch_of(folder)
+    places = (assignment.workspace, clone_of(assignment.source, home))
+    known = [each for each in places if each is not None and is_repository(each)]
+    named = named_repository(folder)
+    if named is not None and not named.is_relative_to(home):  # what a worker wrote is below it
+        known.append(named)
+    for repository in known:
+        worktree = await asyncio.to_thread(worktree_of, repository, folder, branch)
+        if worktree is not None:
+            return Ground(folder=folder, branch=branch, worktree=worktree)
+    if known or named is not None:
+        raise WorkspaceError(f"{folder} is no worktree of {assignment.source}")
+    return Ground(folder=folder)
 
 
 async def made(site: Site, folder: Path) -> Ground:

@@ -44,7 +44,7 @@ from midwatch_supervisor.placing import (
 )
 from midwatch_supervisor.splitting import carried, keeps_work, parts
 from midwatch_supervisor.succession import AGAIN, Heir, circular, end_terms, heir
-from midwatch_supervisor.workspace import Ground
+from midwatch_supervisor.workspace import Ground, reopened
 
 Hire = Callable[[Assignment], Awaitable[Job]]
 """Stores a new task of the run and finds who works on it."""
@@ -371,8 +371,8 @@ class Runner:
         site = await located(self._deck, job.assignment, site)
         ended = await assembled(self._deck, job, children, site)
         if ended.ending is Ending.DONE:
-            whole = Ground(folder=job.workspace, branch=job.branch, base=site.base)
-            await whole_saved(self._deck, last.attempt, whole)
+            whole = await reopened(job.workspace, site.source, branch=job.branch)
+            await whole_saved(self._deck, last.attempt, replace(whole, base=site.base))
         await self._publish(whole_records(self._deck, job, ended))
         return ended
 

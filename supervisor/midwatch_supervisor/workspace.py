@@ -3,37 +3,23 @@
 import asyncio
 import fcntl
 import os
-import re
 import shutil
-import signal
-from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shelter import sheltered
+from midwatch_tools.git import Worktree, ask_git, git, worktree_of
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
-EMAIL = "midwatch@localhost"
-"""Who wrote Midwatch's own commits, and by that no person."""
-_IDENTITY = ("-c", "user.name=Midwatch", "-c", f"user.email={EMAIL}")
-_QUIET = (
-    *("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.fsmonitor=false"),  # it may name a program, in a file that a worker can write
-)
-_ASKS_NOBODY = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
 NETWORK_SECONDS = 600.0
 """How long git may take with another machine."""
 _HALF_WRITTEN = "bad object worktrees/"
 """What git says where somebody adds a worktree at this moment, or was killed over it."""
-_LAST_SECONDS = 5.0
-"""How long a killed process is waited for."""
-_SECRET = re.compile(r"(?<=://)[^/@\s]+@")
-"""Who logs in, and with what, in a URL that git repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +31,15 @@ class Ground:
     """The worktree's branch; empty where there is no git."""
     base: str = ""
     """The commit that every clone of the repository has; empty where nobody asks."""
+    worktree: Worktree | None = field(default=None, compare=False)
+    """For git; `None` where there is none, whatever the worker has made there."""
+
+    @property
+    def at(self) -> Worktree:
+        """The worktree. Raises WorkspaceError where there is none."""
+        if self.worktree is None:
+            raise WorkspaceError(f"{self.folder} is no git worktree")
+        return self.worktree
 
 
 async def prepare(
@@ -65,9 +60,23 @@ async def prepare(
     async with alone(source):
         # Until git ends nobody else may have the list.
         await sheltered(git(source, *command))
+    ground = await reopened(folder, source, branch=branch)
     for other in merges:
-        await _merge(folder, other)
-    return Ground(folder=folder, branch=branch, base=base)
+        await _merge(ground, other)
+    return replace(ground, base=base)
+
+
+async def reopened(folder: Path, source: Path | None, *, branch: str) -> Ground:
+    """The ground that was made in `folder`, by what its repository says; `branch` is its own.
+
+    Raises WorkspaceError where it is no longer the one that was made.
+    """
+    if source is None or not branch:
+        return Ground(folder=folder)
+    worktree = await asyncio.to_thread(worktree_of, source, folder, branch)
+    if worktree is None:
+        raise WorkspaceError(f"{folder} is no worktree of {source}")
+    return Ground(folder=folder, branch=branch, worktree=worktree)
 
 
 def _without_git(folder: Path, source: Path | None) -> bool:
@@ -152,9 +161,9 @@ def _copy(source: Path, folder: Path) -> None:
     shutil.copytree(source, folder, ignore=ignored, symlinks=True)
 
 
-async def _merge(folder: Path, branch: str) -> None:
+async def _merge(ground: Ground, branch: str) -> None:
     try:
-        await git(folder, "merge", "--quiet", "--no-edit", branch)
+        await git(ground.at, "merge", "--quiet", "--no-edit", branch)
     except WorkspaceError as error:
         raise WorkspaceError(f"{branch} does not merge: {error}") from error
 
@@ -164,44 +173,15 @@ async def keep(ground: Ground, message: str) -> None:
 
     It is brought to its end: whoever came next would find git's lock, and could not commit.
     """
-    if ground.branch:
-        await sheltered(_keep(ground.folder, message))
+    if ground.worktree is not None:
+        await sheltered(_keep(ground.worktree, message))
 
 
-async def _keep(folder: Path, message: str) -> None:
-    await git(folder, "add", "--all")
-    if await git(folder, "status", "--porcelain"):
-        await git(folder, "commit", "--quiet", "--message", message)
-
-
-async def git(folder: Path, *command: str, environ: Mapping[str, str] | None = None) -> str:
-    """Run git in a folder and answer its output; raises WorkspaceError with what it said.
-
-    `environ` are git's own variables; those of this process are never handed on.
-    """
-    process = await _started(command, cwd=folder, environ=environ or {})
-    stdout, stderr = await process.communicate()
-    _require_success(command, process, stdout, stderr)
-    return stdout.decode(errors="replace")
-
-
-async def ask_git(folder: Path, *command: str, seconds: float) -> str:
-    """Ask git about a folder by its full path, and answer its output, which may be long.
-
-    Only for what may end in the middle: git and all that it started are ended after so many
-    seconds, or when the caller is cancelled. It asks nobody for a password. Raises WorkspaceError
-    with what it said, or TimeoutError.
-    """
-    # With a `cwd` that does not answer, a dead mount, this process would wait, and not git alone.
-    asked = ("-C", str(folder), *command)
-    process = await _started(asked, cwd=Path("/"), silent=True)
-    try:
-        async with _ended_with_us(process), asyncio.timeout(seconds):
-            stdout, stderr = await process.communicate()
-    except TimeoutError as error:
-        raise TimeoutError(f"git {command[0]}: no answer within {seconds:g} s") from error
-    _require_success(command, process, stdout, stderr)
-    return await asyncio.to_thread(stdout.decode, errors="replace")
+async def _keep(worktree: Worktree, message: str) -> None:
+    worktree.require_branch()
+    await git(worktree, "add", "--all")
+    if await git(worktree, "status", "--porcelain"):
+        await git(worktree, "commit", "--quiet", "--message", message)
 
 
 async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:
@@ -213,7 +193,9 @@ async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SE
     if url:
         try:
             # Not in a folder: its configuration has no say in where the URL leads.
-            said = await ask_git(Path("/"), "ls-remote", source, "HEAD", seconds=seconds)
+            said = await ask_git(
+                *(Path("/"), "ls-remote", source, "HEAD"), seconds=seconds, network=True
+            )
         except TimeoutError as error:
             raise WorkspaceError(str(error)) from error
         if not said.strip():
@@ -227,60 +209,12 @@ async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SE
 async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
     """`git fetch` in a repository, beside others who add worktrees to it. Raises as `ask_git`."""
     try:
-        return await ask_git(repository, "fetch", *wanted, seconds=seconds)
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
     except WorkspaceError as error:
         if _HALF_WRITTEN not in str(error) or not is_repository(repository):
             raise
     async with alone(repository):
-        return await ask_git(repository, "fetch", *wanted, seconds=seconds)
-
-
-async def _started(
-    command: Sequence[str],
-    *,
-    cwd: Path,
-    silent: bool = False,
-    environ: Mapping[str, str] | None = None,
-) -> Process:
-    variables = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    variables |= {**(_ASKS_NOBODY if silent else {}), **(environ or {})}
-    try:
-        return await asyncio.create_subprocess_exec(
-            "git",
-            *_IDENTITY,
-            *_QUIET,
-            *command,
-            cwd=cwd,
-            env=variables,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=silent,  # no terminal to ask at, and one group to end
-        )
-    except FileNotFoundError as error:
-        raise UnreachableError("git is not installed") from error
-
-
-def _require_success(
-    command: Sequence[str], process: Process, stdout: bytes, stderr: bytes
-) -> None:
-    if process.returncode != 0:
-        said = (stderr or stdout).decode(errors="replace").strip()
-        raise WorkspaceError(f"git {command[0]}: {_SECRET.sub('', said)}")
-
-
-@asynccontextmanager
-async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
-    """Kill a process that leads a group, and its group, where this is left before its end."""
-    try:
-        yield
-    except BaseException:
-        with suppress(ProcessLookupError, PermissionError):  # the last of them ended just now
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):  # what waits for a device cannot be killed
-            async with asyncio.timeout(_LAST_SECONDS):
-                await process.wait()
-        raise
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
 
 
 async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:

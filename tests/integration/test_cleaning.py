@@ -22,11 +22,12 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.assignment import branch_of
 from midwatch_supervisor.fleet.cleaning import Cleaner
 from midwatch_supervisor.fleet.clone import Origin
 from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.workspace import Ground, git, keep, prepare
+from midwatch_supervisor.workspace import git, prepare
 
 LABEL = "r1-1122120000"
 WEEK = timedelta(days=7)
@@ -114,7 +115,7 @@ def build(tmp_path: Path, journal: Journal, at: datetime) -> Build:
         made.clone.mkdir(parents=True)
         await git(made.clone, "init", "--quiet", "--initial-branch=main")
         (made.clone / "a.txt").write_text("0")
-        await keep(Ground(folder=made.clone, branch="main"), "First")
+        await commit_all(made.clone, "First")
         return made
 
     return home

@@ -23,6 +23,7 @@ from midwatch_supervisor.assignment import Assignment
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 BRANCH = "midwatch/r1/totals-1"
+WORK = "home/work/r1/totals-1"
 
 
 def git(folder: Path, *argv: str) -> str:
@@ -47,14 +48,14 @@ def repository(tmp_path: Path) -> Path:
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch", "main")
     commit(folder, "a.py", "a = 1\n")
-    git(folder, "worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / "work"))
+    git(folder, "worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / WORK))
     return folder
 
 
 @pytest.fixture
 def worktree(repository: Path) -> Path:
     """The attempt's worktree, with a commit of its own."""
-    folder = repository.parent / "work"
+    folder = repository.parent / WORK
     commit(folder, "a.py", "a = 2\n")
     return folder
 
@@ -81,9 +82,19 @@ async def finish(
     journal: Journal,
     workspace: Path,
     lifecycle: Lifecycle = Lifecycle.COMPLETED,
-    spec: str = "{}",
+    source: Path | None = None,
 ) -> None:
     """A task `totals` whose only attempt worked in `workspace` and has ended."""
+    wanted = TaskSpec(id="totals", goal="x", acceptance=("true",))
+    folder = source or workspace.parents[3] / "repository"
+    assignment = Assignment(
+        task=wanted,
+        worker="w",
+        spec=WorkerSpec(),
+        models={},
+        workspace=folder if workspace.name == "totals-1" else None,
+    )
+    spec = assignment.model_dump_json()
     run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
     task = await journal.add_task(run=run.id, name="totals", title="", spec=spec, at=AT)
     attempt = await journal.add_attempt(
@@ -156,7 +167,7 @@ async def test_a_conflict_names_the_files_and_changes_nothing(
     assert (repository / "a.py").read_text() == "a = 3\n"
 
 
-@pytest.mark.parametrize("dirty", ["repository", "work"])
+@pytest.mark.parametrize("dirty", ["repository", WORK])
 async def test_uncommitted_changes_are_not_touched(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture, dirty: str
 ) -> None:
@@ -223,19 +234,28 @@ async def test_a_workspace_that_is_gone_is_said_to_be(
 
 
 async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
-    journal: Journal, orphan: Path, capsys: Capture
+    journal: Journal, repository: Path, orphan: Path, capsys: Capture
 ) -> None:
     await finish(journal, orphan)
     assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err.startswith(f"{orphan} is no git worktree any more: ")
+    assert capsys.readouterr().err == (
+        f"totals cannot be merged: {orphan} is no worktree of {repository}\n"
+    )
 
 
 async def test_the_branch_goes_back_to_the_worktree_that_it_came_from(
     journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture
 ) -> None:
-    task = TaskSpec(id="totals", goal="x", acceptance=("true",))
-    assignment = Assignment(task=task, worker="w", spec=WorkerSpec(), models={}, workspace=linked)
-    await finish(journal, worktree, spec=assignment.model_dump_json())
+    await finish(journal, worktree, source=linked)
     assert await midwatch("merge", "totals") == 0
     assert capsys.readouterr().out == f"merged {BRANCH} into side (1 commit) in {linked}\n"
     assert (repository / "a.py").read_text() == "a = 1\n"
+
+
+async def test_a_branch_goes_to_the_main_worktree_where_its_own_one_is_gone(
+    journal: Journal, repository: Path, worktree: Path, linked: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree, source=linked)
+    git(repository, "worktree", "remove", str(linked))
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out == f"merged {BRANCH} into main (1 commit) in {repository}\n"

@@ -10,10 +10,11 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.words import Keeper
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.identity import Identity
 from midwatch_supervisor.fleet.node import status_of
-from midwatch_supervisor.workspace import Ground, git, keep
+from midwatch_supervisor.workspace import git
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
 
@@ -50,7 +51,7 @@ async def bare(folder: Path) -> str:
     source.mkdir()
     await git(source, "init", "--quiet", "--initial-branch=main")
     (source / "a.txt").write_text("one\n")
-    await keep(Ground(folder=source, branch="main"), "First")
+    await commit_all(source, "First")
     await git(folder, "clone", "--quiet", "--bare", "shop", "shop.git")
     return (await git(source, "rev-parse", "HEAD")).strip()
 

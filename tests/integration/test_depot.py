@@ -12,6 +12,7 @@ from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.bundles import Bundles
 from midwatch_monitor.words import Attempt, Snapshot
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.assignment import branch_of
 from midwatch_supervisor.fleet.clone import Origin, clone_of, fetch
 from midwatch_supervisor.fleet.depot import Depot, Saved
@@ -71,7 +72,7 @@ async def repository(tmp_path: Path) -> Path:
     for name in ("kept", "edited", "staged", "deleted", "renamed"):
         (folder / f"{name}.txt").write_text(f"{name}\n" * 9)
     (folder / ".gitignore").write_text("*.pyc\n")
-    await keep(Ground(folder=folder, branch="main"), "First")
+    await commit_all(folder, "First")
     return folder
 
 
@@ -127,7 +128,7 @@ def seen(folder: Path) -> dict[str, object]:
 async def work(folder: Path) -> None:
     """All that a worker may do to its files, and that git can tell."""
     (folder / "committed.txt").write_text("committed\n")
-    await keep(Ground(folder=folder, branch="b"), "By the worker")
+    await commit_all(folder, "By the worker")
     (folder / "edited.txt").write_text("edited anew\n")
     (folder / "staged.txt").write_text("staged anew\n")
     await git(folder, "add", "staged.txt")
@@ -210,7 +211,7 @@ async def test_a_bundle_holds_only_what_the_origin_lacks(
     nodes: tuple[Node, Node], repository: Path, journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     (repository / "large.bin").write_bytes(os.urandom(300_000))
-    await keep(Ground(folder=repository, branch="main"), "Large")
+    await commit_all(repository, "Large")
     base = (await git(repository, "rev-parse", "HEAD")).strip()
     a, _ = fleet(repository.parent, journal, repository, base, FleetSettings())
     ground = await a.begin(attempt)
@@ -296,7 +297,7 @@ async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(
     for name, text in (("one", "1\n"), ("two", "2\n")):
         await git(ground.folder, "checkout", "--quiet", "-b", name, a.base)
         (ground.folder / "edited.txt").write_text(text)
-        await keep(ground, name)
+        await commit_all(ground.folder, name)
     with pytest.raises(WorkspaceError, match="merge"):
         await git(ground.folder, "merge", "one")
     await a.save(attempt, ground, await a.claim(attempt, at))

@@ -11,9 +11,10 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.assignment import Assignment, assignments, pinned
 from midwatch_supervisor.fleet.clone import Origin, clone_of, origin_of
-from midwatch_supervisor.workspace import Ground, free_label, git, is_repository, keep
+from midwatch_supervisor.workspace import free_label, git, is_repository
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ async def repository(tmp_path: Path) -> Path:
 
 async def commit(folder: Path, text: str) -> str:
     (folder / "a.txt").write_text(text)
-    await keep(Ground(folder=folder, branch="main"), text)
+    await commit_all(folder, text)
     return await head(folder)
 
 

@@ -12,10 +12,11 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.bundles import Bundles
 from midwatch_monitor.words import Attempt
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.assignment import branch_of
 from midwatch_supervisor.fleet.clone import Origin
 from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.workspace import Ground, ask_git, git, keep, prepare
+from midwatch_supervisor.workspace import Ground, ask_git, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ANEW = f"{BRANCH}.begun-20261121T210000"
@@ -80,7 +81,7 @@ async def origin(tmp_path: Path) -> Path:
     folder.mkdir()
     await git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "work.txt").write_text("nothing")
-    await keep(Ground(folder=folder, branch="main"), "First")
+    await commit_all(folder, "First")
     return folder
 
 

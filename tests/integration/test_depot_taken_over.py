@@ -202,6 +202,6 @@ async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
     (old,) = await bundles.snapshots(attempt.id)
     await act(begun[0], begun[1], "two")
     files = await files_of(Ground(folder=tmp_path), tmp_path / "elsewhere.git")
-    assert files.private is not None
-    brought = await fetched(bundles, files.private, attempt, old, place=place_of(begun[1].folder))
+    repository = files.worktree.git_dir
+    brought = await fetched(bundles, repository, attempt, old, place=place_of(begun[1].folder))
     assert brought == (await bundles.snapshots(attempt.id))[-1] != old

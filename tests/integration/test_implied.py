@@ -22,9 +22,10 @@ from midwatch_monitor.words import (
     Origin,
     Sign,
 )
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.assignment import Assignment, branch_of
 from midwatch_supervisor.learning.implied import scan
 from midwatch_supervisor.merging import merge_branch, plan_merge
+from midwatch_supervisor.workspace import reopened
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -161,7 +162,8 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
     journal: Journal, repository: Repository, attempted: Attempted
 ) -> None:
     folder = await attempted()
-    await merge_branch(await plan_merge(folder, repository.folder))
+    ground = await reopened(folder, repository.folder, branch=branch_of(folder))
+    await merge_branch(await plan_merge(ground, repository.folder))
     repository.git("worktree", "remove", "--force", str(folder))
     repository.git("branch", "-D", "midwatch/r1/fix-1")
     long = FeedbackSettings.model_validate({"watched_for": "100000d"})

@@ -11,6 +11,7 @@ import pytest
 
 from midwatch_agents.leftovers import process_mark
 from midwatch_agents.sandbox import MARK
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.aside import Aside, make_way
 from midwatch_supervisor.placing import Site, made
 from midwatch_supervisor.workspace import Ground, git, keep, prepare
@@ -25,7 +26,7 @@ async def source(tmp_path: Path) -> Path:
     folder.mkdir()
     await git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "a.txt").write_text("one\n")
-    await keep(Ground(folder=folder, branch="main"), "First")
+    await commit_all(folder, "First")
     return folder
 
 
@@ -86,7 +87,7 @@ async def test_whatever_is_in_the_way_again_gets_the_next_number(
 
 async def test_committed_work_is_kept(folder: Path, source: Path) -> None:
     await left(folder, source)
-    await keep(Ground(folder=folder, branch=BRANCH), "Write c.txt")
+    await commit_all(folder, "Write c.txt")
     assert await way(folder, source) == Aside(folder=beside(folder), branch=ASIDE)
 
 

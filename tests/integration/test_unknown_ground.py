@@ -15,7 +15,8 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt
-from midwatch_supervisor.workspace import Ground, git, keep
+from midwatch_stage.repository import commit_all
+from midwatch_supervisor.workspace import git
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -62,7 +63,7 @@ async def project(tmp_path: Path) -> Path:
     folder.mkdir()
     await git(folder, "init", "--quiet")
     (folder / "old.txt").write_text("old")
-    await keep(Ground(folder=folder, branch="main"), "First")
+    await commit_all(folder, "First")
     return folder
 
 

@@ -1,11 +1,13 @@
 """Workspaces made with real git: worktrees, copies and empty folders."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
+from midwatch_stage.repository import commit_all
 from midwatch_supervisor.merging import plan_merge, rehearse
 from midwatch_supervisor.workspace import (
     Ground,
@@ -25,7 +27,7 @@ async def repository(tmp_path: Path) -> Path:
     folder.mkdir()
     await git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "a.txt").write_text("one\n")
-    await keep(Ground(folder=folder, branch="main"), "First")
+    await commit_all(folder, "First")
     return folder
 
 
@@ -75,7 +77,7 @@ async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> 
 async def test_a_worktree_may_start_from_an_older_commit(repository: Path) -> None:
     base = (await git(repository, "rev-parse", "HEAD")).strip()
     (repository / "a.txt").write_text("two\n")
-    await keep(Ground(folder=repository, branch="main"), "Second")
+    await commit_all(repository, "Second")
     folder = repository.parent / "old"
     ground = await prepare(folder, repository, branch="midwatch/b", merges=(), base=base)
     assert ground == Ground(folder=folder, branch="midwatch/b", base=base)
@@ -174,28 +176,35 @@ async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
     left = clone / ".git" / "worktrees" / "half"
     (left / "HEAD").write_text("0" * 40 + "\n")  # as a killed `git worktree add` leaves it
     (repository / "new.txt").write_text("new\n")
-    await keep(Ground(folder=repository, branch="main"), "New")
+    await commit_all(repository, "New")
     await fetch_into(clone, "--quiet", "origin", seconds=30)
     assert (await git(clone, "show", "origin/main:new.txt")).strip() == "new"
     assert not left.exists()
+
+
+def opened(pipe: Path) -> int | None:
+    """The end of a pipe to write to; `None` while nobody reads from it."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
 
 
 async def test_a_commit_that_is_cancelled_is_made_all_the_same(
     repository: Path, tmp_path: Path
 ) -> None:
     ground = await prepare(tmp_path / "work", repository, branch="midwatch/a", merges=())
-    began, go = tmp_path / "began", tmp_path / "go"
-    waits = f"touch '{began}'; while [ ! -e '{go}' ]; do sleep 0.01; done; cat"
-    await git(ground.folder, "config", "filter.slow.clean", waits)
-    (ground.folder / ".gitattributes").write_text("b.txt filter=slow\n")
     (ground.folder / "b.txt").write_text("two\n")
+    pipe = ground.folder / ".gitignore"  # git waits for who writes to it
+    os.mkfifo(pipe)
     keeping = asyncio.create_task(keep(ground, "Second"))
     async with asyncio.timeout(30):
-        while not await asyncio.to_thread(began.exists):
+        while (writer := await asyncio.to_thread(opened, pipe)) is None:
             pass
+        pipe.unlink()
         keeping.cancel()
         await asyncio.wait({keeping}, timeout=0)
-        go.touch()
+        os.close(writer)
         await asyncio.wait({keeping})
     assert keeping.cancelled()
     assert await git(ground.folder, "log", "-1", "--format=%s") == "Second\n"
@@ -206,7 +215,7 @@ async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(
     repository: Path, tmp_path: Path
 ) -> None:
     work = await branch(repository, "a", "b.txt", "two\n")
-    plan = await plan_merge(work.folder, repository)
+    plan = await plan_merge(work, repository)
     half = repository / ".git" / "worktrees" / "half"
     half.mkdir()
     (half / "HEAD").write_text(f"{'0' * 40}\n")

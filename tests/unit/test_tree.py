@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.words import Edit, Writer
-from midwatch_tools.tree import Tree
+from midwatch_tools.tree import Tree, ignored_below
 
 FAR = 20_000
 
 
 async def begun(root: Path, *, max_files: int = FAR) -> Tree:
-    tree = Tree(root, max_files=max_files)
+    tree = Tree(root, max_files=max_files, ignored_by_git=ignored_below(root))
     await tree.begin()
     return tree
 

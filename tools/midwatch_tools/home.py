@@ -1,8 +1,10 @@
 """Where the journal lives: option, environment, then the main worktree's `.midwatch/`."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_tools.git import run_git
 
 FOLDER = ".midwatch"
 FILE = "journal.db"
@@ -23,19 +25,12 @@ def main_worktree(folder: Path) -> Path:
 
     A linked worktree would otherwise get a journal of its own, which goes when it goes.
     """
+    wanted = ("--path-format=absolute", "--git-common-dir", "--show-toplevel")
     try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        lines = run_git(folder, "rev-parse", *wanted).split("\n")
+    except WorkspaceError:
         return folder
-    lines = answer.stdout.split("\n")
-    if answer.returncode != 0 or len(lines) < 2:
+    if len(lines) < 2:
         return folder
     common, top = Path(lines[0]), Path(lines[1])
     return common.parent if common.name == ".git" else top

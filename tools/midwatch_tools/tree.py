@@ -3,14 +3,16 @@
 import asyncio
 import hashlib
 import os
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
+from tempfile import TemporaryDirectory
 
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.words import Edit, Writer
+from midwatch_tools.git import Worktree, run_git
 
 IGNORED = frozenset(
     {
@@ -22,6 +24,9 @@ IGNORED = frozenset(
 
 _HASHED_BYTES = 4_000_000
 """Of a larger file only the head counts for its hash, with its size."""
+
+Ignored = Callable[[Collection[str]], set[str]]
+"""Which of these paths, relative to a folder, git ignores."""
 
 _RACY_NS = 50_000_000
 """A file changed so shortly before a look may change again within one tick of its clock."""
@@ -44,9 +49,11 @@ class Tree:
     than `max_files` files is not walked: then only the paths that are named are looked at.
     """
 
-    def __init__(self, root: Path, *, max_files: int) -> None:
+    def __init__(self, root: Path, *, max_files: int, ignored_by_git: Ignored) -> None:
+        """Look at `root`; `ignored_by_git` is asked in a thread, once for each path."""
         self.root = root
         self._max_files = max_files
+        self._ignored_by_git = ignored_by_git
         self._seen: dict[str, _Seen] = {}
         self._named_only = False
         self._ignored: dict[str, bool] = {}
@@ -146,7 +153,7 @@ class Tree:
     def _not_ignored(self, edits: list[Edit]) -> tuple[Edit, ...]:
         unknown = [edit.path for edit in edits if edit.path not in self._ignored]
         if unknown:
-            ignored = _git_ignores(self.root, unknown)
+            ignored = self._ignored_by_git(unknown)
             self._ignored.update({path: path in ignored for path in unknown})
         return tuple(edit for edit in edits if not self._ignored[edit.path])
 
@@ -187,17 +194,43 @@ def _digest(path: Path, size: int) -> str:
     return mark.hexdigest()
 
 
-def _git_ignores(root: Path, paths: list[str]) -> set[str]:
-    """Which of the paths git ignores; none where there is no git."""
-    try:
-        answer = subprocess.run(
-            ["git", "check-ignore", "--stdin", "-z"],
-            cwd=root,
-            input=os.fsencode("\0".join(paths)),
-            capture_output=True,
-            check=False,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return set()
-    return set(os.fsdecode(answer.stdout).split("\0")) - {""}
+def nothing_ignored(paths: Collection[str]) -> set[str]:
+    """What git ignores in a folder that it does not know: nothing."""
+    del paths
+    return set()
+
+
+def ignored_in(worktree: Worktree) -> Ignored:
+    """Asks git about a worktree whose git directory no worker can write to."""
+
+    def ask(paths: Collection[str]) -> set[str]:
+        try:
+            said = run_git(worktree, "check-ignore", "--stdin", "-z", stdin="\0".join(paths))
+        except WorkspaceError:  # git's way to say that it ignores none of them
+            return set()
+        return set(said.split("\0")) - {""}
+
+    return ask
+
+
+def ignored_below(root: Path) -> Ignored:
+    """Asks git about a folder of somebody else's agent, with nothing of that repository but its
+    index and its `.gitignore` files: an agent may have written the rest."""
+
+    def ask(paths: Collection[str]) -> set[str]:
+        top = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)
+        if top is None:
+            return set()
+        with TemporaryDirectory(prefix="midwatch-") as scratch:
+            git_dir = Path(scratch)
+            for name in ("objects", "refs"):
+                (git_dir / name).mkdir()
+            (git_dir / "HEAD").write_text("ref: refs/heads/main\n")
+            index = top / ".git" / "index"
+            environ = {"GIT_INDEX_FILE": str(index)} if index.is_file() else {}
+            below = root.relative_to(top)
+            place = Worktree(folder=top, git_dir=git_dir, environ=environ)
+            named = {(below / path).as_posix(): path for path in paths}
+            return {named[each] for each in ignored_in(place)(named) if each in named}
+
+    return ask

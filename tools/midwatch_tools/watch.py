@@ -48,7 +48,7 @@ from midwatch_tools.search_facts import SearchFacts
 from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
 from midwatch_tools.switching import ModelFor, Switch, model_before
-from midwatch_tools.tree import Tree
+from midwatch_tools.tree import Ignored, Tree, ignored_below
 
 _PATIENCE = 1000
 """Wrong calls of Midwatch's own tools never end a run: the budget does."""
@@ -86,6 +86,7 @@ class Watch(AbstractCapability[Any]):
         model_for: ModelFor | None = None,
         board: Board | None = None,
         facts: Facts | None = None,
+        ignored_by_git: Ignored | None = None,
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
@@ -103,6 +104,8 @@ class Watch(AbstractCapability[Any]):
             model_for: A model by its name, for an intervention that switches to another one.
             board: What other agents reported, for the worker to read.
             facts: What is known about the project, where somebody else has begun the attempt.
+            ignored_by_git: Which files below `root` are nobody's edit, where somebody else has
+                made the workspace.
         """
         super().__init__()
         self.name = name
@@ -117,6 +120,7 @@ class Watch(AbstractCapability[Any]):
         self._model_for = model_for
         self._board = board
         self._facts = facts
+        self._ignored_by_git = ignored_by_git
         self._acts: Acts | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
@@ -134,6 +138,7 @@ class Watch(AbstractCapability[Any]):
             check=self._check,
             model_for=self._model_for,
             board=self._board,
+            ignored_by_git=self._ignored_by_git,
         )
 
     def budget(self) -> Budget | None:
@@ -238,7 +243,11 @@ class Watch(AbstractCapability[Any]):
         saved = await journal.messages(attempt)
         tree = None
         if self._root is not None:
-            tree = Tree(self._root, max_files=self.settings.run.max_watched_files)
+            tree = Tree(
+                self._root,
+                max_files=self.settings.run.max_watched_files,
+                ignored_by_git=self._ignored_by_git or ignored_below(self._root.resolve()),
+            )
             await tree.begin()
         switch = Switch(self._model_for)
         if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal.bundles import Bundles
 from midwatch_monitor.words import Attempt, Ending, Lifecycle
 from midwatch_supervisor.account import TaskAccount
-from midwatch_supervisor.assignment import branch_of, whole_of
+from midwatch_supervisor.assignment import Assignment, branch_of, whole_of
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.lookup import account_of, assignment_of, find
@@ -23,7 +23,9 @@ from midwatch_supervisor.merging import (
     plan_merge,
     rehearse,
 )
-from midwatch_supervisor.workspace import git, is_repository
+from midwatch_supervisor.placing import ground_of
+from midwatch_supervisor.workspace import Ground, is_repository
+from midwatch_tools.git import git
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
@@ -66,10 +68,10 @@ async def _plan(journal: "Journal", account: TaskAccount) -> Merge:
     if assignment is not None and assignment.base and await bundles.snapshots(attempt.id):
         home = await _repository(source, assignment.source)
         return await plan_fetched(bundles, attempt, branch_of(folder), home)
-    worktree = await asyncio.to_thread(_worktree, account, folder)
+    ground = await _ground(account, assignment, folder)
     if assignment is not None and assignment.origin:
-        return await plan_cloned(worktree, await _repository(None, assignment.origin))
-    return await plan_merge(worktree, source)
+        return await plan_cloned(ground, await _repository(None, assignment.origin))
+    return await plan_merge(ground, source)
 
 
 async def _repository(source: Path | None, name: str) -> Path:
@@ -83,14 +85,18 @@ async def _repository(source: Path | None, name: str) -> Path:
         raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
 
 
-def _worktree(account: TaskAccount, folder: Path) -> Path:
+async def _ground(account: TaskAccount, assignment: Assignment | None, folder: Path) -> Ground:
     """Where the branch that completed the task is checked out."""
     name = account.task.name
-    if not folder.is_dir():
+    if not await asyncio.to_thread(folder.is_dir):
         raise UsageError(f"the workspace of {name} is gone: there is no folder {folder}")
-    if not is_repository(folder):
+    try:
+        ground = await ground_of(assignment, folder)
+    except WorkspaceError as error:
+        raise UsageError(f"{name} cannot be merged: {error}") from error
+    if ground.worktree is None:
         raise UsageError(f"{name} has no branch: it did not work in git; its result is in {folder}")
-    return folder
+    return ground
 
 
 def _accepted(account: TaskAccount) -> tuple[Attempt, Path]:

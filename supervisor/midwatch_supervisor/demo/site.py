@@ -1,7 +1,5 @@
 """Where the demo takes place: its project, written into a folder as a git repository."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -9,17 +7,12 @@ from itertools import count
 from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
+from midwatch_tools.git import run_git
 
 _SUFFIX = ".txt"
 """Of every bundled file, so that no tool takes them for Midwatch's own; taken off when written."""
 
-_IDENTITY = {
-    "user.name": "Midwatch demo",
-    "user.email": "demo@midwatch.invalid",
-    "commit.gpgsign": "false",
-    "core.hooksPath": os.devnull,
-    "init.defaultBranch": "main",
-}
+_AUTHOR = "Midwatch demo <demo@midwatch.invalid>"
 
 
 def make_project(folder: Path) -> Path:
@@ -35,9 +28,9 @@ def make_project(folder: Path) -> Path:
             (root / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise WorkspaceError(f"the demo's project cannot be written: {error}") from error
-    _git(root, "init", "--quiet")
-    _git(root, "add", "--all")
-    _git(root, "commit", "--quiet", "--message", "A small shop's orders")
+    run_git(root, "init", "--quiet", "--initial-branch=main")
+    run_git(root, "add", "--all")
+    run_git(root, "commit", "--quiet", f"--author={_AUTHOR}", "--message", "A small shop's orders")
     return root / "tasks.yaml"
 
 
@@ -66,23 +59,3 @@ def _walk(entry: Traversable, at: Path) -> Iterator[tuple[Path, str]]:
             yield from _walk(child, at / child.name)
         elif child.name.endswith(_SUFFIX):
             yield at / child.name.removesuffix(_SUFFIX), child.read_text(encoding="utf-8")
-
-
-def _git(root: Path, *command: str) -> None:
-    options = [part for key, value in _IDENTITY.items() for part in ("-c", f"{key}={value}")]
-    # GIT_DIR and the like, set where Midwatch runs in a git hook, would name another repository.
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    try:
-        subprocess.run(
-            ["git", *options, *command],
-            cwd=root,
-            env=environ,
-            check=True,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-    except FileNotFoundError as error:
-        raise WorkspaceError("the demo needs git, which is not installed") from error
-    except subprocess.CalledProcessError as error:
-        raise WorkspaceError(f"git {command[0]} failed: {error.stderr.strip()}") from error

@@ -20,7 +20,8 @@ from midwatch_supervisor.assignment import BRANCHES, branch_of, place_of, whole_
 from midwatch_supervisor.fleet.depot import Depot
 from midwatch_supervisor.fleet.shipping import SEEN, finished
 from midwatch_supervisor.fleet.snapshot import SAVED
-from midwatch_supervisor.workspace import CLONES, clear, git, is_repository
+from midwatch_supervisor.workspace import CLONES, clear, is_repository
+from midwatch_tools.git import git
 
 log = logging.getLogger(__name__)
 

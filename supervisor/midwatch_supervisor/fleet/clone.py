@@ -18,11 +18,10 @@ from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.workspace import (
     CLONES,
     NETWORK_SECONDS,
-    ask_git,
     fetch_into,
-    git,
     is_repository,
 )
+from midwatch_tools.git import ask_git, git
 
 _LOOK_SECONDS = 0.05
 """How often one who waits for another's clone looks again."""
@@ -88,7 +87,7 @@ async def _made(clone: Path, source: str) -> None:
         await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
         # Not in a folder: its configuration has no say in where the URL leads.
         command = ("clone", "--quiet", "--no-checkout", source, str(part))
-        return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS)
+        return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
 
     try:
         await _patiently(ask)

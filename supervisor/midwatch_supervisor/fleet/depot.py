@@ -39,7 +39,8 @@ from midwatch_supervisor.fleet.snapshot import (
     take,
     tip_of,
 )
-from midwatch_supervisor.workspace import Ground, clear, git, prepare
+from midwatch_supervisor.workspace import Ground, clear, prepare, reopened
+from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import digest_of
 
 _MB = 1_000_000
@@ -61,11 +62,11 @@ class Saved:
     """Whether the work can move, if perhaps without some files."""
 
 
-async def _begun(ground: Ground) -> str:
+async def _begun(worktree: Worktree, base: str) -> str:
     try:
-        return (await beginning(ground.folder)).removeprefix("HEAD") or ground.base
+        return (await beginning(worktree)).removeprefix("HEAD") or base
     except WorkspaceError:
-        return ground.base  # the worker is on a branch that has no commit yet
+        return base  # the worker has left its branch
 
 
 class Depot:
@@ -160,7 +161,7 @@ class Depot:
     async def _mark(self, attempt: Attempt, ground: Ground) -> Mark:
         mark = self._marks.get(ground.folder)
         if mark is None:
-            begun = await _begun(ground) if ground.branch else ""
+            begun = await _begun(ground.worktree, ground.base) if ground.worktree else ""
             of = f"{place_of(ground.folder)} of {attempt.started_at.isoformat()}"
             mark = self._marks[ground.folder] = Mark(of=of, begun=begun)
         return mark
@@ -207,7 +208,7 @@ class Depot:
         self._use(folder)
         if await self.is_here(attempt):
             branch = branch_of(folder) if versioned else ""
-            return Ground(folder=folder, branch=branch, base=origin.base)
+            return replace(await reopened(folder, origin.folder, branch=branch), base=origin.base)
         snapshot = await find(self._bundles, attempt)
         if snapshot is None:
             return None
@@ -228,8 +229,8 @@ class Depot:
         ground = await prepare(folder, clone, branch=branch, merges=(), base=begun)
         tip = await tip_of(clone, commit)
         if tip not in {"", begun}:
-            await git(folder, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
-        await spread(Files(folder=folder), commit)
+            await git(ground.at, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
+        await spread(Files(worktree=ground.at), commit)
         return replace(ground, base=base)
 
     async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Ground:

@@ -12,7 +12,8 @@ from midwatch_monitor.words import Attempt, Snapshot
 from midwatch_supervisor.assignment import BRANCHES, branch_of, place_of, whole_of
 from midwatch_supervisor.fleet.clone import fetch, has
 from midwatch_supervisor.fleet.snapshot import SAVED, Mark, fetch_saved, mark_of, tip_of, unpack
-from midwatch_supervisor.workspace import Ground, ask_git, git
+from midwatch_supervisor.workspace import Ground
+from midwatch_tools.git import Worktree, ask_git, git
 
 log = logging.getLogger(__name__)
 
@@ -136,39 +137,39 @@ async def pushed(
         names = names[names.index(last.branch) :]
     for name in names:
         before = last.commit if last is not None and last.branch == name else ""
-        if await _placed(ground.folder, commit, name, mark=mark, before=before):
+        if await _placed(ground.at, commit, name, mark=mark, before=before):
             if name != names[0]:
                 log.warning("the origin has another branch %s: pushed as %s", names[0], name)
             return name
     raise WorkspaceError(f"the origin has other branches {' and '.join(names)}")
 
 
-async def _placed(folder: Path, commit: str, branch: str, *, mark: Mark, before: str) -> bool:
+async def _placed(worktree: Worktree, commit: str, branch: str, *, mark: Mark, before: str) -> bool:
     """Push a snapshot as this branch, in place of the one before; not if it is somebody else's."""
     ref, seen = f"refs/heads/{branch}", SEEN + mark.of.partition(" ")[0]
     try:
-        await _push(folder, commit, ref, instead_of=before)
+        await _push(worktree, commit, ref, instead_of=before)
     except WorkspaceError as error:
         try:
-            await _ask(folder, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
+            await _ask(worktree, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
         except WorkspaceError:
             raise error from None  # there is no such branch: it was refused for another reason
         # What stands there may be a snapshot of this attempt that never got into the journal.
-        if (await mark_of(folder, seen)).of != mark.of:
+        if (await mark_of(worktree, seen)).of != mark.of:
             return False
-        there = (await git(folder, "rev-parse", "--verify", seen)).strip()
-        await _push(folder, commit, ref, instead_of=there)
+        there = (await git(worktree, "rev-parse", "--verify", seen)).strip()
+        await _push(worktree, commit, ref, instead_of=there)
     return True
 
 
-async def _push(folder: Path, commit: str, ref: str, *, instead_of: str) -> None:
+async def _push(worktree: Worktree, commit: str, ref: str, *, instead_of: str) -> None:
     """Let a branch of the origin lead to a commit, if it leads where it is thought to."""
     lease = f"--force-with-lease={ref}:{instead_of}"
-    await _ask(folder, *_PUSH, lease, "origin", f"{commit}:{ref}")
+    await _ask(worktree, *_PUSH, lease, "origin", f"{commit}:{ref}")
 
 
-async def _ask(folder: Path, *command: str) -> None:
+async def _ask(worktree: Worktree, *command: str) -> None:
     try:
-        await ask_git(folder, *command, seconds=_PUSH_SECONDS)
+        await ask_git(worktree, *command, seconds=_PUSH_SECONDS, network=True)
     except TimeoutError as error:
         raise WorkspaceError(str(error)) from error

@@ -9,12 +9,13 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, fetch_into, git
+from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, fetch_into
+from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import IGNORED
 
 SAVED = "refs/midwatch/saved/"
@@ -29,34 +30,27 @@ _NO_TIME = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
 class Files:
     """The files of one ground, and the repository that saves them."""
 
-    folder: Path
-    private: Path | None = None
-    """The repository beside a folder that has no git of its own."""
+    worktree: Worktree
+    private: bool = False
+    """Whether the repository is one of our own, beside a folder that has no git of its own."""
 
     async def git(self, *command: str, index: Path | None = None, undated: bool = False) -> str:
         """Run git over these files. Raises WorkspaceError with what it said."""
         environ = {"GIT_INDEX_FILE": str(index)} if index else {}
-        if self.private is None:
-            return await git(self.folder, *command, environ=environ | _dated(undated))
-        environ |= {"GIT_DIR": str(self.private), "GIT_WORK_TREE": str(self.folder)}
-        options = ("-c", "core.autocrlf=false")
-        return await git(self.folder, *options, *command, environ=environ | _dated(undated))
-
-
-def _dated(undated: bool) -> dict[str, str]:
-    return _NO_TIME if undated else {}
+        environ |= _NO_TIME if undated else {}
+        return await git(replace(self.worktree, environ=environ), *command)
 
 
 async def files_of(ground: Ground, private: Path) -> Files:
     """The files of a ground; `private` is where their repository is, or is made, without git."""
-    if ground.branch:
-        return Files(folder=ground.folder)
+    if ground.worktree is not None:
+        return Files(worktree=ground.worktree)
     exclude = private / "info" / "exclude"
     if not await asyncio.to_thread(exclude.exists):
         await asyncio.to_thread(private.mkdir, parents=True, exist_ok=True)
         await git(private, "init", "--quiet", "--bare", "--template=")
         await asyncio.to_thread(_leave_out, exclude)
-    return Files(folder=ground.folder, private=private)
+    return Files(worktree=Worktree(folder=ground.folder, git_dir=private), private=True)
 
 
 def _leave_out(exclude: Path) -> None:
@@ -100,7 +94,7 @@ async def take(files: Files, mark: Mark) -> Taken:
 
 
 async def _head(files: Files) -> str:
-    if files.private is not None:
+    if files.private:
         return ""
     try:
         return (await files.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).strip()
@@ -111,10 +105,10 @@ async def _head(files: Files) -> str:
 @asynccontextmanager
 async def _own_index(files: Files) -> AsyncGenerator[Path]:
     """An index to work with: a copy of the worker's, which knows already what did not change."""
-    if files.private is not None:
-        yield files.private / "index"
+    own = files.worktree.git_dir / "index"
+    if files.private:
+        yield own
         return
-    own = Path((await files.git("rev-parse", "--absolute-git-dir")).strip()) / "index"
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         index = Path(scratch) / "index"
         await asyncio.to_thread(_copy, own, index)
@@ -204,7 +198,7 @@ async def tip_of(repository: Path, commit: str) -> str:
         return ""
 
 
-async def mark_of(repository: Path, commit: str) -> Mark:
+async def mark_of(repository: Path | Worktree, commit: str) -> Mark:
     """What a snapshot says of itself."""
     said = await git(repository, "show", "--no-patch", "--format=%B", commit)
     found = {
@@ -219,7 +213,7 @@ async def mark_of(repository: Path, commit: str) -> Mark:
 async def spread(files: Files, commit: str) -> None:
     """Let the folder hold a snapshot's files, and nothing else that git would see."""
     await files.git("read-tree", "--reset", "-u", commit)
-    if files.private is not None:
+    if files.private:
         return
     staged = await _second(files, commit)
     await files.git("read-tree", "--reset", staged or "HEAD")

@@ -28,7 +28,7 @@ from midwatch_supervisor.learning.chronicle import (
 )
 from midwatch_supervisor.learning.fate import Judgement, Work
 from midwatch_supervisor.merging import TRACES
-from midwatch_supervisor.workspace import ask_git
+from midwatch_tools.git import ask_git
 from midwatch_tools.quotation import cut
 
 MAX_DIFF = 4_000

@@ -21,6 +21,8 @@ from midwatch_monitor.words import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.changes import changes
 from midwatch_supervisor.line import InterventionState
+from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.placing import ground_of
 from midwatch_supervisor.tui.chart import Chart
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.diff import diff, lines
@@ -372,12 +374,12 @@ class AttemptScreen(Screen[None]):
             self._comparing = True
             self._compared = self.story.edited
             where = f" (the attempt is on {self._row.node})" if self._row.moves else ""
-            self._read_diff(Path(workspace), where)
+            self._read_diff(Path(workspace), self.story.task, where)
 
     @work(group="diff")
-    async def _read_diff(self, folder: Path, where: str) -> None:
+    async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
         try:
-            text = await changes(folder)
+            text = await changes(await ground_of(assignment_of(task), folder))
         except WorkspaceError as error:
             self.post_message(self.Compared("", f"The diff cannot be read: {error}"))
             return

@@ -1,0 +1,59 @@
+"""Files of a workspace, opened so that no link a worker made leads out of it."""
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_file(folder: Path, name: str) -> BinaryIO:
+    """Open a file below a folder for reading.
+
+    Raises OSError for what is no plain file, and where a part of its path is a link: a worker may
+    exchange a folder for one between a look at it and its opening.
+    """
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
+        raise FileNotFoundError(2, "not in the workspace", name)
+    above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            os.close(above)
+            above = below
+        opened = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
+    finally:
+        os.close(above)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(22, "no plain file", name)
+    return os.fdopen(opened, "rb")
+
+
+def copy_file(old: Path, new: Path, name: str) -> None:
+    """Bring a file of one workspace into another as it is there; gone, it is removed.
+
+    A file that lies behind a linked folder, on either side, is left alone.
+    """
+    source, target = old / name, new / name
+    if _behind_link(old, name) or _behind_link(new, name):
+        return
+    if source.is_symlink():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.symlink_to(source.readlink())
+    elif source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        with open_file(old, name) as opened, target.open("xb") as written:
+            shutil.copyfileobj(opened, written)
+        shutil.copystat(source, target, follow_symlinks=False)
+    elif not source.is_dir():
+        with suppress(IsADirectoryError, NotADirectoryError):
+            target.unlink(missing_ok=True)
+
+
+def _behind_link(folder: Path, name: str) -> bool:
+    return any((folder / above).is_symlink() for above in Path(name).parents)
