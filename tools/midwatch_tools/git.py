@@ -38,14 +38,9 @@ _FLAGS = {
     "status": ("--ignore-submodules=all",),
     "show": ("--no-ext-diff", "--no-textconv", "--no-color"),
 }
-_WITHOUT_FILES = frozenset(
-    {
-        *("bundle", "cat-file", "check-ignore", "clone", "commit-tree", "config", "fetch"),
-        *("for-each-ref", "init", "log", "ls-remote", "push", "reflog", "rev-list", "rev-parse"),
-        *("symbolic-ref", "update-ref", "write-tree"),
-    }
-)
-"""Commands that neither read nor write files of a worktree, so that no driver is asked for."""
+_WITHOUT_REPOSITORY = frozenset({"clone", "init", "ls-remote"})
+"""Commands that meet no configuration of a repository. All others may read its files: even
+`write-tree` filters those that changed just before the index was written."""
 _DRIVERS = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$"
 _ASK_DRIVERS = ("config", "--null", "--name-only", "--get-regexp", _DRIVERS)
 _PLAIN_MERGE = "git merge-file --marker-size=%L %A %O %B"
@@ -175,7 +170,7 @@ def run_git(at: Path | Worktree, *command: str, stdin: str = "", seconds: float 
     call = _call(at)
     try:
         drivers = (
-            "" if command[0] in _WITHOUT_FILES else _output(call, _ASK_DRIVERS, "", seconds)[1]
+            "" if command[0] in _WITHOUT_REPOSITORY else _output(call, _ASK_DRIVERS, "", seconds)[1]
         )
         code, said, refused = _output(call, _whole(command, drivers), stdin, seconds)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -204,7 +199,7 @@ async def _started(
 ) -> Process:
     # No thread is asked for: all of them may be waiting for a lock that the caller has.
     call, drivers = _call(at, network=network), ""
-    if command[0] not in _WITHOUT_FILES:
+    if command[0] not in _WITHOUT_REPOSITORY:
         stdout, _ = await (await _begin(call, _ASK_DRIVERS)).communicate()
         drivers = os.fsdecode(stdout)
     return await _begin(call, _whole(command, drivers))
