@@ -8,11 +8,11 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("supervisor", "agents", "tools", "monitor")
 STARTERS = frozenset(
     {
-        *("create_subprocess_exec", "create_subprocess_shell", "subprocess", "Popen"),
-        *("system", "popen", "execv", "execve", "execvp", "execvpe", "posix_spawn", "spawnv"),
-        *("subprocess_exec", "subprocess_shell", "fork", "forkpty"),
+        *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec"),
+        *("subprocess_shell", "subprocess", "Popen"),
     }
 )
+OF_OS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen")
 ALLOWED = {
     "agents/midwatch_agents/sandbox.py": "bubblewrap, tried",
     "supervisor/midwatch_supervisor/tui/bell.py": "the desktop's notifier",
@@ -24,12 +24,16 @@ def starters(source: str) -> Iterator[str]:
     """The names in a source text by which a program could be started."""
     for node in ast.walk(ast.parse(source)):
         match node:
+            case ast.Attribute(value=ast.Name(id="os"), attr=name) if name.startswith(OF_OS):
+                yield name
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in STARTERS:
                 yield name
             case ast.Import(names=names) if any(each.name in STARTERS for each in names):
                 yield "subprocess"
-            case ast.ImportFrom(module="subprocess" | "os" as module, names=names):
-                yield from (each.name for each in names if each.name in STARTERS or module != "os")
+            case ast.ImportFrom(module="subprocess"):
+                yield "subprocess"
+            case ast.ImportFrom(module="os", names=names):
+                yield from (each.name for each in names if each.name.startswith(OF_OS))
             case _:
                 pass
 
