@@ -38,8 +38,8 @@ _FLAGS = {
     "status": ("--ignore-submodules=all",),
     "show": ("--no-ext-diff", "--no-textconv", "--no-color"),
 }
-_WITHOUT_REPOSITORY = frozenset({"clone", "init", "ls-remote"})
-"""Commands that meet no configuration of a repository. All others may read its files: even
+_WITHOUT_REPOSITORY = frozenset({"check-ignore", "clone", "init", "ls-remote"})
+"""Commands that meet no files of a repository. All others may read its files: even
 `write-tree` filters those that changed just before the index was written."""
 _DRIVERS = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$"
 _ASK_DRIVERS = ("config", "--null", "--name-only", "--get-regexp", _DRIVERS)
