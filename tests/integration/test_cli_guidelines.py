@@ -1,6 +1,7 @@
 """`midwatch guidelines`: read versions, and decide on them."""
 
 import json
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,7 +92,7 @@ async def test_what_is_shown_is_what_is_in_force(past: "Past", capsys: Capture) 
     await midwatch("guidelines", "approve")
     capsys.readouterr()
     assert await midwatch("guidelines", "show") == 0
-    assert capsys.readouterr().out.endswith(f"16 words from 1 attempt\n\n{FIRST}\n")
+    assert capsys.readouterr().out.endswith(f"16 words from 1 attempt\n\n{indent(FIRST, '  ')}\n")
 
 
 @pytest.mark.parametrize("named", ["number", "id"])

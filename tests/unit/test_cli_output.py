@@ -1,5 +1,7 @@
 """What commands print."""
 
+import json
+
 import pytest
 
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
@@ -12,7 +14,22 @@ def test_an_object_is_one_line_with_its_letters(capsys: pytest.CaptureFixture[st
 
 def test_a_line_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     write_line("a\x1b[2Jb\x9bc\td")
-    assert capsys.readouterr().out == "a\\x1b[2Jb\\x9bc\td\n"
+    assert capsys.readouterr().out == "a\\x1b[2Jb\\x9bc    d\n"
+
+
+def test_a_field_cannot_begin_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write_line("title: a\nstatus: done\r\u2028x")
+    assert capsys.readouterr().out == "title: a\\nstatus: done\\r\\u2028x\n"
+
+
+def test_an_object_cannot_steer_the_terminal_and_says_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "\x7f\x9b31m\u202e\u200b\u2028\U000e0041 日本語"
+    write_json({"a": text})
+    line = capsys.readouterr().out
+    assert line.removesuffix("\n").isprintable()
+    assert json.loads(line) == {"a": text}
 
 
 def test_markup_in_a_line_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:

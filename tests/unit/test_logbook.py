@@ -18,3 +18,17 @@ def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_op
     log.info("afterwards")
     line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes nothing more\n"
     assert re.fullmatch(line, capsys.readouterr().err)
+
+
+def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = logging.getLogger("midwatch_supervisor.fleet.node")
+    with logbook():
+        try:
+            raise ValueError("a\nForged\x1b[2J")
+        except ValueError:
+            log.exception("it said %s", "a\nForged\x1b[2J")
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first.endswith(r"ERROR it said a\nForged\x1b[2J")
+    assert rest[-2:] == ["  ValueError: a", r"  Forged\x1b[2J"]

@@ -146,6 +146,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     read = Reader(text)
     assert read.attributes.isdisjoint({"src", "href", "onload", "onclick", "style"})
     assert read.tags.isdisjoint({"script", "link", "img", "iframe"})
-    assert "http" not in text
+    assert "http:" not in text
+    assert "https:" not in text
     assert "url(" not in text
     assert "prefers-color-scheme: dark" in text

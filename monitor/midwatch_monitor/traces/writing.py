@@ -1,26 +1,25 @@
 """Events as lines of Midwatch's own trace format: what `native` reads back as the same events."""
 
 import json
-import re
 from dataclasses import fields
 from datetime import UTC, datetime
 
 from midwatch_monitor.traces.native import STATE, canonical
 from midwatch_monitor.words import Budget, Change, Checkpoint, Edit, Event, Meter, Step, StepKind
 
-_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-"""What some readers take for the end of a line, and halves of surrogate pairs: no UTF-8 at all."""
-
 
 def written(event: Event) -> str:
     """An event as one line of a trace, without the end of the line.
 
     What has its default is left out, but not the edits of a tool step: where a line says nothing
-    of edits, a reader may infer them.
+    of edits, a reader may infer them. What cannot be printed is escaped: some readers take it for
+    the end of a line, halves of surrogate pairs are no UTF-8, and terminals obey it.
     """
     said = _change(event) if isinstance(event, Change) else _step(event)
     line = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=_time)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
 def _step(step: Step) -> dict[str, object]:

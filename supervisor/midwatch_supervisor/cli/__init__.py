@@ -13,12 +13,14 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_supervisor.cli.app import build, refuse_unknown
+from midwatch_supervisor.cli.logbook import make_stderr_plain
 from midwatch_supervisor.cli.output import drop_output, write_error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code: 2 for bad usage, 1 for any other failure."""
     words = list(sys.argv[1:] if argv is None else argv)
+    make_stderr_plain()
     try:
         refuse_unknown(words)
         result = build()(words)

@@ -47,7 +47,8 @@ def show(*, config: ConfigOption = None, json: JsonOption = False) -> None:
     if json:
         write_json(settings)
     else:
-        write_line(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).rstrip())
+        for line in yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).splitlines():
+            write_line(line)
 
 
 def _problems(file: Path) -> tuple[ConfigError, ...]:

@@ -39,6 +39,8 @@ Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are th
 
 _PAGE = 200
 """Entries that are held at a time; a step may carry its whole output."""
+_LONGEST = 100
+"""Letters of a task's name that the name of its file has."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -83,12 +85,16 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
     runs = await chosen_runs(journal, run)
     if not runs:
         raise UsageError("nothing has run yet")
-    return {
-        # The task of an agent that came without a task file may have any name.
-        str(folder / f"{_NO_NAME.sub('_', task.name)}-{each.number}.jsonl"): each
-        for task in await journal.tasks(runs[0].id)
-        for each in await journal.attempts(task.id)
-    }
+    wanted: dict[str, Attempt] = {}
+    for task in await journal.tasks(runs[0].id):
+        # The task of an agent that came without a task file may have any name, of any length.
+        name = _NO_NAME.sub("_", task.name)[:_LONGEST]
+        for each in await journal.attempts(task.id):
+            target = str(folder / f"{name}-{each.number}.jsonl")
+            if target in wanted:
+                target = str(folder / f"{name}-{each.number}-{each.id}.jsonl")
+            wanted[target] = each
+    return wanted
 
 
 def _refuse_existing(targets: Iterable[str]) -> None:

@@ -26,6 +26,7 @@ from midwatch_supervisor.learning.guidelines_words import (
     version_fields,
     version_line,
 )
+from midwatch_supervisor.plain import visible
 from midwatch_supervisor.shelf import Shelf
 
 app = App(name="guidelines")
@@ -111,7 +112,10 @@ async def show(
     elif json:
         write_json(version_fields(known, text=True))
     else:
-        write_line(f"{version_line(known)}\n\n{known.guidelines.text}")
+        write_line(version_line(known))
+        write_line("")
+        for line in known.guidelines.text.splitlines():
+            write_line(f"  {line}".rstrip())
 
 
 @app.command
@@ -282,12 +286,11 @@ def _paint(lines: Sequence[str]) -> None:
             write_line(line)
         return
     from rich.console import Console
-    from rich.control import strip_control_codes
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
     for line in lines:
-        console.print(Text(strip_control_codes(line), style=_style(line)))
+        console.print(Text(visible(line), style=_style(line)))
 
 
 def _style(line: str) -> str:

@@ -2,38 +2,42 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from midwatch_supervisor.plain import visible
 
 
 def write_line(text: str) -> None:
-    """Print text for people. Control characters in it are shown, never sent to the terminal."""
-    _write(sys.stdout, _CONTROL.sub(_shown, text))
+    """Print one line for people. A newline in it was somebody else's, and is shown as a mark.
+
+    So is whatever else would steer the terminal. Lines of our own are calls of their own.
+    """
+    _write(sys.stdout, visible(text))
 
 
 def write_json(fields: Mapping[str, object]) -> None:
-    """Print one object on one line; where the stream knows only ASCII, with JSON's own escapes."""
+    """Print one object on one line, with JSON's own escapes for what cannot be printed.
+
+    Where the stream knows only ASCII, that is all the rest.
+    """
     utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    _write(sys.stdout, json.dumps(fields, ensure_ascii=not utf, allow_nan=False))
+    line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
+    if not line.isprintable():  # such characters stand in strings only
+        line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+    _write(sys.stdout, line)
 
 
 def write_error(text: str) -> None:
-    """Print text for people on stderr."""
-    _write(sys.stderr, _CONTROL.sub(_shown, text))
+    """Print one line for people on stderr, as `write_line` does."""
+    _write(sys.stderr, visible(text))
 
 
 def drop_output() -> None:
     """Send the rest of stdout nowhere, so that the interpreter's last flush cannot fail."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - devnull is no path of ours
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _shown(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def _write(stream: TextIO, line: str) -> None:

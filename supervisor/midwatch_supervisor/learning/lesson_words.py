@@ -188,7 +188,7 @@ def _attempts(count: int) -> str:
     return "1 attempt" if count == 1 else f"{count} attempts"
 
 
-def _paragraph(text: str, *, mark: str = "") -> list[str]:
+def _paragraph(text: str, *, mark: str = "  ") -> list[str]:
     return wrap(
         " ".join(text.split()), _WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark)
     )

@@ -1,8 +1,8 @@
 """A chart as an SVG picture inside a page: no script, no fonts, colours by class. Pure."""
 
 from collections.abc import Iterator
-from html import escape
 
+from midwatch_supervisor.plain import as_html
 from midwatch_supervisor.report.section import Bar, Chart
 
 _WIDTH = 720
@@ -20,7 +20,7 @@ def drawn(chart: Chart) -> str:
     room = _WIDTH - left - _TOLD
     height = _ROW * len(chart.bars) + 4
     lines = [
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(chart.title)}">',
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{as_html(chart.title)}">',
         f'<line class="axis" x1="{left}" y1="0" x2="{left}" y2="{height}"/>',
     ]
     for place, bar in enumerate(chart.bars):
@@ -32,12 +32,12 @@ def drawn(chart: Chart) -> str:
 def _bar(bar: Bar, chart: Chart, *, left: int, room: int, top: int) -> Iterator[str]:
     middle = top + _THICK / 2
     label = bar.label if len(bar.label) * _LETTER < _LABEL else f"{bar.label[:34]}…"
-    yield f'<text class="label" x="{left - 8}" y="{middle:.0f}">{escape(label)}</text>'
+    yield f'<text class="label" x="{left - 8}" y="{middle:.0f}">{as_html(label)}</text>'
     at = float(left)
     for number, part in enumerate(bar.parts):
         width = room * min(1.0, part / chart.scale)
         if width:
-            title = escape(f"{bar.label}, {chart.series[number]}: {part:g}")
+            title = as_html(f"{bar.label}, {chart.series[number]}: {part:g}")
             yield (
                 f'<rect class="part{number}" x="{at:.1f}" y="{top}" width="{width:.1f}" '
                 f'height="{_THICK}"><title>{title}</title></rect>'
@@ -55,4 +55,4 @@ def _bar(bar: Bar, chart: Chart, *, left: int, room: int, top: int) -> Iterator[
         x = left + room * bar.mark / chart.scale
         yield f'<line class="mark" x1="{x:.1f}" y1="{top - 2}" x2="{x:.1f}" y2="{top + 18}"/>'
         end = max(end, x)
-    yield f'<text class="told" x="{end + 6:.1f}" y="{middle:.0f}">{escape(bar.told)}</text>'
+    yield f'<text class="told" x="{end + 6:.1f}" y="{middle:.0f}">{as_html(bar.told)}</text>'

@@ -19,6 +19,7 @@ from midwatch_monitor.words import Action, Attempt, Entry, Intervention
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.lookup import assignment_of, models_of
 from midwatch_supervisor.petition import GRANTED, Petition, petition_words
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.act import (
     ABOUT_ALERTS,
@@ -38,7 +39,6 @@ from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.closing import Palette
 from midwatch_supervisor.tui.dialogs import confirmation, in_words
 from midwatch_supervisor.tui.keys import ACTS
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Row
 from midwatch_supervisor.tui.trail import News, Trail
 

@@ -17,6 +17,7 @@ from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.acting import Acting
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.attention import Proposal, Queue, next_of
@@ -36,7 +37,6 @@ from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.looks import following
 from midwatch_supervisor.tui.pane import Hearer
 from midwatch_supervisor.tui.panes import Panes
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Roll
 from midwatch_supervisor.tui.row import Row
 from midwatch_supervisor.tui.themes import THEMES

@@ -23,6 +23,7 @@ from midwatch_supervisor.changes import changes
 from midwatch_supervisor.line import InterventionState
 from midwatch_supervisor.lookup import assignment_of
 from midwatch_supervisor.placing import ground_of
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.chart import Chart
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.diff import diff, lines
@@ -34,7 +35,6 @@ from midwatch_supervisor.tui.header import header
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.learned.given import given_by
 from midwatch_supervisor.tui.palette import palette
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Roll
 from midwatch_supervisor.tui.row import Row
 from midwatch_supervisor.tui.story import Story

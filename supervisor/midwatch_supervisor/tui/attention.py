@@ -20,6 +20,7 @@ from midwatch_monitor.words import (
     Severity,
 )
 from midwatch_supervisor.petition import petition_words
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
@@ -27,7 +28,6 @@ from midwatch_supervisor.tui.filtered import Filtered, holds
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.muster import Loss
 from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, LOST_SIGN, Palette
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
 from midwatch_supervisor.tui.turns import Unplaced

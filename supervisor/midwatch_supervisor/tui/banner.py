@@ -10,9 +10,9 @@ from textual.widgets import Static
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.words import Activity, Fault, Lifecycle
 from midwatch_supervisor.absence import monitor_absent
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.fleet import span
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.row import Need, Row
 from midwatch_supervisor.tui.told import LEARNING, NODE, because
 

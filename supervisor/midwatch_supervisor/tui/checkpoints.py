@@ -5,11 +5,11 @@ from datetime import datetime
 from itertools import takewhile
 
 from midwatch_monitor.words import Course
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.board import STREAM, Board, Report
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered, holds
 from midwatch_supervisor.tui.palette import Palette
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Row
 

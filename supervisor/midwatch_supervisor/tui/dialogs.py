@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static, TextArea
 
+from midwatch_supervisor.plain import one_line, plain
 from midwatch_supervisor.tui.act import Question
 from midwatch_supervisor.tui.closing import ClosesOnce
-from midwatch_supervisor.tui.plain import one_line, plain
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
 """Many terminals cannot tell shift+enter from enter; ctrl+j works in all of them."""

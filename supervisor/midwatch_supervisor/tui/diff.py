@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from midwatch_supervisor.plain import plain
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.facet import Facet, tone_style
 from midwatch_supervisor.tui.palette import Palette
-from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.told import Tone
 

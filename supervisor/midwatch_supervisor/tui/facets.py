@@ -14,11 +14,11 @@ from midwatch_monitor.words import (
     PlanStepState,
 )
 from midwatch_supervisor.line import InterventionState
+from midwatch_supervisor.plain import plain
 from midwatch_supervisor.spelling import in_brackets, terms_words
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.facet import Facet, tone_style
 from midwatch_supervisor.tui.palette import Palette
-from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.story import Item, Telling
 from midwatch_supervisor.tui.taught import verdict_words

@@ -7,6 +7,7 @@ from datetime import datetime
 from rich.style import Style
 
 from midwatch_monitor.words import Activity, Lifecycle
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered
@@ -18,7 +19,6 @@ from midwatch_supervisor.tui.palette import (
     Palette,
     health_style,
 )
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
 from midwatch_supervisor.waiting import Wait

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.widgets import Static
 
-from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.plain import one_line
 
 
 class Heading(Static):

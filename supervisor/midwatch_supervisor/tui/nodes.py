@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from midwatch_monitor.words import NodeState, NodeStatus
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.columns import Column
 from midwatch_supervisor.tui.filtered import Filtered, holds
 from midwatch_supervisor.tui.fleet import span
 from midwatch_supervisor.tui.muster import standing
 from midwatch_supervisor.tui.palette import LOST_SIGN, Palette
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Cell
 from midwatch_supervisor.tui.row import Need, Row
 

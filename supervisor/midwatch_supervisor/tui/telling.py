@@ -33,6 +33,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_supervisor.plain import plain
 from midwatch_supervisor.spelling import (
     in_brackets,
     plan_lines,
@@ -42,7 +43,6 @@ from midwatch_supervisor.spelling import (
 )
 from midwatch_supervisor.tui import accounts, taught
 from midwatch_supervisor.tui.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
-from midwatch_supervisor.tui.plain import plain
 from midwatch_supervisor.tui.told import LEARNING, NODE, Told, Tone, because, brief
 
 _ARGUMENTS = TypeAdapter(dict[str, object])

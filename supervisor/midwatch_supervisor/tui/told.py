@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from midwatch_supervisor.tui.plain import one_line
+from midwatch_supervisor.plain import one_line
 
 _SEEN = 500
 """Characters of a text that can matter on one line: no terminal is wider."""

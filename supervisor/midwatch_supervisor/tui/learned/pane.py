@@ -29,6 +29,7 @@ from midwatch_monitor.words import (
     LessonMark,
     Recall,
 )
+from midwatch_supervisor.plain import one_line
 from midwatch_supervisor.shelf import Shelf
 from midwatch_supervisor.tui.acting import STORING
 from midwatch_supervisor.tui.detail import Detail
@@ -41,7 +42,6 @@ from midwatch_supervisor.tui.learned.marks import Mark, named, question, refusal
 from midwatch_supervisor.tui.learned.part import Part
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.learned.tally import Tally
-from midwatch_supervisor.tui.plain import one_line
 from midwatch_supervisor.tui.roll import Roll
 from midwatch_supervisor.tui.row import Row
 

@@ -1,5 +1,6 @@
 """Text that agents wrote, made harmless for a terminal. Pure."""
 
+import html
 import re
 import unicodedata
 
@@ -34,7 +35,32 @@ def one_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
+def visible(line: str) -> str:
+    """One line with its spaces, on which nothing that cannot be printed is lost: it is marked.
+
+    A newline becomes `\\n`, an escape `\\x1b`, a direction override `\\u202e`.
+    """
+    if line.isprintable():
+        return line
+    return "".join(_marked(char) for char in line.expandtabs(4))
+
+
+def as_html(text: str) -> str:
+    """The same for a page: marked, because a page can be printed too, and escaped."""
+    return html.escape(visible(text))
+
+
+def _marked(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if _is_space(char) else char.encode("unicode_escape").decode("ascii")
+
+
 def _shown(char: str) -> str:
     if char == "\n" or char.isprintable():
         return char
-    return " " if unicodedata.category(char) == "Zs" else "\N{REPLACEMENT CHARACTER}"
+    return " " if _is_space(char) else "\N{REPLACEMENT CHARACTER}"
+
+
+def _is_space(char: str) -> bool:
+    return unicodedata.category(char) == "Zs"

@@ -1,0 +1,250 @@
+"""Text that would steer a terminal or forge a line, in every field that a journal has for text."""
+
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TypeVar, cast
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import (
+    Acceptance,
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    AlertState,
+    Analysis,
+    Attempt,
+    AttemptState,
+    BudgetRequest,
+    Cause,
+    Change,
+    Checkpoint,
+    Chore,
+    Completion,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Edit,
+    Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    Fault,
+    Feedback,
+    Grant,
+    Guidelines,
+    Intervention,
+    Keeper,
+    Lesson,
+    Lifecycle,
+    Method,
+    NodeState,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    PlanCheck,
+    PlanStep,
+    Recall,
+    Recalled,
+    Record,
+    Ruling,
+    Severity,
+    Spending,
+    Step,
+    StepKind,
+    Study,
+    StudyState,
+    Summary,
+    TaskState,
+    Terms,
+)
+from midwatch_stage.command import write
+from midwatch_stage.nodes import node
+
+T = TypeVar("T")
+
+FORGED = "attempt 9, forged#1: completed"
+"""What must begin no line, and what shows that the text of others was printed at all."""
+_ENDS = "\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"
+HOSTILE = "".join(f"{end}{FORGED}" for end in _ENDS) + (
+    "\x1b[2J\x1b]0;title\x07\x9b31m\x90q\x9c\x08\x7f\u202e\u2066\u200f\u061c\u200b\u2060\ufeff\t<b>"
+)
+"""As any journal keeps it: PostgreSQL takes no NUL."""
+
+
+def hostile(value: T) -> T:
+    """The value with every text in it made hostile, whatever fields there are."""
+    return cast("T", _hostile(value))
+
+
+def _hostile(value: object) -> object:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return value + HOSTILE
+    if isinstance(value, tuple):
+        return tuple(map(_hostile, cast("tuple[object, ...]", value)))
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _hostile(getattr(value, f.name)) for f in fields(value)})
+    return value
+
+
+KEY = AlertKey(rule="cycle", subject="a.py")
+RECORDS: tuple[Record, ...] = (
+    Plan(steps=(PlanStep(title="read", files=("a.py",), acceptance=("true",), flag="by eye"),)),
+    Step(
+        number=1,
+        kind=StepKind.TOOL,
+        tool="edit",
+        args="{}",
+        path="a.py",
+        edits=(Edit(path="a.py"),),
+        ok=False,
+        exit_code=1,
+        output="out",
+        text="said",
+    ),
+    Step(
+        number=2,
+        kind=StepKind.CHECKPOINT,
+        checkpoint=Checkpoint(
+            progress_percent=4, confidence=5, blockers=("no",), files_done=("a",), notes="n"
+        ),
+    ),
+    Step(number=3, kind=StepKind.MESSAGE, text="said"),
+    Change(model="big", doing="make"),
+    PlanCheck(
+        plan_step=1,
+        assumption="a",
+        reality="b",
+        impact="c",
+        options=("o",),
+        choice="o",
+        proposed=("x",),
+        ruling=Ruling.PENDING,
+        reason="r",
+    ),
+    BudgetRequest(wanted=Grant(requests=2), reason="more"),
+    Completion(plan_step=1, goal="g", confidence=7, accepted=True, flag="f", doubts=("d",)),
+    Analysis(what="w", cause=Cause.PERMANENT, root="r", remedy="m", about=1),
+    Spending(role="planner", model="m", requests=1),
+    Acceptance(check="make test", passed=False, detail="no"),
+    Alert(
+        key=KEY,
+        severity=Severity.CRITICAL,
+        state=AlertState.FIRING,
+        value=3,
+        summary="again",
+        evidence=(1, 2),
+        since_step=1,
+        step=2,
+    ),
+    Fault(part="rule", error="broke"),
+    Summary(text="It went.", topics=("a", "b", "c"), turns=3, model="m"),
+)
+DECISION = Decision(
+    escalation=1,
+    action=Action.NUDGE,
+    diagnosis=Diagnosis.UNKNOWN,
+    message="Do it.",
+    rationale="So.",
+    plan=("x",),
+    terms=Terms(model="big", worker="w", keep=("a",), after="b"),
+    by=Actor.SUPERVISOR,
+    author="sup",
+    refused="no",
+)
+NUDGE = Intervention(
+    action=Action.NUDGE, by=Actor.SUPERVISOR, author="s", message="Look.", terms=DECISION.terms
+)
+
+
+class HostilePast:
+    """A journal full of hostile text, and what its records are called."""
+
+    def __init__(self, journal: Journal, *, spec: str) -> None:
+        self._spec = spec
+        self._journal = journal
+        self._at = datetime.now(UTC) - timedelta(hours=1)
+        self.ids: dict[str, int] = {}
+
+    async def write(self) -> None:
+        """Write two tasks, `done` and `under` way, with all that is recorded of such."""
+        over, other = await self._attempt("done"), await self._attempt("under")
+        await self._learn(over)
+        await self._say(over, AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+        await self._say(over, TaskState(lifecycle=Lifecycle.FAILED, passed=0, total=1))
+        await self._say(over, Feedback(accepted=False, comment="No.", author="ann", diff="d"))
+        for attempt in (over, other):
+            await self._say(attempt, *RECORDS)
+            await self._escalate(attempt)
+        held = replace(NUDGE, needs_approval=True)
+        self.ids["held"] = await self._say(other, held)
+        self.ids["held2"] = await self._say(other, held)
+        lost = hostile(node("node", "gpu", state=NodeState.LOST, began=self._at))
+        await Nodes(self._journal).enter(lost, alive_seconds=1)
+
+    async def _attempt(self, name: str) -> Attempt:
+        keeper = Keeper.MONITOR if name == "under" else Keeper.PROCESS
+        run = await self._journal.add_run(
+            source=hostile("t.yaml"), settings="{}", at=self._at, keeper=keeper
+        )
+        task = await self._journal.add_task(
+            run=run.id,
+            name=hostile(name),
+            title=hostile("A title"),
+            spec=self._spec,
+            project=hostile("shop"),
+            at=self._at,
+        )
+        texts = {"worker": "coder", "model": "m", "node": "node", "workspace": "/w"}
+        made = await self._journal.add_attempt(
+            task=task.id,
+            number=1,
+            at=self._at,
+            **{key: hostile(text) for key, text in texts.items()},
+        )
+        await self._say(made, AttemptState(lifecycle=Lifecycle.WORKING, reason="begun"))
+        return made
+
+    async def _escalate(self, attempt: Attempt) -> None:
+        await self._journal.open_escalation(
+            attempt=attempt.id,
+            task=attempt.task,
+            alerts=(hostile(KEY),),
+            reason=hostile("stuck"),
+            at=self._at,
+        )
+        id = await self._say(attempt, DECISION, NUDGE)
+        delivered = Delivery(
+            intervention=id, state=DeliveryState.DELIVERED, step=2, author="a", comment="c"
+        )
+        outcome = OutcomeReport(
+            intervention=id, outcome=Outcome.NO_EFFECT, step=3, reason="nothing moved"
+        )
+        await self._say(attempt, delivered, outcome)
+
+    async def _learn(self, attempt: Attempt) -> None:
+        say, ids = self._say, self.ids
+        ids["lesson"] = await say(
+            attempt,
+            Lesson(text="Look.", insights=("i",), tags=("t",), kind="k", files=("f",), model="m"),
+        )
+        ids["fact"] = await say(
+            attempt, Fact(text="A port.", files=("f",), tags=("t",), value="v", sources=(1,))
+        )
+        ids["gone"] = await say(attempt, Fact(text="Another."))
+        retired = FactMark(fact=ids["gone"], act=FactAct.RETIRED, reason="no", author="ann")
+        await say(attempt, retired)
+        recalled = (Recalled(lesson=ids["lesson"], method=Method.TAGS),)
+        await say(attempt, Recall(lessons=recalled, facts=(ids["fact"],)))
+        await say(
+            attempt,
+            Study(about=ids["lesson"], chore=Chore.LESSON, state=StudyState.REFUSED, reason="r"),
+        )
+        ids["guidelines"] = await say(attempt, Guidelines(version=1, text="## Do", model="m"))
+
+    async def _say(self, attempt: Attempt, *records: Record) -> int:
+        self._at += timedelta(seconds=1)
+        return await write(self._journal, attempt, self._at, *map(hostile, records))
