@@ -1,47 +1,76 @@
-"""The console in a browser, as a real server in a process of its own, over loopback."""
+"""The console in a browser, over loopback: who gets it, and when its process ends."""
 
 import asyncio
+import os
 import re
+import signal
 import socket
 import sys
-from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession, CookieJar, WSMsgType, WSServerHandshakeError
+from aiohttp import (
+    ClientSession,
+    ClientWebSocketResponse,
+    CookieJar,
+    WSMsgType,
+    WSServerHandshakeError,
+    web,
+)
 
-from midwatch_monitor.errors import UsageError
 from midwatch_monitor.words import Attempt
 from midwatch_supervisor.cli.web import Page
+from midwatch_supervisor.cli.webserver import Limits, WebServer
 
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+TOKEN = "the-token-of-these-tests"
+DRAWS = r"""
+import os, sys
+def packet(kind, data): os.write(1, kind + len(data).to_bytes(4, "big") + data)
+os.write(1, b"__GANGLION__\n")
+packet(b"D", str(os.getpid()).encode())
+"""
+"""What a console begins with: here it draws the number of its process."""
+CALM = DRAWS + 'while b"quit" not in os.read(0, 1024): pass'
+"""A console that ends when it is told to."""
+STUCK = DRAWS + 'while True: packet(b"D", b"x" * 65536)'
+"""One that hears nothing, and draws more than any connection holds."""
+CRASHED = DRAWS + "os._exit(1)"
+QUICK = Limits(consoles=2, heartbeat_seconds=0.4, grace_seconds=0.4)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server in this process."""
+
+    origin: str
+    door: str
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 
 @pytest.fixture
-async def address(
-    journal_file: Path, attempt: Attempt, unused_port: int
-) -> AsyncGenerator[tuple[str, str]]:
-    """A served console: its origin, and the path that lets a browser in."""
-    assert attempt.number == 1
-    server = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PROGRAM, "watch", "--web", "--port", str(unused_port)),
-        *("--journal", str(journal_file)),
-        stdout=PIPE,
-        cwd=journal_file.parent,
-    )
-    assert server.stdout is not None
-    try:
-        async with asyncio.timeout(30):
-            line = (await server.stdout.readline()).decode()
-        found = re.fullmatch(
-            r"The console is at (http://127\.0\.0\.1:\d+)(/\?token=\S{40,})\n", line
-        )
-        assert found is not None, line
-        yield found[1], found[2]
-    finally:
-        server.terminate()
-        await server.wait()
+def serve(unused_port: int) -> Serve:
+    """Serves consoles of a program in this process."""
+
+    @asynccontextmanager
+    async def served(program: str = CALM, limits: Limits | None = None) -> AsyncGenerator[Served]:
+        page = Page.at("127.0.0.1", unused_port, TOKEN)
+        app = WebServer((sys.executable, "-c", program), page, limits).application()
+        runner = web.AppRunner(app, shutdown_timeout=30)
+        await runner.setup()
+        await web.TCPSite(runner, page.host, page.port).start()
+        try:
+            yield Served(page.origin, page.url)
+        finally:
+            await runner.cleanup()
+
+    return served
 
 
 @pytest.fixture
@@ -56,73 +85,317 @@ async def browser() -> AsyncGenerator[ClientSession]:
         yield session
 
 
+@pytest.fixture
+async def another() -> AsyncGenerator[ClientSession]:
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+        yield session
+
+
+async def enter(browser: ClientSession, served: Served) -> None:
+    async with browser.get(served.door) as answer:
+        assert answer.status == 200
+
+
+async def look(browser: ClientSession, served: Served) -> tuple[ClientWebSocketResponse, int]:
+    """Open a console; its socket, and the number of its process."""
+    window = await browser.ws_connect(f"{served.origin}/ws", origin=served.origin)
+    return window, int(await window.receive_bytes())
+
+
+async def ended(process: int) -> None:
+    """Wait for a process to be gone; a minute at most."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_reader(descriptor, over.set)
+    try:
+        async with asyncio.timeout(60):
+            await over.wait()
+    finally:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def closed(window: ClientWebSocketResponse) -> None:
+    """Wait for a socket to be closed from the other side; a minute at most."""
+    async with asyncio.timeout(60):
+        while (await window.receive()).type is WSMsgType.BINARY:
+            pass
+
+
+# -- who is let in -------------------------------------------------------------------------
+
+
 async def test_nobody_gets_anything_without_the_token(
-    address: tuple[str, str], browser: ClientSession
+    serve: Serve, browser: ClientSession, unused_port: int
 ) -> None:
-    origin, _ = address
-    for path in ("/", "/static/js/textual.js", "/?token=", "/?token=guess", "/nowhere", "/ws"):
-        async with browser.get(origin + path) as answer:
-            assert (path, answer.status) == (path, 403)
-    with pytest.raises(WSServerHandshakeError, match="403"):
-        await browser.ws_connect(f"{origin}/ws")
+    async with serve() as served:
+        for path in ("/", "/static/js/textual.js", "/?token=", "/?token=guess", "/nowhere", "/ws"):
+            async with browser.get(served.origin + path) as answer:
+                assert (path, answer.status) == (path, 403)
+        forged = {f"midwatch-{unused_port}": f"{'0' * 32}.{'0' * 64}"}
+        async with browser.get(served.origin, cookies=forged) as answer:
+            assert answer.status == 403
+        with pytest.raises(WSServerHandshakeError, match="403"):
+            await browser.ws_connect(f"{served.origin}/ws", origin=served.origin)
 
 
 async def test_the_token_is_said_once_and_then_a_cookie_speaks(
-    address: tuple[str, str], browser: ClientSession
+    serve: Serve, browser: ClientSession
 ) -> None:
-    origin, door = address
-    async with browser.get(origin + door) as answer:
-        assert answer.status == 200
-        (cookie,) = answer.cookies.values()
-        assert (cookie["httponly"], cookie["samesite"]) == (True, "Strict")
-    async with browser.get(f"{origin}/") as answer:
-        page = await answer.text()
-        assert answer.status == 200
-        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-        assert f"ws://{origin.removeprefix('http://')}/ws" in page
-        assert "token" not in page
+    async with serve() as served:
+        async with browser.get(served.door) as answer:
+            (cookie,) = answer.cookies.values()
+            assert (cookie["httponly"], cookie["samesite"]) == (True, "Strict")
+            assert TOKEN not in cookie.value
+        async with browser.get(served.origin) as answer:
+            page = await answer.text()
+            assert answer.status == 200
+            assert f"ws://{served.origin.removeprefix('http://')}/ws" in page
+            assert TOKEN not in page
 
 
-async def test_a_browser_draws_the_console(
-    address: tuple[str, str], browser: ClientSession
+async def test_the_page_lets_in_no_script_or_style_without_its_nonce(
+    serve: Serve, browser: ClientSession
 ) -> None:
-    origin, door = address
-    await (await browser.get(origin + door)).read()
-    async with browser.ws_connect(f"{origin}/ws?width=100&height=30", origin=origin) as socket:
-        drawn = b""
-        async with asyncio.timeout(30):
-            while b"Midwatch" not in drawn:
-                message = await socket.receive()
-                assert message.type is WSMsgType.BINARY, message
-                drawn += message.data
+    nonces: set[str] = set()
+    async with serve() as served:
+        await enter(browser, served)
+        for _ in range(2):
+            async with browser.get(served.origin) as answer:
+                page, policy = await answer.text(), answer.headers["Content-Security-Policy"]
+            assert "unsafe" not in policy
+            assert {"default-src 'none'", "frame-ancestors 'none'"} <= set(policy.split("; "))
+            assert not re.findall(r" on\w+=| style=|https?://", page)
+            (nonce,) = set(re.findall(r"'nonce-([^']+)'", policy))
+            inline = re.findall(r"<(?:style|script)(?! src)([^>]*)>", page)
+            assert set(inline) == {f' nonce="{nonce}"'}
+            nonces.add(nonce)
+    assert len(nonces) == 2
 
 
-async def test_a_page_of_another_port_gets_no_console(
-    address: tuple[str, str], browser: ClientSession
+async def test_a_page_that_another_name_leads_to_gets_nothing(
+    serve: Serve, browser: ClientSession, unused_port: int
 ) -> None:
-    origin, door = address
-    await (await browser.get(origin + door)).read()
-    with pytest.raises(WSServerHandshakeError, match="403"):
-        await browser.ws_connect(f"{origin}/ws", origin="http://127.0.0.1:1")
+    async with serve() as served:
+        await enter(browser, served)
+        for host, status in {
+            f"evil.example:{unused_port}": 421,
+            "127.0.0.1.evil.example": 421,
+            f"localhost:{unused_port}": 200,
+            "127.0.0.1": 200,
+        }.items():
+            async with browser.get(served.origin, headers={"Host": host}) as answer:
+                assert (host, answer.status) == (host, status)
 
 
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("box", False)],
-)
-def test_only_loopback_is_taken_for_this_machine_alone(host: str, loopback: bool) -> None:
-    assert Page.at(host, 8080, "secret").loopback is loopback
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "null", None])
+async def test_a_page_of_elsewhere_gets_no_console(
+    serve: Serve, browser: ClientSession, origin: str | None
+) -> None:
+    async with serve() as served:
+        await enter(browser, served)
+        with pytest.raises(WSServerHandshakeError, match="403"):
+            await browser.ws_connect(f"{served.origin}/ws", origin=origin)
 
 
-def test_an_address_of_six_parts_stands_in_brackets() -> None:
-    assert Page.at("::1", 80, "secret").url == "http://[::1]:80/?token=secret"
+# -- one process for each browser, as long as it is there ----------------------------------
 
 
-@pytest.mark.parametrize("token", ["", "two words", "a/b", "ü"])
-def test_a_token_that_does_not_fit_an_address_is_refused(token: str) -> None:
-    with pytest.raises(UsageError, match="--token"):
-        Page.at("127.0.0.1", 8080, token)
+async def test_the_console_ends_when_the_browser_goes(serve: Serve, browser: ClientSession) -> None:
+    async with serve() as served:
+        await enter(browser, served)
+        window, process = await look(browser, served)
+        await window.close()
+        await ended(process)
 
 
-def test_two_pages_have_two_tokens() -> None:
-    assert Page.at("127.0.0.1", 8080, None).token != Page.at("127.0.0.1", 8080, None).token
+async def test_another_window_of_a_browser_takes_its_console_over(
+    serve: Serve, browser: ClientSession
+) -> None:
+    async with serve() as served:
+        await enter(browser, served)
+        first, before = await look(browser, served)
+        second, now = await look(browser, served)
+        await ended(before)
+        await closed(first)
+        os.kill(now, 0)  # it is there
+        await second.close()
+
+
+async def test_so_many_browsers_and_no_more(
+    serve: Serve, browser: ClientSession, another: ClientSession
+) -> None:
+    limits = Limits(consoles=1)
+    async with serve(limits=limits) as served:
+        await enter(browser, served)
+        await enter(another, served)
+        window, process = await look(browser, served)
+        async with another.get(served.origin) as answer:
+            assert (answer.status, answer.content_type) == (503, "text/plain")
+            assert await answer.text() == "1 browsers show the console already: close one\n"
+        with pytest.raises(WSServerHandshakeError, match="503"):
+            await look(another, served)
+        async with browser.get(served.origin) as answer:
+            assert answer.status == 200  # it reloads the page
+        await window.close()
+        await ended(process)
+
+
+@pytest.mark.parametrize("program", [CALM, STUCK])
+async def test_the_console_of_a_browser_that_vanished_ends_whatever_is_on_the_way(
+    serve: Serve, browser: ClientSession, program: str
+) -> None:
+    async with serve(program, QUICK) as served:
+        await enter(browser, served)
+        async with vanished(browser, served) as process:
+            await ended(process)
+
+
+async def test_a_server_that_ends_waits_for_no_browser(
+    serve: Serve, browser: ClientSession
+) -> None:
+    limits = Limits(heartbeat_seconds=600, grace_seconds=0.4)
+    async with AsyncExitStack() as browsers, asyncio.timeout(60):
+        async with serve(STUCK, limits) as served:
+            await enter(browser, served)
+            process = await browsers.enter_async_context(vanished(browser, served))
+        await ended(process)
+
+
+async def test_a_console_that_crashes_closes_its_window(
+    serve: Serve, browser: ClientSession
+) -> None:
+    async with serve(CRASHED) as served:
+        await enter(browser, served)
+        window, _ = await look(browser, served)
+        await closed(window)
+
+
+@asynccontextmanager
+async def vanished(browser: ClientSession, served: Served) -> AsyncGenerator[int]:
+    """A browser that opened a console, and says, takes and answers nothing; its process."""
+    (cookie,) = browser.cookie_jar
+    host = served.origin.removeprefix("http://")
+    loop = asyncio.get_running_loop()
+    with socket.socket() as window:
+        window.settimeout(0)
+        await loop.sock_connect(window, ("127.0.0.1", int(host.partition(":")[2])))
+        request = (
+            f"GET /ws HTTP/1.1\r\nHost: {host}\r\nOrigin: {served.origin}\r\n"
+            f"Cookie: {cookie.key}={cookie.value}\r\nConnection: Upgrade\r\n"
+            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        await loop.sock_sendall(window, request.encode())
+        seen = b""
+        # The head of the answer, two bytes of a frame, and the number of the process in it.
+        while (found := re.search(rb"\r\n\r\n\x82.(\d+)", seen, re.DOTALL)) is None:
+            seen += await loop.sock_recv(window, 256)
+        yield int(found[1])
+
+
+Start = Callable[..., Awaitable[Process]]
+
+
+# -- the command ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def start(
+    journal_file: Path, attempt: Attempt, unused_port: int
+) -> Callable[..., Awaitable[Process]]:
+    """Starts the command in a process."""
+    assert attempt.number == 1
+
+    async def started(*words: str, **environ: str) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", PROGRAM, "watch", "--web", "--port", str(unused_port)),
+            *("--journal", str(journal_file), *words),
+            stdout=PIPE,
+            cwd=journal_file.parent,
+            env={**os.environ, **environ},
+        )
+
+    return started
+
+
+async def said(server: Process) -> str:
+    assert server.stdout is not None
+    async with asyncio.timeout(60):
+        return (await server.stdout.readline()).decode()
+
+
+async def draw(browser: ClientSession, served: Served) -> ClientWebSocketResponse:
+    window = await browser.ws_connect(
+        f"{served.origin}/ws?width=100&height=30", origin=served.origin
+    )
+    drawn = b""
+    async with asyncio.timeout(60):
+        while b"Midwatch" not in drawn:
+            drawn += await window.receive_bytes()
+    return window
+
+
+def read_process(number: int) -> tuple[str, str]:
+    """The words that it was started with, and its environment."""
+    folder = Path(f"/proc/{number}")
+    return (folder / "cmdline").read_text(), (folder / "environ").read_text()
+
+
+def children(of: int) -> list[int]:
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            after_name = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(after_name[1]) == of:
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
+    start: Start, browser: ClientSession, end: signal.Signals
+) -> None:
+    server = await start()
+    try:
+        line = await said(server)
+        found = re.fullmatch(
+            r"The console is at (http://127\.0\.0\.1:\d+)(/\?token=\S{40,})\n", line
+        )
+        assert found is not None, line
+        served = Served(found[1], found[1] + found[2])
+        await enter(browser, served)
+        await draw(browser, served)
+        (process,) = children(server.pid)
+    finally:
+        server.send_signal(end)
+    async with asyncio.timeout(60):
+        await server.wait()
+    await ended(process)
+
+
+async def test_neither_the_token_nor_the_journal_stands_in_the_list_of_processes(
+    start: Start,
+    browser: ClientSession,
+    journal_file: Path,
+    unused_port: int,
+) -> None:
+    server = await start(MIDWATCH_WEB_TOKEN=TOKEN)
+    try:
+        line = await said(server)
+        served = Served(origin := f"http://127.0.0.1:{unused_port}", f"{origin}/?token={TOKEN}")
+        assert line == f"The console is at {origin}/?token=… with the token of MIDWATCH_WEB_TOKEN\n"
+        await enter(browser, served)
+        await draw(browser, served)
+        (process,) = children(server.pid)
+        listed, environ = read_process(process)
+        assert str(journal_file) not in listed
+        assert TOKEN not in listed + environ + read_process(server.pid)[0]
+    finally:
+        server.terminate()
+        await server.wait()

@@ -1,5 +1,6 @@
 """`midwatch watch`: the console of what another process runs, here or elsewhere, or has run."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from midwatch_supervisor.cli.hints import bus_of
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operator import FromOption
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
-from midwatch_supervisor.cli.web import Page, in_browser, serve
+from midwatch_supervisor.cli.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.desk import Desk, operator_name
 from midwatch_supervisor.lookup import chosen_runs
 from midwatch_supervisor.tui.looks import check_looks
@@ -40,8 +41,12 @@ async def watch(
     ] = False,
     host: Annotated[str, Parameter(help="Where `--web` listens.")] = "127.0.0.1",
     port: Annotated[int, Parameter(help="The port of `--web`.")] = 8080,
-    token: Annotated[
-        str | None, Parameter(help="What a browser must know. Default: a new random one.")
+    token_file: Annotated[
+        Path | None,
+        Parameter(
+            help="What a browser must know, in a file that only you may read; a new one is made. "
+            f"Default: ${TOKEN}, else a new random token."
+        ),
     ] = None,
 ) -> int:
     """Watch a run of another process, on this machine or another one, or one that is over.
@@ -56,7 +61,7 @@ async def watch(
         if journal is not None:
             os.environ[VARIABLE] = journal  # its password stands in no list of processes
         words = _words(chosen, config=config, author=author, name=name)
-        return await serve(words, Page.at(host, port, token))
+        return await serve(words, page_at(host, port, token_file))
     if not (on_terminal() or in_browser()):
         raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
     return await _show(chosen, journal=journal, author=author, name=name, settings=settings)
@@ -80,9 +85,13 @@ async def _show(
 ) -> int:
     patience = settings.journal.patience_seconds
     opened, barred = await journal_to_watch(journal, patience_seconds=patience)
+    ending = asyncio.create_task(end_with_server()) if in_browser() else None
     async with opened, bus_of(settings.fleet, name=name) as bus:
         desk = Desk(opened, author=operator_name(author), bus=bus)
-        return await attach(opened, run, desk, settings, bus, barred=barred)
+        code = await attach(opened, run, desk, settings, bus, barred=barred)
+    if ending is not None:
+        ending.cancel()
+    return code
 
 
 def _words(
