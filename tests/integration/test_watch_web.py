@@ -228,8 +228,7 @@ async def test_another_window_of_a_browser_takes_its_console_over(
 async def test_so_many_browsers_and_no_more(
     serve: Serve, browser: ClientSession, another: ClientSession
 ) -> None:
-    limits = Limits(consoles=1)
-    async with serve(limits=limits) as served:
+    async with serve(limits=Limits(consoles=1)) as served:
         await enter(browser, served)
         await enter(another, served)
         window, process = await look(browser, served)

@@ -141,8 +141,10 @@ def in_browser() -> bool:
 
 async def end_with_server() -> None:
     """End this console once its server is gone, however that ended: it has nobody to draw for."""
-    server = int(os.environ[MARK].removeprefix(_LEFT_BY))
-    while os.getppid() == server:  # noqa: ASYNC110 — no system but Linux would tell it
+    name, _, server = os.environ.get(MARK, "").partition(".")
+    if f"{name}." != _LEFT_BY:  # another program serves it
+        return
+    while os.getppid() == int(server):  # noqa: ASYNC110 — no system but Linux would tell it
         await asyncio.sleep(_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.sleep(_END_SECONDS)
