@@ -14,6 +14,7 @@ from midwatch_agents.leftovers import (
     process_mark,
 )
 from midwatch_agents.sandbox import MARK, Walls, place
+from midwatch_agents.sandbox_mounts import SandboxPaths
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
 
@@ -59,7 +60,9 @@ async def test_where_nothing_was_left_nothing_is_ended() -> None:
 
 
 async def test_what_a_command_left_behind_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
-    workspace = place(tmp_path, Walls.NONE, network=True, env={MARK: "test.left"})
+    workspace = place(
+        SandboxPaths(folder=tmp_path), Walls.NONE, network=True, env={MARK: "test.left"}
+    )
     command = "setsid flock lock sleep 60 >/dev/null 2>&1 & until [ -e lock ]; do :; done"
     await workspace.run(command, shell=True, timeout=30)
     assert await end_leftovers("test.left") >= 1

@@ -7,6 +7,7 @@ import pytest
 from pydantic_ai.workspaces import CommandResult
 
 from midwatch_agents.sandbox import MARK, Walls, find_walls, place
+from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.settings import Sandbox
 from midwatch_monitor.errors import SandboxError
 
@@ -15,10 +16,13 @@ CONNECT = (
 )
 
 
+@pytest.mark.parametrize("attended", [True, False])
 @pytest.mark.parametrize("wish", list(Sandbox))
-async def test_without_a_wish_for_walls_nothing_is_looked_for(wish: Sandbox) -> None:
-    found = find_walls(wish, program="no-such-program")
-    if wish is Sandbox.REQUIRED:
+async def test_without_bubblewrap_a_start_is_refused_unless_it_may_do_without(
+    wish: Sandbox, attended: bool
+) -> None:
+    found = find_walls(wish, attended=attended, program="no-such-program")
+    if wish is Sandbox.REQUIRED or (wish is Sandbox.DEFAULT and not attended):
         with pytest.raises(SandboxError, match="required, but no-such-program is not installed"):
             await found
     else:
@@ -37,7 +41,7 @@ async def test_off_is_off_even_where_there_is_one(bubblewrap: Walls) -> None:
 
 
 async def run(folder: Path, command: str, walls: Walls, *, network: bool = False) -> CommandResult:
-    workspace = place(folder, walls, network=network, env={MARK: "1.1"})
+    workspace = place(SandboxPaths(folder=folder), walls, network=network, env={MARK: "1.1"})
     return await workspace.run(command, shell=True, timeout=30)
 
 
