@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -45,10 +46,7 @@ async def _end(ours: Callable[[str], bool]) -> int:
         _signal(fresh, signal.SIGSTOP)
         found |= fresh
     _signal(found, signal.SIGKILL)
-    with suppress(TimeoutError):  # what waits for a device ends when that answers
-        async with asyncio.timeout(_LAST_SECONDS):
-            while await asyncio.to_thread(_any_alive, found):
-                await asyncio.sleep(_LOOK_SECONDS)
+    await asyncio.to_thread(_wait_for_end, found)
     return len(found)
 
 
@@ -91,8 +89,10 @@ def _marks(process: int) -> list[str]:
     return [os.fsdecode(each.removeprefix(named)) for each in borne]
 
 
-def _any_alive(processes: Iterable[int]) -> bool:
-    return any(_state(process)[0] not in "ZX" for process in processes)
+def _wait_for_end(processes: Iterable[int]) -> None:
+    last = time.monotonic() + _LAST_SECONDS  # what waits for a device ends when that answers
+    while any(_state(each)[0] not in "ZX" for each in processes) and time.monotonic() < last:
+        time.sleep(_LOOK_SECONDS)
 
 
 def _parent(process: int) -> int:

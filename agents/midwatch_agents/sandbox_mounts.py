@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
 _SYSTEM = ("/usr", "/opt", "/nix/store", "/gnu/store")
@@ -36,12 +35,12 @@ _GIT = ("HEAD", "config.worktree", "info", "objects", "packed-refs", "refs", "re
 _GIT_SECTION = re.compile(r"\s*\[\s*(\w+)\s*\]\s*(?:[#;].*)?")
 _GIT_VALUE = re.compile(r"\s*(\w+)\s*(?:=\s*[\w./-]*)?\s*")
 _GIT_KEYS = {
-    "core": frozenset(
-        "repositoryformatversion filemode bare ignorecase symlinks autocrlf eol safecrlf "
-        "precomposeunicode quotepath sparsecheckout sparsecheckoutcone".split()
+    "core": (
+        *("autocrlf", "bare", "eol", "filemode", "ignorecase", "precomposeunicode"),
+        *("repositoryformatversion", "sparsecheckout", "sparsecheckoutcone", "symlinks"),
     ),
-    "extensions": frozenset(
-        "objectformat compatobjectformat refstorage worktreeconfig partialclone".split()
+    "extensions": (
+        *("compatobjectformat", "objectformat", "partialclone", "refstorage", "worktreeconfig"),
     ),
 }
 _GIT_CONFIG = "midwatch-config"
@@ -72,13 +71,14 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     folder = paths.folder.resolve()
     home = Path(environ["HOME"]) if environ.get("HOME", "/") != "/" else None
     wanted = _wanted(paths, environ, home)
-    private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}  # noqa: S108
+    private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
     # Read-only, for a file that is written beside the workspace would be lost without a word.
     above = {folder.parent} - private - wanted
     empty = {*private, *above, *(each for each in paths.hidden if each not in wanted)}
     shown = {each for each in wanted if not _seen(each, wanted, empty)}
     needed = {each for each in empty if each not in paths.hidden or _below(each, shown)}
     found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run", *_linked()]
+    found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
     for each in sorted(shown | needed, key=lambda each: len(each.parts)):
         if each in needed:
             found += ["--tmpfs", str(each)]
@@ -145,15 +145,8 @@ def _narrow(place: Path, home: Path | None) -> bool:
 
 
 def _etc() -> Iterator[Path]:
-    etc = Path("/etc")
-    names = [*os.listdir(etc)] if etc.is_dir() else []
-    for below in ("ssl", "pki", "pki/tls"):
-        if (etc / below).is_dir():
-            names += [f"{below}/{name}" for name in os.listdir(etc / below)]
-    for name in names:
-        # A `*` of fnmatch reaches over slashes: the depth must be the same too.
-        if any(fnmatch(name, each) and name.count("/") == each.count("/") for each in _ETC):
-            yield etc / name
+    for pattern in _ETC:
+        yield from Path("/etc").glob(pattern)
 
 
 def _linked() -> Iterator[str]:
@@ -177,12 +170,14 @@ def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
         return
     if link.is_file() and not link.is_symlink():
         yield from ("--ro-bind", str(link), str(link))
+    yield from ("--tmpfs", str(common))
     shown = [*(common / name for name in _GIT), *_alternates(common / "objects"), own]
     for each in shown:
         yield from ("--ro-bind-try", str(each), str(each))
     for name, at in (("config", common), ("config.worktree", common), ("config.worktree", own)):
         if (config := at / name).is_file():
             yield from ("--ro-bind", str(_cleaned(config, own)), str(config))
+    yield from ("--remount-ro", str(common))
 
 
 def _cleaned(config: Path, own: Path) -> Path:
@@ -202,12 +197,12 @@ def clean_git_config(text: str) -> str:
     Whatever else stands in it stays out, such as the password in the URL of a remote.
     """
     kept: list[str] = []
-    known: frozenset[str] = frozenset()
+    known: tuple[str, ...] = ()
     for line in text.splitlines():
         if line.lstrip().startswith("["):
             section = _GIT_SECTION.fullmatch(line)
             name = section[1].lower() if section else ""
-            known = _GIT_KEYS.get(name, frozenset())
+            known = _GIT_KEYS.get(name, ())
             kept += [f"[{name}]"] if known else []
         elif (value := _GIT_VALUE.fullmatch(line)) and value[1].lower() in known:
             kept.append(line)

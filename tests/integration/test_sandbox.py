@@ -1,10 +1,11 @@
 """The sandbox: found or refused at the start, and tight around what a worker's commands do."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
-from pydantic_ai.workspaces import CommandResult
+from pydantic_ai.workspaces import CommandResult, WorkspaceTimeoutError
 
 from midwatch_agents.sandbox import MARK, Walls, find_walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
@@ -40,9 +41,22 @@ async def test_off_is_off_even_where_there_is_one(bubblewrap: Walls) -> None:
     assert await find_walls(Sandbox.REQUIRED) is bubblewrap
 
 
-async def run(folder: Path, command: str, walls: Walls, *, network: bool = False) -> CommandResult:
+PROGRAM = """
+import asyncio
+from pathlib import Path
+from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox_mounts import SandboxPaths
+paths = SandboxPaths(folder=Path({folder!r}))
+workspace = place(paths, Walls.BUBBLEWRAP, network={network}, env={{}})
+asyncio.run(workspace.run({command!r}, shell=True))
+"""
+
+
+async def run(
+    folder: Path, command: str, walls: Walls, *, network: bool = False, seconds: float = 60
+) -> CommandResult:
     workspace = place(SandboxPaths(folder=folder), walls, network=network, env={MARK: "1.1"})
-    return await workspace.run(command, shell=True, timeout=30)
+    return await workspace.run(command, shell=True, timeout=seconds)
 
 
 async def test_a_command_writes_in_its_workspace_only(
@@ -88,8 +102,51 @@ async def test_the_network_is_open_only_where_it_is_wished(
     assert result.stdout == said
 
 
+LEFT = (
+    "env -i $(which setsid) flock lock sleep 1000 >/dev/null 2>&1 & until [ -e lock ]; do :; done"
+)
+
+
+async def prove_free(workspace: Path) -> None:
+    """Prove that nobody has the lock any more."""
+    done = await asyncio.create_subprocess_exec("flock", "--wait", "60", workspace / "lock", "true")
+    assert await done.wait() == 0
+
+
 async def test_a_detached_process_ends_with_its_command(bubblewrap: Walls, workspace: Path) -> None:
-    # It would hold the lock for a minute.
-    command = "setsid flock lock sleep 60 >/dev/null 2>&1 & until [ -e lock ]; do :; done"
-    assert (await run(workspace, command, bubblewrap)).exit_code == 0
-    assert (await run(workspace, "flock --wait 10 lock true", Walls.NONE)).exit_code == 0
+    assert (await run(workspace, LEFT, bubblewrap)).exit_code == 0
+    await prove_free(workspace)
+
+
+async def test_a_detached_process_ends_when_its_commands_time_is_over(
+    bubblewrap: Walls, workspace: Path
+) -> None:
+    with pytest.raises(WorkspaceTimeoutError):
+        await run(workspace, f"{LEFT}; sleep 1000", bubblewrap, seconds=3)
+    await prove_free(workspace)
+
+
+async def test_a_detached_process_ends_when_its_command_is_cancelled(
+    bubblewrap: Walls, workspace: Path
+) -> None:
+    command = asyncio.create_task(run(workspace, f"{LEFT}; sleep 1000", bubblewrap, seconds=600))
+    async with asyncio.timeout(60):
+        while not (workspace / "lock").exists():
+            await asyncio.wait({command}, timeout=0.01)
+    command.cancel()
+    await asyncio.wait({command})
+    await prove_free(workspace)
+
+
+@pytest.mark.parametrize("network", [True, False])
+async def test_a_command_ends_when_midwatch_is_killed(
+    network: bool, bubblewrap: Walls, workspace: Path
+) -> None:
+    program = PROGRAM.format(folder=str(workspace), network=network, command=f"{LEFT}; sleep 1000")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    async with asyncio.timeout(60):
+        while not (workspace / "lock").exists() and process.returncode is None:
+            await asyncio.wait({asyncio.create_task(process.wait())}, timeout=0.01)
+    process.kill()
+    assert await process.wait() == -9
+    await prove_free(workspace)
