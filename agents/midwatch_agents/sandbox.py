@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MARK = "MIDWATCH_ATTEMPT"
 """Set for every command of an attempt, so that what it leaves running can be found and ended."""
 
-OPEN = "commands of workers then reach all that you do: files, keys, network, this journal"
+OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
 """What there is no wall before without a sandbox."""
 
 
