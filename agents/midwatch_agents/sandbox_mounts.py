@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,19 @@ _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = (
     *("alternatives", "ca-certificates*", "crypto-policies", "debian_version", "fonts", "gai.conf"),
     *("group", "host.conf", "hostname", "hosts", "java*", "ld.so.*", "locale*", "localtime"),
-    *("magic*", "mime.types", "nsswitch.conf", "os-release", "passwd", "perl", "protocols"),
-    *("python3*", "resolv.conf", "services", "shells", "terminfo", "timezone", "xml"),
+    *(
+        "magic*",
+        "maven/logging",
+        "maven/m2.conf",
+        "mime.types",
+        "nsswitch.conf",
+        "os-release",
+        "passwd",
+        "perl",
+        "php*",
+        "protocols",
+    ),
+    *("R", "python3*", "resolv.conf", "services", "shells", "terminfo", "timezone", "xml"),
     *("ssl/certs", "ssl/*.cnf", "ssl/*.pem", "pki/tls/certs", "pki/tls/*.cnf", "pki/ca-trust"),
 )
 """What programs look up. The rest is not theirs: passwords, host keys, proxies and indexes with
@@ -74,12 +85,13 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
     # Read-only, for a file that is written beside the workspace would be lost without a word.
     above = {folder.parent} - private - wanted
-    empty = {*private, *above, *(each for each in paths.hidden if each not in wanted)}
+    hidden = {each.resolve() for each in paths.hidden} - wanted
+    empty = {*private, *above, *hidden}
     shown = {each for each in wanted if not _seen(each, wanted, empty)}
-    needed = {each for each in empty if each not in paths.hidden or _below(each, shown)}
+    needed = {each for each in empty if each not in hidden or _below(each, shown)}
     found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run", *_linked()]
     found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
-    for each in sorted(shown | needed, key=lambda each: len(each.parts)):
+    for each in sorted(shown | needed, key=lambda each: (len(each.parts), each)):
         if each in needed:
             found += ["--tmpfs", str(each)]
         elif not each.is_relative_to(folder):
@@ -99,19 +111,20 @@ def _wanted(paths: SandboxPaths, environ: Mapping[str, str], home: Path | None) 
         wanted |= {home / each for each in _HOME}
         wanted |= {home / each[2:] for each in paths.read if each.startswith("~/")}
     wanted |= {each.resolve() for each in wanted}
-    linked = [Path(each) for each in _LINKED]
-    return {each for each in wanted if each.exists() and not _below(each, linked)}
+    there = {each for each in wanted if each.exists() and each != Path("/")}
+    return {each for each in there if not _below(each, {*map(Path, _LINKED)})}
 
 
 def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
     """Whether a place is seen already in another, with nothing empty between the two."""
-    tops = [each for each in shown if each != place and place.is_relative_to(each)]
-    masks = [each for each in empty if place.is_relative_to(each)]
-    return any(not any(mask.is_relative_to(top) for mask in masks) for top in tops)
+    if place in empty:
+        return False
+    nearest = next((each for each in place.parents if each in shown or each in empty), None)
+    return nearest in shown and nearest not in empty
 
 
-def _below(place: Path, shown: Iterable[Path]) -> bool:
-    return any(place.is_relative_to(each) for each in shown)
+def _below(place: Path, shown: Collection[Path]) -> bool:
+    return any(each in shown for each in (place, *place.parents))
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """The sandbox: found or refused at the start, and tight around what a worker's commands do."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -53,9 +54,17 @@ asyncio.run(workspace.run({command!r}, shell=True))
 
 
 async def run(
-    folder: Path, command: str, walls: Walls, *, network: bool = False, seconds: float = 60
+    folder: Path,
+    command: str,
+    walls: Walls,
+    *,
+    network: bool = False,
+    seconds: float = 60,
+    read: tuple[str, ...] = (),
 ) -> CommandResult:
-    workspace = place(SandboxPaths(folder=folder), walls, network=network, env={MARK: "1.1"})
+    workspace = place(
+        SandboxPaths(folder=folder, read=read), walls, network=network, env={MARK: "1.1"}
+    )
     return await workspace.run(command, shell=True, timeout=seconds)
 
 
