@@ -111,6 +111,40 @@ async def test_the_network_is_open_only_where_it_is_wished(
     assert result.stdout == said
 
 
+async def test_the_home_directory_can_be_written_and_keeps_nothing(
+    bubblewrap: Walls, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "ada"))
+    (tmp_path / "ada").mkdir()
+    result = await run(workspace, "ls -A ~; echo x > ~/x && cat ~/x", bubblewrap)
+    assert result.stdout == "x\n"
+    assert not (tmp_path / "ada/x").exists()
+
+
+async def test_another_virtual_environment_in_the_path_runs_its_python(
+    bubblewrap: Walls, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = tmp_path / "project/.venv"
+    make = (sys.executable, "-m", "venv", "--without-pip", venv)
+    assert await (await asyncio.create_subprocess_exec(*make)).wait() == 0
+    monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
+    result = await run(workspace, 'python -c "import json, sys; print(sys.prefix)"', bubblewrap)
+    assert result.stdout == f"{venv}\n"
+
+
+async def test_what_the_owner_shows_can_be_read_and_not_written(
+    bubblewrap: Walls, workspace: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("a\n")
+    command = f"cat {data}/a.txt; echo b > {data}/b.txt"
+    result = await run(workspace, command, bubblewrap, read=(str(data),))
+    assert (result.stdout, result.exit_code != 0) == ("a\n", True)
+    assert not (data / "b.txt").exists()
+    assert (await run(workspace, command, bubblewrap)).stdout == ""
+
+
 LEFT = (
     "env -i $(which setsid) flock lock sleep 1000 >/dev/null 2>&1 & until [ -e lock ]; do :; done"
 )

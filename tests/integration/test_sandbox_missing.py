@@ -1,42 +1,47 @@
 """What `run`, `resume` and `demo` do on a machine without bubblewrap."""
 
-import json
 import os
-import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from midwatch_agents.sandbox import Walls
 from midwatch_agents.script import Phase, Script, Turn
+from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import SandboxError
+from midwatch_supervisor.launch import again
 
 if TYPE_CHECKING:
     from conftest import Stage
 
-TASKS = """
-models: {worker: "scripted:test_sandbox_missing@0", supervisor: none}
-tasks: [{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}]
-"""
-RUN = ("run", "tasks.yaml", "--headless")
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
+
+
+def tasks(module: str) -> str:
+    return f"""
+models: {{worker: "scripted:{module}@0", supervisor: none}}
+tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
+"""
 
 
 def script_for(role: Role, key: str) -> Script:
     return Script(phases=(Phase(turns=(Turn(say="Done."),)),))
 
 
-@pytest.fixture(autouse=True)
-def _without_bubblewrap(stage: "Stage", monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    """Of all programs of this machine there are only a few in the path."""
-    programs = stage.folder / "bin"
-    programs.mkdir()
-    for name in ("git", "python3", "sh"):
-        (programs / name).symlink_to(shutil.which(name) or "missing")
-    monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(stage.folder / ".midwatch/journal.db"))
-    monkeypatch.delenv("MIDWATCH_RUN__SANDBOX", raising=False)
-    (stage.folder / "tasks.yaml").write_text(TASKS)
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A path to every program of this machine but bubblewrap."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for program in (
+        each for text in os.defpath.split(":") if text for each in Path(text).iterdir()
+    ):
+        if program.name != "bwrap" and not (folder / program.name).is_symlink():
+            (folder / program.name).symlink_to(program)
+    return f"{Path(sys.executable).parent}:{folder}"
 
 
 async def said(stage: "Stage", *words: str) -> tuple[int | None, str, str]:
@@ -45,44 +50,40 @@ async def said(stage: "Stage", *words: str) -> tuple[int | None, str, str]:
     return process.returncode, out.decode(), errors.decode()
 
 
-async def test_a_headless_run_is_refused_and_told_what_to_do(stage: "Stage") -> None:
-    code, out, errors = await said(stage, *RUN)
+async def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_opens(
+    stage: "Stage", path: str, named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path)
+    (stage.folder / "tasks.yaml").write_text(tasks("test_sandbox_missing"))
+    code, out, errors = await said(stage, "run", "tasks.yaml", "--headless")
     assert (code, out) == (2, "")
     assert "a sandbox is required, but bwrap is not installed" in errors
-    assert "the package `bubblewrap`" in errors
-    assert f"`run.sandbox: off` to go on without: {OPEN}" in errors.replace("\n", " ")
-
-
-@pytest.mark.parametrize("wish", ["off", "auto"])
-async def test_whoever_wants_none_says_so_and_is_told_what_is_open(
-    wish: str, stage: "Stage", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", wish)
-    code, out, errors = await said(stage, *RUN)
+    assert "Install bubblewrap (the package `bubblewrap`)" in errors
+    assert f"`run.sandbox: off` to go on without: {OPEN}" in errors
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "off")
+    code, out, errors = await said(stage, "run", "tasks.yaml", "--headless")
     assert (code, errors) == (0, "")
     assert f"Sandbox for commands: none ({OPEN})" in out
     assert f"No sandbox for fix: {OPEN}" in (await said(stage, "status"))[1]
-    (line,) = (await said(stage, "status", "--json"))[1].splitlines()
-    assert json.loads(line)["sandbox"] == "none"
 
 
-async def test_a_run_that_was_begun_with_one_is_not_resumed_without(
-    stage: "Stage", monkeypatch: pytest.MonkeyPatch
+async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
+    stage: "Stage", path: str, bubblewrap: Walls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits = TASKS.replace("[{id", "[{id: ask, depends_on: [fix], goal: x, acceptance: [x]}, {id")
-    (stage.folder / "tasks.yaml").write_text(waits)
-    path = os.environ["PATH"]
-    monkeypatch.setenv("PATH", os.defpath)
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    assert (await said(stage, *RUN))[0] == 1
+    stage.settings = stage.settings.model_copy(update={"run": RunSettings()})
+    assert await stage.run(tasks(__name__)) == 0
     monkeypatch.setenv("PATH", path)
-    code, _, errors = await said(stage, "resume", "--run", "1", "--headless")
-    assert code == 2
-    assert "a sandbox is required" in errors
+    (run,) = await stage.journal.runs()
+    with pytest.raises(SandboxError, match="bwrap is not installed"):
+        await again(stage.journal, run, home=stage.home)
+    deck, _ = await again(stage.journal, run, home=stage.home, attended=True)
+    assert deck.walls is Walls.NONE
 
 
-async def test_the_demo_runs_as_its_commands_are_known(stage: "Stage") -> None:
+async def test_the_demo_runs_without_as_its_commands_are_known(
+    stage: "Stage", path: str, named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path)
     code, out, errors = await said(stage, "demo", "--headless")
     assert (code, errors) == (0, "")
     assert f"Sandbox for commands: none ({OPEN})" in out

@@ -52,9 +52,8 @@ class Synchronous(StrEnum):
 
 
 def _read_path(text: str) -> str:
-    if text != "/" and text.startswith("/") and ".." not in text.split("/"):
-        return text.rstrip("/")
-    if text.startswith("~/") and text.strip("~/") and ".." not in text.split("/"):
+    below = text.removeprefix("~")
+    if below.startswith("/") and below.strip("/") and ".." not in below.split("/"):
         return text.rstrip("/")
     raise ValueError(
         "an absolute path, or one that begins with `~/`; not `/` and not `~`, for then there is "
