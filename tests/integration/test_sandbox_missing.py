@@ -54,6 +54,7 @@ async def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_tha
     stage: "Stage", path: str, named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "default")
     (stage.folder / "tasks.yaml").write_text(tasks("test_sandbox_missing"))
     code, out, errors = await said(stage, "run", "tasks.yaml", "--headless")
     assert (code, out) == (2, "")
