@@ -142,7 +142,7 @@ def about(deck: Deck, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
     lines = [
         f"Run {deck.run.id}: {len(jobs)} tasks, journal {deck.journal.name}",
-        f"Sandbox for commands: {_walls(deck.walls)}",
+        f"Sandbox for commands: {sandbox_words(deck.walls)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
         script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
@@ -208,7 +208,8 @@ _MEANINGS = {
 }
 
 
-def _walls(walls: Walls) -> str:
+def sandbox_words(walls: Walls) -> str:
+    """What commands of workers run in, and what that leaves open."""
     if walls is Walls.NONE:
         return f"none ({OPEN})"
     return f"{walls} (nothing of your files but the workspace, no network unless `run.network`)"
