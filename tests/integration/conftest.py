@@ -292,14 +292,15 @@ class Stage:
     async def start(self, *words: str) -> Process:
         """Start a command of `midwatch` as a process; it can import the modules of this folder.
 
-        Without a sandbox where this machine has none, unless the environment says something else.
+        Without a sandbox where this machine has none, unless a file or the environment says more.
         """
+        said = (self.folder / "midwatch.yaml").exists()
         program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", program, *words),
             cwd=self.folder,
             env={
-                "MIDWATCH_RUN__SANDBOX": "auto",
+                **({} if said else {"MIDWATCH_RUN__SANDBOX": "auto"}),
                 **os.environ,
                 "PYTHONPATH": str(Path(__file__).parent),
             },

@@ -168,6 +168,6 @@ def _begin(
     else:
         labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
         write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-        write_line(f"Journal {journal}, works in {home}")
-        write_line(f"Sandbox for commands: {sandbox_words(walls)}")
+        sandbox = f"sandbox for commands: {sandbox_words(walls)}"
+        write_line(f"Journal {journal}, works in {home}, {sandbox}")
     sys.stdout.flush()
