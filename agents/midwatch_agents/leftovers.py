@@ -1,15 +1,19 @@
-"""Processes that an attempt left behind: found by the mark in their environment, and ended."""
+"""Processes that an attempt left behind: found by a mark and by descent, and ended."""
 
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from midwatch_agents.sandbox import MARK
 
 _PROC = Path("/proc")
+_LAST_SECONDS = 5.0
+"""How long killed processes are waited for."""
+_LOOK_SECONDS = 0.005
 
 
 def process_mark(place: str, incarnation: int) -> str:
@@ -18,7 +22,7 @@ def process_mark(place: str, incarnation: int) -> str:
 
 
 async def end_leftovers(mark: str) -> int:
-    """End every process that carries the mark; answers how many there were.
+    """End every process that carries the mark, and all below it; answers how many there were.
 
     Works where there is a `/proc`; elsewhere it finds nothing.
     """
@@ -37,30 +41,69 @@ async def end_leftovers_below(folder: Path) -> int:
 
 async def _end(ours: Callable[[str], bool]) -> int:
     found: set[int] = set()
-    while (
-        fresh := await asyncio.to_thread(_marked, ours) - found
-    ):  # one may beget another meanwhile
-        for process in fresh:
-            with suppress(OSError):  # it ended by itself, or belongs to somebody else
-                os.kill(process, signal.SIGKILL)
+    # Stopped first: then none can beget another, or leave its parent, while the rest is looked for.
+    while fresh := await asyncio.to_thread(_families, ours) - found:
+        _signal(fresh, signal.SIGSTOP)
         found |= fresh
+    _signal(found, signal.SIGKILL)
+    await asyncio.to_thread(_wait_for_end, found)
     return len(found)
 
 
-def _marked(ours: Callable[[str], bool]) -> set[int]:
+def _signal(processes: Iterable[int], sign: signal.Signals) -> None:
+    for process in processes:
+        with suppress(OSError):  # it ended by itself, or belongs to somebody else
+            os.kill(process, sign)
+
+
+def _families(ours: Callable[[str], bool]) -> set[int]:
+    """The processes that bear such a mark, and all that descend from them.
+
+    A descendant may have thrown the mark away, but not its `keeper`, which bears it.
+    """
     if not _PROC.is_dir():
         return set()
-    named = f"{MARK}=".encode()
-    own = os.getpid()
-    found: set[int] = set()
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == own:
-            continue
-        try:
-            environ = (entry / "environ").read_bytes()
-        except OSError:  # gone, or not ours to look at
-            continue
-        borne = (each for each in environ.split(b"\0") if each.startswith(named))
-        if any(ours(os.fsdecode(each.removeprefix(named))) for each in borne):
-            found.add(int(entry.name))
+    processes = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    found = {process for process in processes if any(map(ours, _marks(process)))}
+    found.discard(os.getpid())
+    if not found:
+        return found
+    children: dict[int, list[int]] = {}
+    for process in processes:
+        children.setdefault(_parent(process), []).append(process)
+    below = list(found)
+    while below:
+        fresh = {*children.get(below.pop(), ())} - found - {os.getpid()}
+        found |= fresh
+        below += fresh
     return found
+
+
+def _marks(process: int) -> list[str]:
+    named = f"{MARK}=".encode()
+    try:
+        environ = (_PROC / str(process) / "environ").read_bytes()
+    except OSError:  # gone, or not ours to look at
+        return []
+    borne = [each for each in environ.split(b"\0") if each.startswith(named)]
+    return [os.fsdecode(each.removeprefix(named)) for each in borne]
+
+
+def _wait_for_end(processes: Iterable[int]) -> None:
+    last = time.monotonic() + _LAST_SECONDS  # what waits for a device ends when that answers
+    while any(_state(each)[0] not in "ZX" for each in processes) and time.monotonic() < last:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _parent(process: int) -> int:
+    return int(_state(process)[1])
+
+
+def _state(process: int) -> tuple[str, str]:
+    """The letter of a process's state, and its parent."""
+    try:
+        stat = (_PROC / str(process) / "stat").read_text(errors="replace")
+    except OSError:  # gone
+        return "X", "0"
+    state, parent, *_ = stat.rpartition(")")[2].split()  # a name may hold spaces and brackets
+    return state, parent

@@ -1,13 +1,19 @@
 """What the commands of workers run in, and the workspace that runs them."""
 
 import asyncio
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from midwatch_agents.sandbox_mounts import SandboxPaths, mounts
 from midwatch_monitor.config.settings import Sandbox
 from midwatch_monitor.errors import MissingExtraError, SandboxError
 
@@ -18,8 +24,8 @@ if TYPE_CHECKING:
 MARK = "MIDWATCH_ATTEMPT"
 """Set for every command of an attempt, so that what it leaves running can be found and ended."""
 
-_ISOLATED = ("--unshare-pid", "--proc", "/proc")
-"""Without its own process list a detached process would outlive its command, and the attempt."""
+OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
+"""What there is no wall before without a sandbox."""
 
 
 class Walls(StrEnum):
@@ -29,8 +35,8 @@ class Walls(StrEnum):
     NONE = "none"
 
 
-async def find_walls(wish: Sandbox, *, program: str = "bwrap") -> Walls:
-    """The sandbox that this machine gives.
+async def find_walls(wish: Sandbox, *, attended: bool = False, program: str = "bwrap") -> Walls:
+    """The sandbox that this machine gives; `attended` is a start that somebody watches.
 
     Raises SandboxError if one is required and missing, and MissingExtraError if only the part of
     it is missing that the extra brings.
@@ -41,13 +47,13 @@ async def find_walls(wish: Sandbox, *, program: str = "bwrap") -> Walls:
     has_extra = find_spec("pydantic_ai_harness") is not None
     if has_extra and not problem:
         return Walls.BUBBLEWRAP
-    if wish is not Sandbox.REQUIRED:
+    if wish is Sandbox.AUTO or (wish is Sandbox.DEFAULT and attended):
         return Walls.NONE
     if not has_extra:
         raise MissingExtraError("the sandbox", "coder")
     raise SandboxError(
-        f"sandbox: required, but {problem}. Install bubblewrap (the package `bubblewrap`), "
-        "or set `run.sandbox: auto` to go on without"
+        f"a sandbox is required, but {problem}. Install bubblewrap (the package `bubblewrap`), "
+        f"or set `run.sandbox: off` to go on without: {OPEN}"
     )
 
 
@@ -56,40 +62,80 @@ async def _bubblewrap_problem(name: str) -> str:
     program = shutil.which(name)
     if program is None:
         return f"{name} is not installed"
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *("--ro-bind", "/", "/", "--dev", "/dev", *_ISOLATED, "true"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, stderr = await process.communicate()
+    await asyncio.to_thread(_unnested)  # known from here on
+    with tempfile.TemporaryDirectory() as folder:
+        tried = _bwrap_args(SandboxPaths(folder=Path(folder)))
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *("--ro-bind", "/", "/", "--unshare-user", *tried, "true"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, stderr = await process.communicate()
     if process.returncode == 0:
         return ""
     return f"{name} fails: {stderr.decode().strip() or f'exit code {process.returncode}'}"
 
 
+@cache
+def _unnested() -> tuple[str, ...]:
+    """What keeps a command from making a user namespace of its own, where bubblewrap can."""
+    option = ("--disable-userns",)
+    tried = ("bwrap", "--unshare-user", *option, "--ro-bind", "/", "/", "true")
+    try:
+        done = subprocess.run(tried, capture_output=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return option if done.returncode == 0 else ()
+
+
+def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
+    """What is added to the harness's own arguments, which show the whole disk."""
+    # With its own process list, for a detached process would outlive its command, and the attempt.
+    return ("--unshare-pid", *_unnested(), *mounts(paths, os.environ))
+
+
 def place_capability(
-    folder: Path, walls: Walls, *, network: bool, env: Mapping[str, str]
+    paths: SandboxPaths, walls: Walls, *, network: bool, env: Mapping[str, str]
 ) -> "AbstractCapability[object]":
     """The capability that gives an agent its workspace, inside the walls."""
     from pydantic_ai.capabilities import LocalWorkspace
 
-    local = LocalWorkspace[object](folder, env=env)
+    from midwatch_agents.command_prefix import PrefixedCommands
+
+    local = LocalWorkspace[object](paths.folder, env=env)
+    started = PrefixedCommands(local, prefix=_prefix(walls))
     if walls is Walls.NONE:
-        return local
+        return started
     from pydantic_ai_harness import BubblewrapSandbox
 
-    return BubblewrapSandbox[object](local, network=network, bwrap_args=_ISOLATED)
+    return BubblewrapSandbox[object](started, network=network, bwrap_args=_bwrap_args(paths))
 
 
-def place(folder: Path, walls: Walls, *, network: bool, env: Mapping[str, str]) -> "Workspace":
+def place(
+    paths: SandboxPaths, walls: Walls, *, network: bool, env: Mapping[str, str]
+) -> "Workspace":
     """The same workspace for Midwatch's own commands, such as acceptance checks."""
     from pydantic_ai.workspaces import LocalWorkspaceBackend, Workspace
 
-    local = Workspace(LocalWorkspaceBackend(folder, env=env))
+    from midwatch_agents.command_prefix import PrefixedWorkspace
+
+    local = Workspace(LocalWorkspaceBackend(paths.folder, env=env))
+    started = PrefixedWorkspace(local, _prefix(walls))
     if walls is Walls.NONE:
-        return local
+        return started
     from pydantic_ai_harness import BubblewrapWorkspace
 
-    return BubblewrapWorkspace(local, network=network, bwrap_args=_ISOLATED)
+    return BubblewrapWorkspace(started, network=network, bwrap_args=_bwrap_args(paths))
+
+
+def _prefix(walls: Walls) -> tuple[str, ...]:
+    """What starts a command, so that nothing of it goes on by itself."""
+    if walls is Walls.NONE:
+        if sys.platform != "linux":
+            return ()
+        return (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
+    # The harness has a shell between us and bubblewrap, which would live on if we were killed.
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()

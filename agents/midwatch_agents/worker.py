@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from pydantic_ai import Agent, UsageLimits
@@ -15,6 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from midwatch_agents.imports import imported
 from midwatch_agents.sandbox import MARK, Walls, place_capability
+from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
 from midwatch_tools import Watch
@@ -28,7 +28,7 @@ _TOOL_RETRIES = 5
 class Station:
     """Where a worker works."""
 
-    folder: Path
+    paths: SandboxPaths
     walls: Walls
     network: bool
     mark: str
@@ -36,9 +36,7 @@ class Station:
 
     def capability(self) -> AbstractCapability[object]:
         """The workspace for an agent."""
-        return place_capability(
-            self.folder, self.walls, network=self.network, env={MARK: self.mark}
-        )
+        return place_capability(self.paths, self.walls, network=self.network, env={MARK: self.mark})
 
 
 class Worker:

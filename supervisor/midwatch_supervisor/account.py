@@ -71,6 +71,8 @@ class AttemptAccount:
     """The model that it was switched to."""
     moves: list[str] = field(default_factory=list[str])
     """The nodes that went on with it after its first one."""
+    sandbox: str = ""
+    """What its commands run in; empty where that was not recorded."""
     saved: Snapshot | None = None
     """Its work as it was saved last, for another node to go on with."""
 
@@ -203,6 +205,7 @@ class AttemptAccount:
                 self.lifecycle = change.lifecycle or self.lifecycle
                 self.budget = change.budget or self.budget
                 self.switched = change.model or self.switched
+                self.sandbox = change.sandbox or self.sandbox
                 if change.node is not None and change.node != self.node:
                     self.moves.append(change.node)
             case Plan() as plan:

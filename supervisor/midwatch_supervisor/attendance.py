@@ -51,6 +51,7 @@ from midwatch_supervisor.introduction import Introduction
 from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.outage import passes, sit_out
 from midwatch_supervisor.parking import Question, hung, park
+from midwatch_supervisor.sandboxing import sandbox_paths
 from midwatch_supervisor.workspace import Ground, keep
 from midwatch_tools import Watch
 from midwatch_tools.board import Board
@@ -119,14 +120,15 @@ class Attendance:
         if self.deck.depot is not None:  # by now nobody else writes its steps
             await self.deck.depot.tell(self.attempt, self.ground, incarnation=recorder.incarnation)
         fleet = self.deck.run.keeper is Keeper.MONITOR
-        here = (Change(node=self.deck.node),) if fleet else ()  # it may have been elsewhere
+        # It may have been elsewhere.
+        here = Change(node=self.deck.node if fleet else None, sandbox=self.deck.walls.value)
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            await recorder.record(*self._beginning(), *here)
+            await recorder.record(*self._beginning(), here)
         elif recorder.lifecycle is Lifecycle.WORKING:
             # It goes on after a break: that time was no silence.
-            await recorder.record(Change(lifecycle=Lifecycle.WORKING), *here)
-        elif here:
-            await recorder.record(*here)
+            await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
+        else:
+            await recorder.record(here)
         while (halt := await self._until_halted(recorder)).ended is None:
             recorder = self.recorder = await self._park(halt, recorder)
         return await self._close(halt.ended, recorder, abandoned=halt.abandoned)
@@ -257,7 +259,7 @@ class Attendance:
 
     def _station(self) -> Station:
         return Station(
-            folder=self.ground.folder,
+            paths=sandbox_paths(self.deck, self.ground),
             walls=self.deck.walls,
             network=self.deck.settings.run.network,
             mark=self._mark,

@@ -30,6 +30,7 @@ from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended
 from midwatch_supervisor.lines import reservations
 from midwatch_supervisor.listing import listing
+from midwatch_supervisor.sandboxing import sandbox_paths
 from midwatch_supervisor.workspace import Ground
 from midwatch_supervisor.workspace_files import open_file
 
@@ -62,7 +63,8 @@ def room(deck: Deck, ground: Ground) -> "Workspace":
     """The workspace for Midwatch's own commands: the same walls, the same mark."""
     # Numbers would be the same for the first attempt of every journal on the machine.
     mark = str(ground.folder)
-    return place(ground.folder, deck.walls, network=deck.settings.run.network, env={MARK: mark})
+    paths = sandbox_paths(deck, ground)
+    return place(paths, deck.walls, network=deck.settings.run.network, env={MARK: mark})
 
 
 async def finish(

@@ -41,9 +41,13 @@ async def begin(
     settings: Settings,
     home: Path,
     clock: Clock = now,
+    attended: bool = False,
 ) -> tuple[Deck, tuple[Job, ...]]:
-    """Store a new run with its tasks. Nothing is stored if a worker could not be built."""
-    walls = await find_walls(settings.run.sandbox)
+    """Store a new run with its tasks. Nothing is stored if a worker could not be built.
+
+    `attended` is a start that somebody watches.
+    """
+    walls = await find_walls(settings.run.sandbox, attended=attended)
     breakers = Breakers(settings.provider)
     crews = [Crew(each, settings=settings, breakers=breakers) for each in wanted]
     at = clock()
@@ -64,11 +68,11 @@ async def begin(
 
 
 async def again(
-    journal: Journal, run: Run, *, home: Path, clock: Clock = now
+    journal: Journal, run: Run, *, home: Path, clock: Clock = now, attended: bool = False
 ) -> tuple[Deck, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
     settings = Settings.model_validate_json(run.settings)
-    walls = await find_walls(settings.run.sandbox)
+    walls = await find_walls(settings.run.sandbox, attended=attended)
     breakers = Breakers(settings.provider)
     jobs = [
         await job_again(journal, run, task, settings, breakers)

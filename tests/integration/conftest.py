@@ -290,12 +290,20 @@ class Stage:
         return await conduct(deck, jobs, _ignore)
 
     async def start(self, *words: str) -> Process:
-        """Start a command of `midwatch` as a process; it can import the modules of this folder."""
+        """Start a command of `midwatch` as a process; it can import the modules of this folder.
+
+        Without a sandbox where this machine has none, unless a file or the environment says more.
+        """
+        said = (self.folder / "midwatch.yaml").exists()
         program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", program, *words),
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            env={
+                **({} if said else {"MIDWATCH_RUN__SANDBOX": "auto"}),
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parent),
+            },
             stdout=PIPE,
             stderr=PIPE,
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.words import Acceptance
 from midwatch_supervisor.acceptance import check_all, summary
@@ -18,7 +19,9 @@ def walls(request: pytest.FixtureRequest, bubblewrap: Walls) -> Walls:
 async def checked(
     folder: Path, *checks: AcceptanceSpec, walls: Walls = Walls.NONE, seconds: float = 30.0
 ) -> tuple[Acceptance, ...]:
-    return await check_all(checks, place(folder, walls, network=False, env={}), seconds=seconds)
+    return await check_all(
+        checks, place(SandboxPaths(folder=folder), walls, network=False, env={}), seconds=seconds
+    )
 
 
 async def test_a_command_passes_with_exit_code_zero_only(walls: Walls, workspace: Path) -> None:

@@ -281,7 +281,11 @@ async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_no
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program, "run", "tasks.yaml", "--json"),
         cwd=stage.folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={
+            "MIDWATCH_RUN__SANDBOX": "auto",
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
         stdout=PIPE,
         pipesize=4096,
         limit=1024,

@@ -22,6 +22,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.patience import PatientModel
 from midwatch_agents.sandbox import MARK, Walls
+from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_agents.worker import Station, Worker, mcp_source
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import UsageError, WorkerError
@@ -91,7 +92,9 @@ def work(claim: Callable[..., Awaitable[Recorder]], workspace: Path) -> Work:
     """Has a worker work: `await work(worker)`."""
 
     async def run(worker: Worker, *, history: Sequence[ModelMessage] = ()) -> str:
-        station = Station(folder=workspace, walls=Walls.NONE, network=False, mark="1.1")
+        station = Station(
+            paths=SandboxPaths(folder=workspace), walls=Walls.NONE, network=False, mark="1.1"
+        )
         watch = Watch(root=workspace, recorder=await claim())
         return await worker.run("Do it.", station=station, watch=watch, history=history)
 

@@ -40,6 +40,18 @@ def test_the_mode_off_is_a_word(tmp_path: Path) -> None:
     assert load_settings([write(tmp_path, "mode: off\n")], environ={}).mode is Mode.OFF
 
 
+def test_what_may_be_read_is_an_absolute_path_or_one_below_the_home(tmp_path: Path) -> None:
+    file = write(tmp_path, "run: {sandbox_read: [/data/models/, ~/.cache/x]}\n")
+    read = load_settings([file], environ={}).run.sandbox_read
+    assert read == ("/data/models", "~/.cache/x")
+
+
+@pytest.mark.parametrize("path", ["/", "//", "~", "~/", "~//", "data", "~ada/x", "/a/../..", ""])
+def test_what_may_be_read_is_not_the_whole_disk_or_home(path: str, tmp_path: Path) -> None:
+    (said,) = wrong(write(tmp_path, f"run: {{sandbox_read: ['{path}']}}\n"))
+    assert "name the folders that are needed" in said
+
+
 def test_a_length_in_time_is_read(tmp_path: Path) -> None:
     file = write(tmp_path, "rules: {low_confidence: {hold: 30s}}\n")
     hold = load_settings([file], environ={}).rules.low_confidence.hold

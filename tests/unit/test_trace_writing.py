@@ -121,6 +121,7 @@ def change(random: Random) -> Change:
         activity=random.choice([None, *Activity]),
         doing=text(random),
         node=random.choice([None, text(random)]),
+        sandbox=random.choice([None, text(random)]),
         budget=random.choice([None, Budget(requests=meter(random), minutes=meter(random))]),
     )
 

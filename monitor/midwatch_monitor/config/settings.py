@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.learning import LearningSettings
@@ -32,6 +32,8 @@ class Mode(StrEnum):
 class Sandbox(StrEnum):
     """What commands of workers run in."""
 
+    DEFAULT = "default"
+    """Required where nobody watches the start (headless, a node of a fleet), else auto."""
     AUTO = "auto"
     """bubblewrap where it works, else none; the start says which."""
     REQUIRED = "required"
@@ -47,6 +49,20 @@ class Synchronous(StrEnum):
     """Survives a killed process."""
     FULL = "full"
     """Survives a power loss too."""
+
+
+def _read_path(text: str) -> str:
+    below = text.removeprefix("~")
+    if below.startswith("/") and below.strip("/") and ".." not in below.split("/"):
+        return text.rstrip("/")
+    raise ValueError(
+        "an absolute path, or one that begins with `~/`; not `/` and not `~`, for then there is "
+        "no sandbox to speak of: name the folders that are needed"
+    )
+
+
+ReadPath = Annotated[str, AfterValidator(_read_path)]
+"""A folder or file that commands in the sandbox may read."""
 
 
 class ReflectSettings(Section):
@@ -106,8 +122,10 @@ class RunSettings(Section):
     """How long one acceptance check may take."""
     grace_seconds: Seconds = 10.0
     """How long a cancelled attempt may take to end before it is given up."""
-    sandbox: Sandbox = Sandbox.AUTO
+    sandbox: Sandbox = Sandbox.DEFAULT
     """What the commands of workers run in."""
+    sandbox_read: tuple[ReadPath, ...] = ()
+    """What those commands may read too, beside their workspace and the system's programs."""
     network: bool = False
     """Whether commands in the sandbox reach the network."""
     max_output_chars: Annotated[int, Field(ge=200, le=10_000_000)] = 20_000

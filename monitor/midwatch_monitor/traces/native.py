@@ -147,6 +147,7 @@ class _StateLine(_Line):
     activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
     doing: Text = ""
     node: Text | None = None
+    sandbox: Text | None = None
     budget: dict[str, tuple[float, float | None]] | None = None
     """Used and limit of each resource."""
 
@@ -342,6 +343,7 @@ def _change(line: _StateLine) -> Change:
         activity=line.activity,
         doing=line.doing,
         node=line.node,
+        sandbox=line.sandbox,
         budget=None if line.budget is None else _budget(line.budget),
     )
 

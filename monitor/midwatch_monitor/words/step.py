@@ -118,6 +118,8 @@ class Change:
     budget: Budget | None = None
     node: str | None = None
     """The node of a fleet that goes on with it from here."""
+    sandbox: str | None = None
+    """What its commands run in from here; `none` for nothing."""
 
 
 Event = Step | Change

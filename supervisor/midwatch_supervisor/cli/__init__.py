@@ -9,6 +9,7 @@ from midwatch_monitor.errors import (
     ConfigError,
     JournalAccessError,
     MidwatchError,
+    SandboxError,
     TraceError,
     UsageError,
 )
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except MidwatchError as error:
         write_error(str(error))
-        asked = isinstance(error, UsageError | TraceError | JournalAccessError)
+        asked = isinstance(error, UsageError | TraceError | JournalAccessError | SandboxError)
         return 2 if asked else 1
     except KeyboardInterrupt:
         return 130

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_supervisor.assignment import Assignment, assignments
 from midwatch_supervisor.cli.console import on_terminal
@@ -37,7 +37,9 @@ def demo(
     console = on_terminal() and not (headless or json)
     if pace is None and console:
         pace = _CONSOLE_PACE
-    settings = Settings(console=settings_in_force(None).console)
+    # No model is asked, so its commands are known: it runs where there is no sandbox too.
+    own = RunSettings(sandbox=Sandbox.AUTO)
+    settings = Settings(console=settings_in_force(None).console, run=own)
     file = make_project(home() / "demo")
     wanted = [paced(each, pace) for each in assignments(load_tasks(file), file.parent)]
     return start(

@@ -16,6 +16,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
+    from midwatch_agents.sandbox import Walls
     from midwatch_monitor.config.fleet import FleetSettings
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.identity import Identity
@@ -99,6 +100,7 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
 async def _work(
     settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
 ) -> int:
+    from midwatch_agents.sandbox import find_walls
     from midwatch_monitor.journal import Journal
     from midwatch_supervisor.cli.farewell import Farewell
     from midwatch_supervisor.fleet.holding import Holding
@@ -106,6 +108,7 @@ async def _work(
     from midwatch_supervisor.garbage import calm
 
     fleet, holding = settings.fleet, Holding()
+    walls = await find_walls(settings.run.sandbox)
     async with (
         await Journal.open(
             location,
@@ -131,7 +134,7 @@ async def _work(
             loop.add_signal_handler(sign, leave)
 
         def ready() -> None:
-            _begin(who.name, fleet, journal.name, home, json=json)
+            _begin(who.name, fleet, journal.name, home, walls, json=json)
             calm()
 
         await node.run(location, ready=ready)
@@ -139,8 +142,11 @@ async def _work(
     return 0
 
 
-def _begin(name: str, fleet: "FleetSettings", journal: str, home: Path, *, json: bool) -> None:
-    """Say who works where."""
+def _begin(
+    name: str, fleet: "FleetSettings", journal: str, home: Path, walls: "Walls", *, json: bool
+) -> None:
+    """Say who works where, and what its workers' commands run in."""
+    from midwatch_supervisor.cli.running import sandbox_words
     from midwatch_supervisor.line import moment
     from midwatch_tools.watch import now
 
@@ -156,10 +162,12 @@ def _begin(name: str, fleet: "FleetSettings", journal: str, home: Path, *, json:
                 "labels": list(fleet.labels),
                 "journal": journal,
                 "home": str(home),
+                "sandbox": walls.value,
             }
         )
     else:
         labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
         write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-        write_line(f"Journal {journal}, works in {home}")
+        sandbox = f"sandbox for commands: {sandbox_words(walls)}"
+        write_line(f"Journal {journal}, works in {home}, {sandbox}")
     sys.stdout.flush()

@@ -36,15 +36,17 @@ def resume(
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
 
+    console = on_terminal() and not (headless or json)
+
     async def opened(log: Journal, clock: Clock) -> tuple[Deck, tuple[Job, ...]]:
-        return await again(log, found, home=home(), clock=clock)
+        return await again(log, found, home=home(), clock=clock, attended=console)
 
     settings = Settings.model_validate_json(found.settings)
     return stay(
         opened,
         settings=settings,
         journal=journal,
-        console=on_terminal() and not (headless or json),
+        console=console,
         json=json,
     )
 

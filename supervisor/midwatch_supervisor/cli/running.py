@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
@@ -80,7 +80,15 @@ def start(
     """Start a new run and stay with it to its end; answers the exit code."""
 
     async def opened(log: Journal, clock: Clock) -> tuple[Deck, tuple[Job, ...]]:
-        return await begin(log, wanted, source=source, settings=settings, home=home(), clock=clock)
+        return await begin(
+            log,
+            wanted,
+            source=source,
+            settings=settings,
+            home=home(),
+            clock=clock,
+            attended=console,
+        )
 
     return stay(opened, settings=settings, journal=journal, console=console, json=json)
 
@@ -134,7 +142,7 @@ def about(deck: Deck, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
     lines = [
         f"Run {deck.run.id}: {len(jobs)} tasks, journal {deck.journal.name}",
-        f"Sandbox for commands: {_walls(deck.walls)}",
+        f"Sandbox for commands: {sandbox_words(deck.walls)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
         script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
@@ -200,10 +208,11 @@ _MEANINGS = {
 }
 
 
-def _walls(walls: Walls) -> str:
+def sandbox_words(walls: Walls) -> str:
+    """What commands of workers run in, and what that leaves open."""
     if walls is Walls.NONE:
-        return "none (commands of workers reach everything that you do)"
-    return f"{walls} (the rest of the disk is read-only, no network unless `run.network`)"
+        return f"none ({OPEN})"
+    return f"{walls} (nothing of your files but the workspace, no network unless `run.network`)"
 
 
 def _models(job: Job) -> list[str]:

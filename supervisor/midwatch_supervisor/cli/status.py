@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.journal.roster import Roster
@@ -60,6 +61,8 @@ class StatusLine:
     """Where the attempt is at work, or was last."""
     node_state: NodeState | None
     """Of that node, where it is one of a fleet."""
+    sandbox: str | None
+    """What the attempt's commands run in."""
     plan_step: int | None
     """The first open plan step, from 1; one past the end when all are closed."""
     plan_steps: int
@@ -148,6 +151,7 @@ def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> Status
         health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
+        sandbox=latest.sandbox or None if latest else None,
         plan_step=latest.plan.current if latest and latest.plan.steps else None,
         plan_steps=len(latest.plan.steps) if latest else 0,
         progress_percent=_reported(latest)[0],
@@ -208,6 +212,8 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         write_line("  ".join(cells).rstrip())
+    if bare := [line.task for line in lines if line.sandbox == Walls.NONE]:
+        write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:
         if line.reservations:
             write_line(reserved(line.task, line.reservations))

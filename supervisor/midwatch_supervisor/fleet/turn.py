@@ -174,7 +174,8 @@ def deck_for(machine: Machine, run: Run) -> Deck:
     JournalTooNewError where it cannot be read.
     """
     settings, own = settings_of(run), machine.settings
-    walled = settings.run.model_copy(update={"sandbox": own.run.sandbox})
+    machines = {"sandbox": own.run.sandbox, "sandbox_read": own.run.sandbox_read}
+    walled = settings.run.model_copy(update=machines)
     return Deck(
         journal=machine.journal,
         bus=machine.bus,

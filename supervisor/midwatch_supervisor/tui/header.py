@@ -5,6 +5,7 @@ from datetime import datetime
 from rich.style import Style
 from rich.text import Text
 
+from midwatch_agents.sandbox import Walls
 from midwatch_monitor.calibration import Calibration
 from midwatch_monitor.words import Health, Lifecycle
 from midwatch_supervisor.account import AttemptAccount
@@ -42,6 +43,7 @@ def header(
         (f"  {_progress(account, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (_model(account), colours.dim),
+        ("  no sandbox" if account.sandbox == Walls.NONE else "", colours.warn),
         (f" on {brief(account.node)}" if account.node else "", colours.dim),
         (f"  {title}" if title and title != story.task.name else "", colours.dim),
     )

@@ -1,0 +1,54 @@
+"""A workspace whose commands are started by another program."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+
+from pydantic_ai.capabilities import WrapperCapability
+from pydantic_ai.tools import RunContext
+from pydantic_ai.workspaces import (
+    CommandResult,
+    Workspace,
+    WorkspaceBackend,
+    WorkspaceCommand,
+    WorkspaceRef,
+    WrapperWorkspace,
+)
+
+
+class PrefixedWorkspace(WrapperWorkspace):
+    """Puts the same words before every command of the wrapped workspace."""
+
+    def __init__(self, wrapped: Workspace, prefix: tuple[str, ...]) -> None:
+        super().__init__(wrapped)
+        self._prefix = prefix
+
+    async def run(
+        self,
+        command: WorkspaceCommand,
+        *,
+        shell: bool = False,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface's own
+    ) -> CommandResult:
+        words = ["/bin/sh", "-c", command] if isinstance(command, str) and shell else command
+        if isinstance(words, str) or (shell and words is command):
+            raise TypeError("a string is for a shell, and a sequence is not")
+        return await self.wrapped.run([*self._prefix, *words], env=env, timeout=timeout)
+
+
+@dataclass
+class PrefixedCommands(WrapperCapability[object]):
+    """The same for the workspace of another capability."""
+
+    _: KW_ONLY
+
+    prefix: tuple[str, ...] = ()
+
+    def get_workspace(
+        self, ctx: RunContext[object], *, ref: WorkspaceRef | None
+    ) -> WorkspaceBackend | None:
+        backend = super().get_workspace(ctx, ref=ref)
+        if backend is None:
+            return None
+        workspace = backend if isinstance(backend, Workspace) else Workspace(backend)
+        return PrefixedWorkspace(workspace, self.prefix)

@@ -1,0 +1,231 @@
+"""What the commands of a worker see of the disk inside the sandbox: a list of what is shown."""
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_SYSTEM = ("/usr", "/opt", "/nix/store", "/gnu/store")
+_LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Links into `/usr` on most systems, folders on others."""
+_ETC = (
+    *("alternatives", "ca-certificates*", "crypto-policies", "debian_version", "fonts", "gai.conf"),
+    *("group", "host.conf", "hostname", "hosts", "java*", "ld.so.*", "locale*", "localtime"),
+    *(
+        "magic*",
+        "maven/logging",
+        "maven/m2.conf",
+        "mime.types",
+        "nsswitch.conf",
+        "os-release",
+        "passwd",
+        "perl",
+        "php*",
+        "protocols",
+    ),
+    *("R", "python3*", "resolv.conf", "services", "shells", "terminfo", "timezone", "xml"),
+    *("ssl/certs", "ssl/*.cnf", "ssl/*.pem", "pki/tls/certs", "pki/tls/*.cnf", "pki/ca-trust"),
+)
+"""What programs look up. The rest is not theirs: passwords, host keys, proxies and indexes with
+passwords in their URLs; for root no permission would stand before it."""
+_HOME = (
+    *(".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", "go/bin", "go/pkg/mod"),
+    *(".pyenv", ".local/bin", ".local/lib", ".local/share/uv/python", ".local/share/uv/tools"),
+    *(".local/share/pipx/venvs", ".local/share/mise/installs", ".local/share/mise/shims"),
+    *(".nvm/versions", ".npm/_cacache", ".volta/bin", ".volta/tools", ".bun/bin", ".deno/bin"),
+    *(".cache/ms-playwright", ".m2/repository", ".m2/wrapper", ".sdkman/candidates"),
+    *(".rbenv", ".gem/ruby", ".nuget/packages", ".dotnet", ".asdf/installs", ".asdf/shims"),
+)
+"""Languages and their caches below the home directory, by the folders that hold no credentials.
+Not here is what no program can use unless it may write in it, as the cache of uv."""
+_PREFIXES = ("pyvenv.cfg", "conda-meta", "Cellar")
+"""What stands beside the `bin` of an environment that is needed as a whole."""
+_GIT = ("HEAD", "config.worktree", "info", "objects", "packed-refs", "refs", "reftable", "shallow")
+_GIT_SECTION = re.compile(r"\s*\[\s*(\w+)\s*\]\s*(?:[#;].*)?")
+_GIT_VALUE = re.compile(r"\s*(\w+)\s*(?:=\s*[\w./-]*)?\s*")
+_GIT_KEYS = {
+    "core": (
+        *("autocrlf", "bare", "eol", "filemode", "ignorecase", "precomposeunicode"),
+        *("repositoryformatversion", "sparsecheckout", "sparsecheckoutcone", "symlinks"),
+    ),
+    "extensions": (
+        *("compatobjectformat", "objectformat", "partialclone", "refstorage", "worktreeconfig"),
+    ),
+}
+_GIT_CONFIG = "midwatch-config"
+"""The cleaned configuration of a repository, beside the worktree's own files in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxPaths:
+    """The folders that matter to a sandbox, beside the system's own."""
+
+    folder: Path
+    """The workspace: the only place where what is written stays."""
+    git_dir: Path | None = None
+    """Of the worktree, as it was made; never what the workspace itself says."""
+    common_dir: Path | None = None
+    """Of the repository that the worktree belongs to."""
+    read: tuple[str, ...] = ()
+    """What may be read too; `~` is the home directory."""
+    hidden: tuple[Path, ...] = ()
+    """What stays hidden where a folder is shown that it lies in: the journal, other workspaces."""
+
+
+def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The arguments of bubblewrap that show these folders, and nothing else of the disk.
+
+    They begin with an empty root, so whatever was mounted before them is out of sight.
+    """
+    folder = paths.folder.resolve()
+    home = Path(environ["HOME"]) if environ.get("HOME", "/") != "/" else None
+    wanted = _wanted(paths, environ, home)
+    private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
+    # Read-only, for a file that is written beside the workspace would be lost without a word.
+    above = {folder.parent} - private - wanted
+    hidden = {each.resolve() for each in paths.hidden} - wanted
+    empty = {*private, *above, *hidden}
+    shown = {each for each in wanted if not _seen(each, wanted, empty)}
+    needed = {each for each in empty if each not in hidden or _below(each, shown)}
+    found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run", *_linked()]
+    found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
+    for each in sorted(shown | needed, key=lambda each: (len(each.parts), each)):
+        if each in needed:
+            found += ["--tmpfs", str(each)]
+        elif not each.is_relative_to(folder):
+            found += ["--ro-bind-try", str(each), str(each)]
+    found += ["--bind", str(folder), str(folder), *_git(paths, folder)]
+    for each in (*above, "/"):
+        found += ["--remount-ro", str(each)]
+    return tuple(found)
+
+
+def _wanted(paths: SandboxPaths, environ: Mapping[str, str], home: Path | None) -> set[Path]:
+    """What is there of all that is to be read."""
+    wanted = {*map(Path, _SYSTEM), *_etc()}
+    wanted |= {each for each in _programs(environ) if _narrow(each, home)}
+    wanted |= {Path(each) for each in paths.read if not each.startswith("~")}
+    if home is not None:
+        wanted |= {home / each for each in _HOME}
+        wanted |= {home / each[2:] for each in paths.read if each.startswith("~/")}
+    wanted |= {each.resolve() for each in wanted}
+    there = {each for each in wanted if each.exists() and each != Path("/")}
+    return {each for each in there if not _below(each, {*map(Path, _LINKED)})}
+
+
+def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
+    """Whether a place is seen already in another, with nothing empty between the two."""
+    if place in empty:
+        return False
+    nearest = next((each for each in place.parents if each in shown or each in empty), None)
+    return nearest in shown and nearest not in empty
+
+
+def _below(place: Path, shown: Collection[Path]) -> bool:
+    return any(each in shown for each in (place, *place.parents))
+
+
+def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Where `PATH` leads, and the Python that runs Midwatch."""
+    for text in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
+        yield Path(text)
+    for text in environ.get("PATH", "").split(os.pathsep):
+        place = Path(text)
+        if not place.is_absolute():
+            continue
+        yield place
+        if any((place.parent / mark).exists() for mark in _PREFIXES):
+            yield place.parent
+            yield from _base_of(place.parent / "pyvenv.cfg")
+
+
+def _base_of(config: Path) -> Iterator[Path]:
+    """The Python installation that a virtual environment was made from."""
+    if config.is_file():
+        for line in config.read_text("utf-8", errors="replace").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == "home" and Path(value.strip()).name == "bin":
+                yield Path(value.strip()).parent
+
+
+def _narrow(place: Path, home: Path | None) -> bool:
+    """Whether a folder of programs can be shown without showing somebody's own files."""
+    if home is None:
+        return place != Path("/")
+    return not home.is_relative_to(place) and place != home / ".local"
+
+
+def _etc() -> Iterator[Path]:
+    for pattern in _ETC:
+        yield from Path("/etc").glob(pattern)
+
+
+def _linked() -> Iterator[str]:
+    for each in map(Path, _LINKED):
+        if each.is_symlink():
+            yield from ("--symlink", str(each.readlink()), str(each))
+        elif each.is_dir():
+            yield from ("--ro-bind", str(each), str(each))
+
+
+# -- git: what `log`, `status`, `diff` and `blame` read ------------------------------------------
+
+
+def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
+    """The repository of a worktree, read-only, without its credentials and other worktrees.
+
+    The workspace's `.git` becomes a mount point, which nobody inside can replace or remove.
+    """
+    common, own, link = paths.common_dir, paths.git_dir, folder / ".git"
+    if common is None or own is None:
+        return
+    if link.is_file() and not link.is_symlink():
+        yield from ("--ro-bind", str(link), str(link))
+    yield from ("--tmpfs", str(common))
+    shown = [*(common / name for name in _GIT), *_alternates(common / "objects"), own]
+    for each in shown:
+        yield from ("--ro-bind-try", str(each), str(each))
+    for name, at in (("config", common), ("config.worktree", common), ("config.worktree", own)):
+        if (config := at / name).is_file():
+            yield from ("--ro-bind", str(_cleaned(config, own)), str(config))
+    yield from ("--remount-ro", str(common))
+
+
+def _cleaned(config: Path, own: Path) -> Path:
+    """A copy of git's configuration that says only how the repository is stored."""
+    text = clean_git_config(config.read_text("utf-8", errors="replace"))
+    file = own / (_GIT_CONFIG if config.name == "config" else f"{_GIT_CONFIG}.worktree")
+    if not file.is_file() or file.read_text("utf-8") != text:
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(text, "utf-8")
+        part.replace(file)
+    return file
+
+
+def clean_git_config(text: str) -> str:
+    """The lines of git's configuration that say how a repository is stored. Pure.
+
+    Whatever else stands in it stays out, such as the password in the URL of a remote.
+    """
+    kept: list[str] = []
+    known: tuple[str, ...] = ()
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            section = _GIT_SECTION.fullmatch(line)
+            name = section[1].lower() if section else ""
+            known = _GIT_KEYS.get(name, ())
+            kept += [f"[{name}]"] if known else []
+        elif (value := _GIT_VALUE.fullmatch(line)) and value[1].lower() in known:
+            kept.append(line)
+    return "".join(f"{line}\n" for line in kept)
+
+
+def _alternates(objects: Path) -> Iterator[Path]:
+    """The objects of other repositories that this one borrows."""
+    listed = objects / "info" / "alternates"
+    if listed.is_file():
+        for line in listed.read_text("utf-8", errors="replace").splitlines():
+            if line and not line.startswith("#"):
+                yield (objects / line).resolve()
