@@ -51,7 +51,7 @@ from midwatch_supervisor.introduction import Introduction
 from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.outage import passes, sit_out
 from midwatch_supervisor.parking import Question, hung, park
-from midwatch_supervisor.sandboxing import sandbox_paths
+from midwatch_supervisor.sandbox_paths import sandbox_paths
 from midwatch_supervisor.workspace import Ground, keep
 from midwatch_tools import Watch
 from midwatch_tools.board import Board

@@ -30,7 +30,7 @@ from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.ending import Ended
 from midwatch_supervisor.lines import reservations
 from midwatch_supervisor.listing import listing
-from midwatch_supervisor.sandboxing import sandbox_paths
+from midwatch_supervisor.sandbox_paths import sandbox_paths
 from midwatch_supervisor.workspace import Ground
 from midwatch_supervisor.workspace_files import open_file
 
