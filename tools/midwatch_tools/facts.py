@@ -29,7 +29,7 @@ from midwatch_monitor.words import (
     Wanted,
 )
 from midwatch_tools.duplicates import covers, joined, same
-from midwatch_tools.quotation import EVIDENCE, framed, plain
+from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
 from midwatch_tools.secrets import secret_in
 
 log = logging.getLogger(__name__)
@@ -210,9 +210,10 @@ def as_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def listed(known: Sequence[KnownFact]) -> str:
+def listed(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
     """Facts as a block of data for a worker; empty if there are none."""
-    return framed("facts", "\n".join(map(line, known)), note=EVIDENCE) if known else ""
+    lines = "\n".join(map(line, known))
+    return blocks.framed("facts", lines, note=EVIDENCE) if known else ""
 
 
 def line(known: KnownFact) -> str:
