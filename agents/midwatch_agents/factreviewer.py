@@ -32,7 +32,10 @@ You review what an attempt at a task found out about its workspace, before other
 
 _FORM = """\
 Answer in the given form. Say of every new fact, by its number, what becomes of it: `keep`, `enrich`
-with its new text, or `remove` with the reason. Never put in what the attempt does not show."""
+with its new text, or `remove` with the reason. Never put in what the attempt does not show.
+In whatever language a text is, say what it is about: other workers will rely on it, and a text that
+names a command, that is about tests and checks, or that speaks to its reader is read by a person
+first. What you do not say counts as yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from midwatch_agents.memory.fixed import (
 from midwatch_agents.memory.likeness import ALIKE, likeness
 from midwatch_agents.memory.particulars import cited_steps, named_files
 from midwatch_agents.memory.questions import FACTS, INSTRUCTIONS, SUMMARY, lesson_question
-from midwatch_agents.memory.screening import objection
+from midwatch_agents.memory.screening import BY_A_MODEL, objection
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
@@ -117,6 +117,7 @@ async def write_lesson(
         verdict=case.verdict_id,
         origin=case.verdict.origin if case.verdict is not None else Origin.AUTOMATIC,
         sources=case.sources,
+        waits=BY_A_MODEL,
     )
     return _told(lesson, case, said.spending)
 

@@ -23,6 +23,7 @@ from midwatch_monitor.words import (
     Intervention,
     Lifecycle,
 )
+from midwatch_stage.watched import uncoded
 from midwatch_supervisor.desk import Desk
 
 if TYPE_CHECKING:
@@ -132,7 +133,9 @@ async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(roo
     assert await asyncio.wait_for(process.wait(), 60) == 0
     arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
     assert await room.stage.told(Delivery) == [arrived]
-    bodies = [message.body.decode() for message in await room.stage.journal.messages(attempt.id)]
+    bodies = [
+        uncoded(message.body.decode()) for message in await room.stage.journal.messages(attempt.id)
+    ]
     said = f"[midwatch #{id} from your operator] Look up."
     assert [said in body for body in bodies] == [False, False, False, True, False]
 
