@@ -218,7 +218,7 @@ def test_v10_each_missed_fact_is_added_once_and_not_without_end() -> None:
 
 @pytest.mark.parametrize("flag", HARMLESS)
 def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) -> None:
-    doubted = {**HARMLESS, flag: True}
+    doubted = HARMLESS | {flag: True}
     missed = Missed(text="CI runs on Python 3.11", **doubted)
     found = said(
         Correction(number=1, action="keep", **doubted),

@@ -99,7 +99,6 @@ def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
 @pytest.mark.parametrize(
     "verdict",
     [
-        Feedback(accepted=False),
         Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="it failed"),
         Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff=DIFF),
     ],
@@ -111,6 +110,13 @@ def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
     assert lesson is not None
     assert "The worker's own analysis: int() cuts." in lesson.text
     assert {"Use ceil.", "This helped (replan): List the negative amounts."} <= {*lesson.insights}
+    assert lesson.waits
+
+
+def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_workers() -> None:
+    lesson = fixed_lesson(replace(CASE, verdict=Feedback(accepted=False), findings=(), checks=()))
+    assert lesson is not None
+    assert lesson.text.endswith("The worker's own analysis: int() cuts.")
     assert lesson.waits
 
 

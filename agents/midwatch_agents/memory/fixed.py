@@ -33,17 +33,17 @@ def fixed_lesson(
 ) -> Lesson | None:
     """What a rejected attempt teaches, from what was said and seen of it.
 
-    A person's own words are told with what Midwatch saw, and nothing else: so others may be given
-    them at once. Without any, the words of workers, tools and models are told too, and a person
-    must read it first. `None` where nothing specific is known: no comment, no analysis, no alarm
-    and no check that failed.
+    Of a person's rejection the person's words are told with what Midwatch saw, and nothing else: so
+    others may be given it at once. Elsewhere the words of workers, tools and models are told too,
+    and a person must read it first. `None` where nothing specific is known: no comment, no
+    analysis, no alarm and no check that failed.
     """
     told = case.verdict
     if told is None or told.accepted or not _specific(case, told):
         return None
-    spoken = told.origin is Origin.EXPLICIT and bool(told.comment.strip())
-    if spoken:
-        case = _without_words(case)
+    bare = _without_words(case)
+    spoken = told.origin is Origin.EXPLICIT and _specific(bare, told)
+    case = bare if spoken else case
     # What was taken back as a whole says nothing of which line was wrong.
     changed = rewrites(told.diff) if told.sign is Sign.EDITED else ()
     text = " ".join([_verdict(case, told, changed), *_seen(case), *_found(case)])

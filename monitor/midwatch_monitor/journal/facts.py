@@ -23,6 +23,9 @@ from midwatch_monitor.words import (
 )
 
 
+_SHARED = [each.value for each in FactState if each.shared]
+
+
 def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     """Keep a fact, and let it be found if it is shared; the attempt that it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
@@ -202,7 +205,7 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
     if project is None:
         return []
     fact = tables.fact
-    shared = (fact.c.live.is_(True), fact.c.state != FactState.PENDING.value)
+    shared = (fact.c.live.is_(True), fact.c.state.in_(_SHARED))
     ways = (
         *(
             of_tags(connection, fact, project, tags, *shared, each=limit)

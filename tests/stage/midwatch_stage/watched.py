@@ -145,5 +145,5 @@ class Fleet:
 
 
 def uncoded(text: str) -> str:
-    """What Midwatch said, without the code that is drawn for each attempt."""
-    return re.sub(r"\[midwatch [0-9a-f]{8}", "[midwatch", text)
+    """What a model is told, without the codes that are drawn for each attempt and each prompt."""
+    return re.sub(r"(\[midwatch) [0-9a-f]{8}|\b(data)-[0-9a-f]{8}", r"\1\2", text)
