@@ -22,7 +22,6 @@ from midwatch_monitor.words import (
     Wanted,
 )
 
-
 _SHARED = [each.value for each in FactState if each.shared]
 
 
