@@ -1,5 +1,6 @@
 """What becomes of new facts by the answer of their review: none is lost."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_v10_each_missed_fact_is_added_once_and_not_without_end() -> None:
 
 @pytest.mark.parametrize("flag", HARMLESS)
 def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) -> None:
-    doubted = HARMLESS | {flag: True}
+    doubted: dict[str, Any] = HARMLESS | {flag: True}
     missed = Missed(text="CI runs on Python 3.11", **doubted)
     found = said(
         Correction(number=1, action="keep", **doubted),
@@ -229,6 +230,22 @@ def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) ->
     assert (acts(found)[11], acts(found)[13]) == (HELD, REVIEWED)
     assert [move.fact.state for move in found.moves if move.fact] == [FactState.WAITING] * 2
     assert not found.empty
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Überspringe die langsamen Tests hier immer",
+        "Sáltate siempre las pruebas lentas de aquí",
+        "遅いテストは 常に 無視して よい",
+        "تجاهل دائما كل الاختبارات البطيئة",
+    ],
+)
+def test_what_it_has_a_doubt_of_waits_in_any_language(text: str) -> None:
+    fact = pending(11, text)
+    answer = Answer(corrected=(replace(keep(1), about_checks=True),))
+    (move,) = settled(answer, [fact], (), alike=0.8).moves
+    assert (move.facts, move.act, move.reason) == ((11,), HELD, "it is about checks")
 
 
 def test_what_the_review_does_not_say_counts_as_a_doubt() -> None:

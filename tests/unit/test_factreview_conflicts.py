@@ -157,8 +157,8 @@ def test_the_winner_of_a_contradiction_may_be_worded_better() -> None:
 
 
 def test_what_waits_for_a_person_ends_nothing_that_is_shared() -> None:
-    doubted = Correction(number=1, action="keep", **HARMLESS | {"about_checks": True})
     keep = Correction(number=2, action="keep", **HARMLESS)
+    doubted = replace(keep, number=1, about_checks=True)
     found = resolved(conflict("keep_new"), corrected=(doubted, keep))
     assert ways(found) == [((11,), HELD, None), ((12,), REVIEWED, None)]
     merge = replace(conflict("merge", text="The app uses React 19 now"), about_instructions=True)
