@@ -13,7 +13,7 @@ from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.words import PlanStep, Spending
-from midwatch_tools.quotation import DATA_RULE, quoted
+from midwatch_tools.quotation import DATA_RULE, DataBlocks
 
 MAX_STEPS = 12
 
@@ -95,13 +95,15 @@ async def draft_plan(
     bounds = (settings or Settings()).supervisor
     room = bounds.max_evidence_chars // 2
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
+    blocks = DataBlocks.drawn()
     prompt = "\n\n".join(
         [
+            blocks.head,
             f"Write a plan of at most {max_steps} plan steps.",
             f"# Goal\n\n{goal.strip()}",
             f"# Checks that are run in the end\n\n{checks}",
-            quoted("how similar tasks went", precedents, room),
-            quoted("files of the workspace", listing, room),
+            blocks.quoted("how similar tasks went", precedents, room),
+            blocks.quoted("files of the workspace", listing, room),
         ]
     )
     told = await consult(

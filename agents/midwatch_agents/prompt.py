@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
-from midwatch_tools.quotation import EVIDENCE, escaped, framed, plain, unspoken
+from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain, readable
 
 _OF_IT = (
     "Your work counts as done when these checks pass; they are run after you end, so run them "
@@ -40,6 +40,7 @@ def opening(
     *,
     number: int,
     past: Sequence[Past],
+    blocks: DataBlocks,
     learned: str = "",
     board: str = "",
     precedents: str = "",
@@ -58,48 +59,47 @@ def opening(
     )
     parts = [
         f"# Task: {task.label}\n\n{task.goal.strip()}",
-        f"## Plan\n\n{unspoken(plan)}",
+        f"## Plan\n\n{readable(plan)}",
         f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
     if learned:
         # Below the goal and the checks, which it never overrules, and above what is only told.
         parts.append(learned.strip())
     if precedents:
-        went = framed("how similar tasks went", escaped(precedents.strip()), note=EVIDENCE)
+        went = blocks.framed("how similar tasks went", precedents.strip(), note=EVIDENCE)
         parts.append(f"## How similar tasks went\n\n{went}")
     if board:
         parts.append(board.strip())
     if past:
-        parts.append(_before(number, past))
+        parts.append(_before(number, past, blocks))
     return "\n\n".join(parts)
 
 
-def _before(number: int, past: Sequence[Past]) -> str:
-    tried = framed("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
+def _before(number: int, past: Sequence[Past], blocks: DataBlocks) -> str:
+    tried = blocks.framed("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
     advice = "\n".join(f"Advice for you: {plain(each.advice)}" for each in past if each.advice)
     parts = [
         f"This is attempt {number} of this task.",
         f"## What was tried before\n\n{tried}",
         advice,
-        f"{_start(past[-1])} Do not repeat what failed: begin with `report_error`, and say "
-        "in it why the attempt before failed and what you will do differently.",
+        _start(past[-1], blocks),
+        "Do not repeat what failed: begin with `report_error`, and say in it why the attempt "
+        "before failed and what you will do differently.",
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _start(last: Past) -> str:
+def _start(last: Past, blocks: DataBlocks) -> str:
     if not last.kept:
         return "You start from a clean workspace: nothing of that work is in it, on purpose."
-    return (
-        "Of that work these files stand in your workspace, the rest was dropped on purpose: "
-        f"{', '.join(map(plain, last.kept))}."
-    )
+    files = blocks.framed("files that were kept", "\n".join(map(plain, last.kept)))
+    return f"Of that work these stand in your workspace, the rest was dropped on purpose:\n{files}"
 
 
 def told(past: Past) -> str:
     """An earlier attempt in lines: why it ended, what was tried, what was advised.
 
-    No line of it can end a block of data, or pass for a message of Midwatch.
+    Each is one plain line.
     """
     advice = f"\n  Advice after it: {plain(past.advice)}" if past.advice else ""
     return f"{_course(past)}{advice}"

@@ -30,11 +30,12 @@ from midwatch_agents.memory.fixed import (
 from midwatch_agents.memory.likeness import ALIKE, likeness
 from midwatch_agents.memory.particulars import cited_steps, named_files
 from midwatch_agents.memory.questions import FACTS, INSTRUCTIONS, SUMMARY, lesson_question
-from midwatch_agents.memory.screening import objection
+from midwatch_agents.memory.screening import BY_A_MODEL, objection
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.words import Fact, Lesson, Origin, Spending, Summary
+from midwatch_tools.quotation import DataBlocks
 from midwatch_tools.session import cost
 
 __all__ = ["LookedBack", "Taught", "fixed_lesson", "fixed_summary", "look_back", "write_lesson"]
@@ -98,7 +99,7 @@ async def write_lesson(
     if model is None:
         lesson = fixed_lesson(case, classes)
         return _told(lesson, case) if lesson is not None else Taught(refused=NOTHING)
-    prompt = f"{lesson_question(classes)}\n\n{_shown(case, settings)}"
+    prompt = _prompt([lesson_question(classes)], case, settings)
     said = await _ask(_lesson_agent(), model, prompt, _Desk[LessonDraft](case), settings)
     if said.draft is None:
         return Taught(refused=said.fault, spending=said.spending)
@@ -116,6 +117,7 @@ async def write_lesson(
         verdict=case.verdict_id,
         origin=case.verdict.origin if case.verdict is not None else Origin.AUTOMATIC,
         sources=case.sources,
+        waits=BY_A_MODEL,
     )
     return _told(lesson, case, said.spending)
 
@@ -134,7 +136,7 @@ async def look_back(
     facts = settings.learning.facts
     wanted = facts.enabled and facts.extract
     desk = _Desk[LookBackDraft](case)
-    question = "\n\n".join([SUMMARY, *([FACTS] if wanted else []), _shown(case, settings)])
+    question = _prompt([SUMMARY, *([FACTS] if wanted else [])], case, settings)
     said = await _ask(_summary_agent(), model, question, desk, settings)
     summary = fixed_summary(case)
     if said.draft is not None:
@@ -206,8 +208,10 @@ def _told(lesson: Lesson, case: Case, spending: Spending | None = None) -> Taugh
     return Taught(lesson=None if fault else lesson, refused=fault, spending=spending)
 
 
-def _shown(case: Case, settings: Settings) -> str:
-    return rendered(case, settings.supervisor.max_evidence_chars)
+def _prompt(asked: list[str], case: Case, settings: Settings) -> str:
+    blocks = DataBlocks.drawn()
+    shown = rendered(case, settings.supervisor.max_evidence_chars, blocks)
+    return "\n\n".join([blocks.head, *asked, shown])
 
 
 def _files(named: list[str], text: str, case: Case) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.words import Claim, Spending
-from midwatch_tools.quotation import DATA_RULE, quoted
+from midwatch_tools.quotation import DATA_RULE, DataBlocks
 
 REQUESTS = 12
 """Model requests that one review may take: enough to read some files, and then to answer."""
@@ -72,6 +72,7 @@ class _Shelf:
 
     read: Read
     room: int
+    blocks: DataBlocks
 
 
 async def review(
@@ -100,20 +101,22 @@ async def review(
     bounds = (settings or Settings()).supervisor
     room = bounds.max_evidence_chars
     checks = "\n".join(f"- {check}" for check in acceptance) or "- none"
+    blocks = DataBlocks.drawn()
     prompt = "\n\n".join(
         [
+            blocks.head,
             f"# Goal\n\n{goal.strip()}",
             f"# Acceptance checks\n\n{checks}",
-            quoted("claims", "\n".join(map(_claim, claims)), room // 8),
-            quoted("files of the workspace", listing, room // 8),
-            quoted("diff", diff, room // 2),
+            blocks.quoted("claims", "\n".join(map(_claim, claims)), room // 8),
+            blocks.quoted("files of the workspace", listing, room // 8),
+            blocks.quoted("diff", diff, room // 2),
         ]
     )
     told = await consult(
         _agent(),
         model,
         prompt,
-        deps=_Shelf(read=read, room=room),
+        deps=_Shelf(read=read, room=room, blocks=blocks),
         role=Role.REVIEWER,
         requests=REQUESTS,
         seconds=bounds.timeout_seconds,
@@ -149,7 +152,7 @@ async def read_file(ctx: RunContext[_Shelf], path: str) -> str:
         text = await shelf.read(clean)
     except (MidwatchError, OSError) as error:
         raise ToolFailed(f"{path} cannot be read: {error}") from error
-    block = quoted(clean, text, shelf.room)
+    block = shelf.blocks.quoted(clean, text, shelf.room)
     shelf.room -= len(block)
     return block
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-_GUIDANCE = re.compile(r"\[midwatch #(\d+)")
+_GUIDANCE = re.compile(r"\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 _ATTEMPT = re.compile(r"This is attempt (\d+) of this task")
 _COUNT = re.compile(r"interventions so far: (\d+)", re.IGNORECASE)
 
@@ -14,7 +14,7 @@ class Cue(StrEnum):
     """What begins the next phase of a script."""
 
     GUIDANCE = "guidance"
-    """A message `[midwatch #…]` to the worker; a plain reminder is none."""
+    """A message `[midwatch … #…]` to the worker; a plain reminder is none."""
     COUNT = "count"
     """The first prompt says `interventions so far: N`: phase N, counted from 0."""
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
-from midwatch_agents.memory.screening import objection
 from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
@@ -200,13 +199,12 @@ class Attendance:
         return nothing_ignored if worktree is None else ignored_in(worktree)
 
     def _facts(self) -> Facts:
-        """What is known about the project. New facts wait for a review if there will be one."""
+        """What is known about the project. New facts wait for a review, or for a person."""
         return Facts(
             journal=self.deck.journal,
             task=self.task,
             attempt=self.attempt,
             reviewed=self.deck.settings.learning.facts.review and reflects(self.assignment),
-            objection=objection,
         )
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:

@@ -172,8 +172,12 @@ class Desk:
         ours = {each.id for each in said if _spoken(each.record)}
         # The lessons last: what is drawn meanwhile must be among these or those.
         open_ones = await learned.chores(tries=_ALL, limit=_ALL, attempt=attempt.id)
-        lessons = await learned.lessons(attempt=attempt.id, obsolete=False)
-        taught = [each.id for each in lessons if each.lesson.origin is Origin.EXPLICIT]
+        lessons = await learned.lessons(attempt=attempt.id)
+        taught = [
+            each.id
+            for each in lessons
+            if each.lesson.origin is Origin.EXPLICIT and not each.obsolete
+        ]
         return [
             *(
                 LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)

@@ -1,7 +1,6 @@
 """What the supervisor is shown of an attempt, as text of a bounded length. Pure.
 
-All that came from the worker, its tools or its files stands between `<data …>` and `</data>`.
-Such a marker inside the data is escaped, so no text can end its own block.
+All that came from the worker, its tools or its files stands in data blocks.
 """
 
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from midwatch_monitor.words import Alert, Completion, Plan, PlanCheck, PlanStep,
 from midwatch_supervisor.diagnosis import Noted
 from midwatch_supervisor.spelling import analysis_words, completion_words, plan_check_words
 from midwatch_supervisor.standing import Diagnosed, Rival, Tried
-from midwatch_tools.quotation import cut, escaped, framed
+from midwatch_tools.quotation import DataBlocks, cut, escaped
 
 MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""
@@ -61,7 +60,7 @@ class Case:
         return max((step.number for step in (*self.steps, *self.checkpoints)), default=0)
 
 
-def render(case: Case, max_chars: int) -> str:
+def render(case: Case, max_chars: int, blocks: DataBlocks) -> str:
     """The case as a prompt of at most `max_chars` characters (at least `MIN_CHARS`).
 
     Where it is too long, the long parts lose their middle first, and every cut is marked.
@@ -69,23 +68,19 @@ def render(case: Case, max_chars: int) -> str:
     if max_chars < MIN_CHARS:
         raise ValueError(f"a case needs {MIN_CHARS} characters or more, not {max_chars}")
     head = (
+        f"{blocks.head}\n"
         f"Attempt {case.attempt}, last step {case.last_step}.\n"
         f"interventions so far: {len(case.interventions)}\n"
         f"{_read(case)}{_calibrated(case)}"
     )
     parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
-    frame = sum(len(framed(name, "")) + 1 for name in parts)
+    frame = sum(len(blocks.framed(name, "")) + 1 for name in parts)
     shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
-    blocks = [
-        framed(name, cut(body, share))
+    shown = [
+        blocks.framed(name, cut(body, share))
         for (name, body), share in zip(parts.items(), shares, strict=True)
     ]
-    return head + "\n".join(blocks)
-
-
-def data(name: str, text: str, max_chars: int) -> str:
-    """A text as one data block of at most `max_chars` characters, markers inside it escaped."""
-    return framed(name, cut(escaped(text), max(0, max_chars - len(framed(name, "")))))
+    return head + "\n".join(shown)
 
 
 def described(steps: Iterable[Step], max_chars: int) -> str:

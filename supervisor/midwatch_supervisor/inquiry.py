@@ -8,8 +8,9 @@ from pydantic_ai import ModelRetry, RunContext, ToolFailed
 
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.words import Step
-from midwatch_supervisor.evidence import MIN_CHARS, Case, data, described
+from midwatch_supervisor.evidence import MIN_CHARS, Case, described
 from midwatch_supervisor.standing import Standing
+from midwatch_tools.quotation import DataBlocks, cut, escaped
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ class Inquiry:
     case: Case
     dossier: Dossier
     standing: Standing
+    blocks: DataBlocks
     room: int
     """Characters of evidence that the tools may still return."""
     urged: bool = False
@@ -50,7 +52,8 @@ class Inquiry:
         """A tool's answer as a data block, counted against what may still be shown."""
         if self.room < MIN_CHARS // 4:
             raise ToolFailed("No more evidence can be shown: decide on what you have.")
-        block = data(name, text or "(nothing)", self.room)
+        room = max(0, self.room - len(self.blocks.framed(name, "")))
+        block = self.blocks.framed(name, cut(escaped(text or "(nothing)"), room))
         self.room -= len(block)
         return block
 

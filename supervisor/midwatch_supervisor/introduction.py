@@ -15,6 +15,7 @@ from midwatch_supervisor.precedents import precedents
 from midwatch_supervisor.workspace import Ground
 from midwatch_tools.board import Board
 from midwatch_tools.guidance import outline
+from midwatch_tools.quotation import DataBlocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,32 +35,31 @@ class Introduction:
 
         Has the planner write the plan first, unless there is one; it reads what was learned too.
         """
-        learned = await self._learned(recorder)
+        blocks = DataBlocks.drawn()
+        learned = await self._learned(recorder, blocks)
         await self._plan(recorder, learned)
         # A planner has read how similar tasks went; its plan says what follows from it.
         before = not self.assignment.planned
-        beside = await board.beside()
         return opening(
             self.assignment.task,
             outline(recorder.plan),
             number=self.attempt.number,
             past=self.past,
+            blocks=blocks,
             learned=learned,
-            board=beside.text,
-            precedents=await precedents(self.deck.journal, self.task, besides=beside.tasks)
-            if before
-            else "",
+            board=await board.beside(blocks),
+            precedents=await precedents(self.deck.journal, self.task) if before else "",
             provisional=self.assignment.provisional,
         )
 
-    async def _learned(self, recorder: Recorder) -> str:
+    async def _learned(self, recorder: Recorder, blocks: DataBlocks) -> str:
         asker = Asker(
             task=self.task,
             assignment=self.assignment,
             attempt=self.attempt,
             plan=recorder.plan,
         )
-        given = await recall(self.deck.journal, asker, self.deck.settings.learning)
+        given = await recall(self.deck.journal, asker, self.deck.settings.learning, blocks)
         if given.records:
             await recorder.record(*given.records)
         return given.text

@@ -1,8 +1,7 @@
 """How similar tasks of the same project went: for whoever plans or does a task."""
 
 import re
-from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
@@ -10,7 +9,6 @@ from midwatch_agents.memory.likeness import jaccard
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.neighbours import project_of
 from midwatch_monitor.words import (
-    Analysis,
     Feedback,
     Origin,
     Plan,
@@ -24,8 +22,6 @@ from midwatch_tools.quotation import plain
 
 MAX_CHARS = 1_500
 _TITLE_CHARS = 80
-_REASON_CHARS = 160
-_LESSON_CHARS = 100
 
 _WORD = re.compile(r"[^\W_]{3,}")
 _EMPTY = """
@@ -59,22 +55,18 @@ class Precedent:
     done: int
     """Plan steps that were finished in the last attempt."""
     planned: int
-    reason: str = ""
-    lesson: str = ""
-    """What the last analysis of a failure came to."""
+    passed: int = 0
+    """Acceptance checks that passed in the end."""
+    checks: int = 0
     verdict: str = ""
     """What a person made of the result afterwards."""
 
 
-async def precedents(
-    journal: Journal, task: Task, *, limit: int = 5, besides: Container[int] = ()
-) -> str:
+async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     """How at most `limit` similar finished tasks of the project went, one a line.
 
     The most similar first, of equally similar ones the newest; at most 1,500 characters, and
-    nothing where there is none. Titles and reasons are text of others: to be shown as data.
-    Of tasks in `besides`, by journal id, the reader is told elsewhere why they ended and what was
-    found: they are named with their outcome alone.
+    nothing where there is none. No words of workers are in it: nobody has looked at those.
     """
     project, about = project_of(task), words(f"{task.title} {_goal(task)}")
     lines: list[str] = []
@@ -83,10 +75,7 @@ async def precedents(
         end = await _last(journal, other, TaskState)
         if not isinstance(end, TaskState) or not end.lifecycle.over:
             continue
-        precedent = await _precedent(journal, other, end)
-        if other.id in besides:
-            precedent = replace(precedent, reason="", lesson="")
-        told = described(precedent)
+        told = described(await _precedent(journal, other, end))
         if len("\n".join([*lines, told])) > MAX_CHARS:
             break
         lines.append(told)
@@ -115,7 +104,6 @@ def _rank(rated: tuple[float, Task]) -> tuple[float, int]:
 async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
     attempts = await journal.attempts(task.id)
     plan = await _last(journal, task, Plan)
-    found = await _last(journal, task, Analysis)
     plan_steps = plan.steps if isinstance(plan, Plan) else ()
     return Precedent(
         title=task.title or task.name,
@@ -125,8 +113,8 @@ async def _precedent(journal: Journal, task: Task, end: TaskState) -> Precedent:
         steps=await _steps(journal, task),
         done=sum(each.state is PlanStepState.DONE for each in plan_steps),
         planned=len(plan_steps),
-        reason=end.reason,
-        lesson=_lesson(found) if isinstance(found, Analysis) else "",
+        passed=end.passed,
+        checks=end.total,
         verdict=await _verdict(journal, task),
     )
 
@@ -143,12 +131,6 @@ async def _verdict(journal: Journal, task: Task) -> str:
     if verdict.origin is Origin.EXPLICIT:
         return f"then {'accepted' if verdict.accepted else 'rejected'} by a person"
     return f"then {verdict.sign} by a person"
-
-
-def _lesson(found: Analysis) -> str:
-    # Each cut by itself: a long root cause must not push out what to do about it.
-    remedy = f" → {plain(found.remedy, _LESSON_CHARS)}" if found.remedy else ""
-    return f"{plain(found.root, _LESSON_CHARS)}{remedy}"
 
 
 async def _last(journal: Journal, task: Task, kind: type[Record]) -> Record | None:
@@ -188,10 +170,6 @@ def described(precedent: Precedent) -> str:
     )
     if precedent.planned > 1:
         told += f"; {precedent.done} of {precedent.planned} plan steps done"
-    if precedent.verdict:
-        told += f", {precedent.verdict}"
-    if precedent.reason:
-        told += f"; {plain(precedent.reason, _REASON_CHARS)}"
-    if precedent.lesson:
-        told += f"; its last analysis: {plain(precedent.lesson)}"
-    return told
+    if precedent.checks:
+        told += f"; {precedent.passed} of {precedent.checks} checks passed"
+    return f"{told}, {precedent.verdict}" if precedent.verdict else told

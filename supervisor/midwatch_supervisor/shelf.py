@@ -46,7 +46,7 @@ class Shelf:
         return await self._mark_lesson(lesson, LessonAct.RETIRED, comment=comment)
 
     async def restore_lesson(self, lesson: int, comment: str = "") -> int:
-        """Let a lesson that was retired or archived be given again."""
+        """Let a lesson that waits, or that was retired or archived, be given."""
         return await self._mark_lesson(lesson, LessonAct.RESTORED, comment=comment)
 
     async def rate_lesson(self, lesson: int, rating: int, comment: str = "") -> int:
@@ -61,6 +61,11 @@ class Shelf:
     async def restore_fact(self, fact: int, reason: str = "") -> int:
         """Let a fact that was replaced, removed or retired stand again."""
         mark = FactMark(fact=fact, act=FactAct.RESTORED, reason=reason, author=self.author)
+        return await self._write(fact, Fact, mark)
+
+    async def approve_fact(self, fact: int, reason: str = "") -> int:
+        """Let a fact that waits be shared."""
+        mark = FactMark(fact=fact, act=FactAct.REVIEWED, reason=reason, author=self.author)
         return await self._write(fact, Fact, mark)
 
     async def approve(self, version: int, comment: str = "") -> int:

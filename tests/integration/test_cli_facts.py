@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -148,6 +149,26 @@ async def test_a_fact_is_taken_back_and_restored(say: Say, capsys: Capture) -> N
     await midwatch("facts", "show", str(number), "--json")
     (line,) = lines(capsys)
     assert (line["live"], line["reason"]) == (True, "it is so")
+
+
+async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
+    say: Say, capsys: Capture
+) -> None:
+    waits = Fact(text="Tests run with make check", state=FactState.WAITING)
+    numbers = await say(waits, replace(waits, text="Ruff is run by make lint"))
+    await say(FactMark(fact=numbers[1], act=FactAct.HELD, reason="it names a command"))
+    await midwatch("status")
+    assert "facts that wait for you: 2 (`midwatch facts list`)" in capsys.readouterr().out
+    await midwatch("facts", "list")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{numbers[1]} (waits for you: it names a command, inferred): Ruff is run by make lint",
+        f"{numbers[0]} (waits for you, inferred): Tests run with make check",
+    ]
+    assert await midwatch("facts", "approve", *map(str, numbers)) == 0
+    capsys.readouterr()
+    await midwatch("facts", "list", "--json")
+    assert [line["state"] for line in lines(capsys)] == ["reviewed"] * 2
+    assert await midwatch("facts", "approve", str(numbers[0])) == 2
 
 
 async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -> None:

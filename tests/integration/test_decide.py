@@ -33,6 +33,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide import REQUESTS, Decided, Supervisor
 from midwatch_supervisor.evidence import Case
 from midwatch_supervisor.policy import choose
@@ -226,7 +227,7 @@ async def test_a_model_that_insists_on_what_is_forbidden_is_replaced_by_the_poli
 async def test_the_model_may_look_things_up(look: Call, shown: str) -> None:
     script = Script([look, answer()])
     assert (await script.decide()).by is Actor.SUPERVISOR
-    assert shown in script.last_read
+    assert shown in uncoded(script.last_read)
 
 
 async def test_looking_things_up_is_limited_too() -> None:

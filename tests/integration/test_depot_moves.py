@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPro
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Delivery, DeliveryState, Intervention, Snapshot, Step
+from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def heard(folder: Path, attempt: int = 1) -> list[str]:
     async with await Journal.open_to_read(folder / "journal.db") as journal:
         messages = await journal.messages(attempt)
     texts = [
-        str(part.content)
+        uncoded(str(part.content))
         for each in messages
         for message in ModelMessagesTypeAdapter.validate_json(each.body)
         if isinstance(message, ModelRequest)

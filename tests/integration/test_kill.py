@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     Step,
     TaskState,
 )
+from midwatch_stage.watched import uncoded
 
 DRIVER = Path(__file__).with_name("kill_driver.py")
 RECORDS = 17
@@ -98,7 +99,7 @@ def timeless(record: Record) -> Record:
 
 def prompts(body: bytes) -> list[str]:
     return [
-        re.sub(r"#\d+", "#N", str(part.content))
+        re.sub(r"#\d+", "#N", uncoded(str(part.content)))
         for message in ModelMessagesTypeAdapter.validate_json(body)
         if isinstance(message, ModelRequest)
         for part in message.parts

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from midwatch_agents.memory.screening import BY_A_MODEL
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
@@ -160,6 +161,7 @@ async def test_r21_a_rejection_becomes_a_lesson_that_names_it_and_its_attempt(
         verdict=verdict,
         origin=Origin.EXPLICIT,
         sources=(attempt.id,),
+        waits=BY_A_MODEL,
     )
 
 
@@ -279,7 +281,7 @@ async def test_v25_facts_are_taken_out_of_an_attempt_when_it_is_over(school: Sch
     attempt = await school.ended(model=True)
     await school.learner().study_all()
     (fact,) = await school.past.learned.facts(project="shop")
-    assert (fact.attempt, fact.shared) == (attempt.id, True)
+    assert (fact.attempt, fact.waiting) == (attempt.id, True)
     assert fact.fact.text == BACK["facts"][0]["text"]
 
 
@@ -295,7 +297,7 @@ async def test_v25_facts_that_wait_are_reviewed_when_the_attempt_is_over_and_nev
     assert [each.shared for each in await school.past.learned.facts(project="shop")] == [False]
     await school.past.end(attempt, Ending.DONE)
     await school.learner(review).study_all()
-    assert [each.shared for each in await school.past.learned.facts(project="shop")] == [True]
+    assert [each.waiting for each in await school.past.learned.facts(project="shop")] == [True]
     assert (Chore.REVIEW, StudyState.DONE) in await school.studies(attempt)
 
 

@@ -105,8 +105,9 @@ async def studies(past: "Past", of: Attempt) -> list[tuple[Chore, StudyState]]:
     return [(each.chore, each.state) for each in await told(past, of, Study)]
 
 
-async def shared(past: "Past") -> list[bool]:
-    return [each.shared for each in await past.learned.facts(project="shop")]
+async def for_a_person(past: "Past") -> list[bool]:
+    """Whether facts wait for a person, and no longer for a review."""
+    return [each.waiting for each in await past.learned.facts(project="shop")]
 
 
 # -- a reflector that cannot be built --------------------------------------------------------
@@ -117,7 +118,7 @@ async def test_v25_facts_do_not_wait_for_a_reflector_that_cannot_be_built(past: 
     await past.say(of, PENDING)
     await past.end(of, Ending.DONE)
     await learner(past, facts=FactSettings(review=True)).study_all()
-    assert await shared(past) == [True]
+    assert await for_a_person(past) == [True]
     (review,) = await told(past, of, FactReview)
     assert review.state is ReviewState.SKIPPED
     assert "there is no model for the review: model m" in review.error
@@ -161,35 +162,39 @@ async def waiting(past: "Past", name: str = "totals") -> Attempt:
     return of
 
 
-async def test_v25_facts_are_shared_when_the_last_try_at_their_review_fails(past: "Past") -> None:
+async def test_v25_facts_wait_for_a_person_when_the_last_try_fails(
+    past: "Past",
+) -> None:
     of = await waiting(past)
     await past.journal.write(refuse, "skipped")
     seen: list[list[bool]] = []
     for _ in range(3):
         await learner(past, facts=FactSettings(review=True)).study_all()
-        seen.append(await shared(past))
+        seen.append(await for_a_person(past))
     assert seen == [[False], [False], [True]]
     (review,) = await told(past, of, FactReview)
     assert "it failed at its last try" in review.error
 
 
-async def test_v25_facts_that_no_try_could_share_are_shared_by_a_later_run(past: "Past") -> None:
+async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(
+    past: "Past",
+) -> None:
     of = await waiting(past)
     await past.journal.write(refuse, "nothing")
     for _ in range(4):
         await learner(past, facts=FactSettings(review=True)).study_all()
-    assert await shared(past) == [False]
+    assert await for_a_person(past) == [False]
     await past.journal.write(refuse, "skipped")
     await learner(past, facts=FactSettings(review=True)).study_all()
-    assert await shared(past) == [True]
+    assert await for_a_person(past) == [True]
     (review,) = await told(past, of, FactReview)
     assert "it failed 4 times" in review.error
 
 
-async def test_v25_a_review_that_takes_too_long_shares_its_facts(past: "Past") -> None:
+async def test_v25_a_review_that_takes_too_long_leaves_its_facts_to_a_person(past: "Past") -> None:
     of = await waiting(past, "silent")
     await learner(past, facts=FactSettings(review=True), timeout_seconds=0.05).study_all()
-    assert await shared(past) == [True]
+    assert await for_a_person(past) == [True]
     (review,) = await told(past, of, FactReview)
     assert review.state is ReviewState.FALLBACK
 

@@ -34,6 +34,7 @@ from midwatch_monitor.words import (
     Study,
     Summary,
 )
+from midwatch_stage.watched import uncoded
 
 if TYPE_CHECKING:
     from conftest import Past, Stage
@@ -99,7 +100,7 @@ async def sent(stage: "Stage", attempt: int) -> tuple[str, str]:
     messages = ModelMessagesTypeAdapter.validate_json(body)
     request = messages[0]
     assert isinstance(request, ModelRequest)
-    return request.instructions or "", first(messages)
+    return uncoded(request.instructions or ""), first(messages)
 
 
 async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before_the_lessons(

@@ -37,6 +37,9 @@ from midwatch_monitor.words import (
 )
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.recall import PART, Asker, Given, group_of, recall
+from midwatch_tools.quotation import DataBlocks
+
+BLOCKS = DataBlocks("0badcafe")
 
 PLAN = Plan(steps=(PlanStep(title="Mend it", files=("totals.py",)),))
 CENT = Lesson(
@@ -113,7 +116,7 @@ class Shop:
 
     async def given(self, asker: Asker, settings: LearningSettings = ON) -> Given:
         """What an attempt is given, as the journal is told."""
-        found = await recall(self.journal, asker, settings, ticks=lambda: next(self._ticks))
+        found = await recall(self.journal, asker, settings, BLOCKS, ticks=lambda: next(self._ticks))
         for record in found.records:
             await self.put(asker, record)
         return found
@@ -304,7 +307,7 @@ async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
     await closed.close()
     asker = await shop.asker()
     with caplog.at_level(logging.DEBUG):
-        given = await recall(closed, asker, ON)
+        given = await recall(closed, asker, ON, BLOCKS)
     (fault,) = given.records
     assert isinstance(fault, Fault)
     assert (given.text, fault.part) == ("", PART)
@@ -312,5 +315,5 @@ async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
 
 
 async def test_a_journal_that_is_too_slow_is_not_waited_for(shop: Shop) -> None:
-    given = await recall(shop.journal, await shop.asker(), ON, seconds=0)
+    given = await recall(shop.journal, await shop.asker(), ON, BLOCKS, seconds=0)
     assert given == Given(records=(Fault(part=PART, error="TimeoutError"),))

@@ -42,6 +42,7 @@ from midwatch_monitor.words import (
     PlanStepState,
     Step,
 )
+from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def parts(message: ModelMessage, kind: type[ToolReturnPart | UserPromptPart]) ->
     """The texts of the results or of the prompts of a request."""
     if not isinstance(message, ModelRequest):
         return []
-    return [str(part.content) for part in message.parts if isinstance(part, kind)]
+    return [uncoded(str(part.content)) for part in message.parts if isinstance(part, kind)]
 
 
 async def answers(stage: "Stage", tool: str, attempt: int = 1) -> list[str]:

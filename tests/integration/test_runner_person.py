@@ -28,6 +28,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     TaskState,
 )
+from midwatch_stage.watched import uncoded
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -92,7 +93,7 @@ def advising(stage: "Stage") -> "Stage":
 
 
 async def history(stage: "Stage") -> str:
-    return "".join(each.body.decode() for each in await stage.journal.messages(1))
+    return "".join(uncoded(each.body.decode()) for each in await stage.journal.messages(1))
 
 
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Use the other file.")

@@ -34,6 +34,7 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 T = TypeVar("T")
@@ -82,7 +83,8 @@ def reminded(messages: Sequence[ModelMessage]) -> list[int]:
         if not isinstance(message, ModelRequest):
             request += 1
         elif any(
-            isinstance(part, UserPromptPart) and str(part.content).startswith("[midwatch] ")
+            isinstance(part, UserPromptPart)
+            and uncoded(str(part.content)).startswith("[midwatch] ")
             for part in message.parts
         ):
             found.append(request)

@@ -1,6 +1,7 @@
 """What is decided about a worker reaches it: once, attributed, and proved by the history."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from midwatch_monitor.words import (
     Severity,
     Step,
 )
+from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Write = Callable[[Record], Awaitable[int]]
@@ -52,13 +54,13 @@ async def told(journal: Journal, kind: type[T]) -> list[T]:
 def heard(messages: Sequence[ModelMessage]) -> list[str]:
     """All that was said to the worker under Midwatch's name."""
     return [
-        part.content
+        uncoded(part.content)
         for message in messages
         if isinstance(message, ModelRequest)
         for part in message.parts
         if isinstance(part, UserPromptPart)
         and isinstance(part.content, str)
-        and part.content.startswith("[midwatch #")
+        and re.match(r"\[midwatch [0-9a-f]{8} #", part.content)
     ]
 
 

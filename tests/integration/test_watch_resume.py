@@ -10,6 +10,7 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Action, Actor, Intervention, Record, Step
+from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 T = TypeVar("T")
@@ -126,7 +127,7 @@ async def test_what_was_delivered_before_a_crash_is_not_said_again(
     await crash(*turns)
     result = await perform(*turns, tools=(machine.act, machine.hang))
     texts = [
-        str(part.content)
+        uncoded(str(part.content))
         for message in result.all_messages()
         if isinstance(message, ModelRequest)
         for part in message.parts

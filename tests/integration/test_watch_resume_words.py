@@ -24,6 +24,7 @@ from midwatch_monitor.words import (
     Intervention,
     Record,
 )
+from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
@@ -39,7 +40,7 @@ def told(messages: list[ModelMessage]) -> list[str]:
             continue
         for part in message.parts:
             if isinstance(part, UserPromptPart):
-                words.append(str(part.content))
+                words.append(uncoded(str(part.content)))
             elif isinstance(part, ToolReturnPart):
                 words.append(part.tool_name)
     return words

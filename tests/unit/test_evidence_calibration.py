@@ -5,6 +5,9 @@ from dataclasses import replace
 from midwatch_monitor.calibration import Calibration, Level
 from midwatch_monitor.words import Checkpoint, Plan, Step, StepKind
 from midwatch_supervisor.evidence import MIN_CHARS, Case, render
+from midwatch_tools.quotation import DataBlocks
+
+BLOCKS = DataBlocks("0badcafe")
 
 
 def reflects(number: int, confidence: int) -> Step:
@@ -28,17 +31,19 @@ TOLD = (
 
 
 def test_the_last_stated_confidence_is_told_with_its_worth_before_all_data() -> None:
-    text = render(CASE, 5000)
+    text = render(CASE, 5000, BLOCKS)
     assert text.index(TOLD) < text.index("<data")
 
 
 def test_a_model_without_a_calibration_changes_nothing() -> None:
-    assert render(replace(CASE, calibration=None), 5000) == render(CASE, 5000).replace(TOLD, "")
+    assert render(replace(CASE, calibration=None), 5000, BLOCKS) == render(
+        CASE, 5000, BLOCKS
+    ).replace(TOLD, "")
 
 
 def test_a_worker_that_never_reported_stated_nothing() -> None:
-    assert "stated confidence" not in render(replace(CASE, checkpoints=()), 5000)
+    assert "stated confidence" not in render(replace(CASE, checkpoints=()), 5000, BLOCKS)
 
 
 def test_the_line_counts_against_the_limit() -> None:
-    assert len(render(replace(CASE, goal="goal " * 5000), MIN_CHARS)) <= MIN_CHARS
+    assert len(render(replace(CASE, goal="goal " * 5000), MIN_CHARS, BLOCKS)) <= MIN_CHARS

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,12 @@ from midwatch_monitor.words import Certainty, Fact, FactAct, FactMaker, FactStat
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 INFERRED, CONFIRMED = Certainty.INFERRED, Certainty.CONFIRMED
-REVIEWED, RELEASED, REPLACED = FactAct.REVIEWED, FactAct.RELEASED, FactAct.REPLACED
+REVIEWED, HELD, REPLACED = FactAct.REVIEWED, FactAct.HELD, FactAct.REPLACED
+HARMLESS: dict[str, Any] = {
+    "names_a_command": False,
+    "about_checks": False,
+    "about_instructions": False,
+}
 
 
 def fact(
@@ -49,7 +55,9 @@ def resolved(
     known: tuple[KnownFact, ...] = OLD,
     corrected: tuple[Correction, ...] = (),
 ) -> Settlement:
-    given = corrected or tuple(Correction(number=n, action="keep") for n in range(1, len(new) + 1))
+    given = corrected or tuple(
+        Correction(number=n, action="keep", **HARMLESS) for n in range(1, len(new) + 1)
+    )
     return settled(Answer(corrected=given, conflicts=conflicts), new, known, alike=0.8)
 
 
@@ -58,7 +66,7 @@ def ways(settlement: Settlement) -> list[tuple[tuple[int, ...], FactAct, int | N
 
 
 def conflict(resolution: str, new: int = 1, known: int = 1, text: str = "") -> Conflict:
-    return Conflict(new=new, known=known, resolution=resolution, text=text)
+    return Conflict(new=new, known=known, resolution=resolution, text=text, **HARMLESS)
 
 
 def test_v11_keep_new_puts_the_new_fact_in_the_place_of_the_known_one() -> None:
@@ -98,7 +106,7 @@ def test_v11_merge_writes_one_fact_in_the_place_of_both() -> None:
 )
 def test_requirement_19_what_cannot_be_settled_keeps_both(wrong: Conflict) -> None:
     found = resolved(wrong)
-    assert ways(found) == [((11,), RELEASED, None), ((12,), REVIEWED, None)]
+    assert ways(found) == [((11,), HELD, None), ((12,), REVIEWED, None)]
     assert (found.conflicts, found.unanswered) == (0, 1)
 
 
@@ -108,16 +116,16 @@ def test_an_unknown_new_number_changes_nothing() -> None:
 
 def test_v3_what_is_inferred_ends_no_confirmed_fact() -> None:
     known = (fact(1, "The app uses React 18", CONFIRMED, state=FactState.REVIEWED),)
-    assert ways(resolved(conflict("keep_new"), known=known))[0] == ((11,), RELEASED, None)
+    assert ways(resolved(conflict("keep_new"), known=known))[0] == ((11,), HELD, None)
     new = (fact(11, "The app uses React 19", CONFIRMED),)
-    assert ways(resolved(conflict("keep_existing"), new=new)) == [((11,), RELEASED, None)]
+    assert ways(resolved(conflict("keep_existing"), new=new)) == [((11,), HELD, None)]
 
 
 def test_two_values_are_never_merged_into_one() -> None:
     new = (fact(11, "The port of the server", value="80"),)
     known = (fact(1, "The server's port", value="8080", state=FactState.REVIEWED),)
     found = resolved(conflict("merge", text="The port of the server"), new=new, known=known)
-    assert ways(found) == [((11,), RELEASED, None)]
+    assert ways(found) == [((11,), HELD, None)]
 
 
 def test_of_several_contradictions_of_one_fact_the_first_counts() -> None:
@@ -137,15 +145,24 @@ def test_one_new_fact_may_end_several() -> None:
 
 
 def test_the_winner_of_a_contradiction_is_not_removed() -> None:
-    remove = Correction(number=1, action="remove", reason="wrong")
+    remove = Correction(number=1, action="remove", reason="wrong", **HARMLESS)
     assert ((11,), REVIEWED, None) in ways(resolved(conflict("keep_new"), corrected=(remove,)))
 
 
 def test_the_winner_of_a_contradiction_may_be_worded_better() -> None:
-    better = Correction(number=1, action="enrich", text="The app uses React 19.1")
+    better = Correction(number=1, action="enrich", text="The app uses React 19.1", **HARMLESS)
     found = resolved(conflict("keep_new"), corrected=(better,))
     assert ways(found)[:2] == [((1,), REPLACED, 11), ((11,), REPLACED, None)]
     assert (found.conflicts, found.modified) == (1, 1)
+
+
+def test_what_waits_for_a_person_ends_nothing_that_is_shared() -> None:
+    keep = Correction(number=2, action="keep", **HARMLESS)
+    doubted = replace(keep, number=1, about_checks=True)
+    found = resolved(conflict("keep_new"), corrected=(doubted, keep))
+    assert ways(found) == [((11,), HELD, None), ((12,), REVIEWED, None)]
+    merge = replace(conflict("merge", text="The app uses React 19 now"), about_instructions=True)
+    assert ways(resolved(merge)) == [((11,), HELD, None), ((12,), REVIEWED, None)]
 
 
 # -- near-duplicates -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from midwatch_monitor.words import (
 from midwatch_tools.guidance import answer, marked, outline, protocol, reminder, spoken
 
 SETTINGS = ReflectSettings()
+CODE = "0badcafe"
 
 
 def said(
@@ -59,32 +60,32 @@ def test_blockers_and_a_turn_of_its_own_are_spoken_to() -> None:
 
 @pytest.mark.parametrize(("every", "told"), [(3, 3), (0, 5)])
 def test_the_protocol_names_the_interval(every: int, told: int) -> None:
-    assert f"about every {told} requests" in protocol(ReflectSettings(remind_every=every))
+    assert f"about every {told} requests" in protocol(ReflectSettings(remind_every=every), CODE)
 
 
 def test_an_intervention_names_its_number_and_who_speaks() -> None:
     nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Read the log.")
-    assert spoken(7, nudge) == "[midwatch #7 from your operator] Read the log."
-    assert marked(spoken(7, nudge)) == 7
+    assert spoken(CODE, 7, nudge) == "[midwatch 0badcafe #7 from your operator] Read the log."
+    assert marked(spoken(CODE, 7, nudge)) == 7
 
 
 def test_a_replan_lists_the_plan_steps_or_asks_for_them() -> None:
     given = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m", plan=("a", "b"))
     asked = Intervention(action=Action.REPLAN, by=Actor.POLICY, message="m")
-    assert spoken(1, given).endswith("\nThe remaining plan steps are now:\n1. a\n2. b")
-    assert "`set_plan`" in spoken(1, asked)
+    assert spoken(CODE, 1, given).endswith("\nThe remaining plan steps are now:\n1. a\n2. b")
+    assert "`set_plan`" in spoken(CODE, 1, asked)
 
 
 def test_a_grant_says_how_much_and_another_model_that_it_is_one() -> None:
     terms = Terms(grant=Grant(requests=20, minutes=2.5), model="other")
     more = Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, message="m", terms=terms)
     other = Intervention(action=Action.SWITCH_MODEL, by=Actor.POLICY, message="m", terms=terms)
-    assert spoken(1, more).endswith("m\nYou are granted 20 more requests, 2.5 more minutes.")
-    assert "another model goes on" in spoken(1, other)
+    assert spoken(CODE, 1, more).endswith("m\nYou are granted 20 more requests, 2.5 more minutes.")
+    assert "another model goes on" in spoken(CODE, 1, other)
 
 
 def test_the_protocol_names_every_tool_that_something_is_refused_for() -> None:
-    text = protocol(SETTINGS)
+    text = protocol(SETTINGS, CODE)
     tools = ("reflect", "report_error", "complete_step", "check_plan")
     assert all(f"`{tool}`" in text for tool in tools)
     assert "[midwatch] refused" in text
@@ -92,7 +93,7 @@ def test_the_protocol_names_every_tool_that_something_is_refused_for() -> None:
 
 
 def test_a_reminder_shows_the_budget() -> None:
-    assert reminder(3, "Budget: b.") == f"{reminder(3)}\nBudget: b."
+    assert reminder(CODE, 3, "Budget: b.") == f"{reminder(CODE, 3)}\nBudget: b."
 
 
 def test_the_outline_shows_reservations() -> None:
@@ -109,8 +110,8 @@ def test_a_mark_is_found_only_at_the_beginning(text: str) -> None:
 
 
 def test_a_reminder_carries_no_number() -> None:
-    assert marked(reminder(3)) is None
-    assert reminder(3).startswith("[midwatch] 3 requests without a checkpoint")
+    assert marked(reminder(CODE, 3)) is None
+    assert reminder(CODE, 3).startswith("[midwatch 0badcafe] 3 requests without a checkpoint")
 
 
 def test_the_outline_shows_what_is_done_and_what_is_next() -> None:

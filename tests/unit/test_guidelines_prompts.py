@@ -19,7 +19,9 @@ from midwatch_agents.memory.guidelines import (
 from midwatch_agents.memory.looking_back import DISTILLING, REFLECTING, Reflected
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.words import KnownSummary, Summary
+from midwatch_tools.quotation import DataBlocks
 
+BLOCKS = DataBlocks("0badcafe")
 ANSWER = Reflected(
     explanation="It edited blindly.",
     insights=[],
@@ -43,7 +45,8 @@ def known(attempt: int) -> KnownSummary:
 
 
 def second(current: str | None, max_words: int = 600) -> str:
-    return distillation_prompt(current, ["totals.py was edited."], ANSWER, max_words=max_words)
+    edited = ["totals.py was edited."]
+    return distillation_prompt(current, edited, ANSWER, max_words=max_words, blocks=BLOCKS)
 
 
 @pytest.mark.parametrize("part", ["explanation", "principles", "procedures", "advice", "insights"])
@@ -91,11 +94,11 @@ def test_s20_an_insight_has_a_content_topics_and_sources() -> None:
 
 
 def test_s28_the_first_question_gives_topics_summary_and_turns() -> None:
-    assert reflection_prompt([known(11), known(12)]) == (
-        '# The attempts\n\n<data name="attempts">\n'
+    assert reflection_prompt([known(11), known(12)], blocks=BLOCKS) == (
+        f'{BLOCKS.head}\n\n# The attempts\n\n<data-0badcafe name="attempts">\n'
         "- attempt 11 (task fix; 4 turns; topics: totals)\n  It edited totals.py twice.\n"
         "- attempt 12 (task fix; 4 turns; topics: totals)\n  It edited totals.py twice.\n"
-        "</data>"
+        "</data-0badcafe>"
     )
 
 
@@ -120,7 +123,9 @@ def test_s39_news_are_never_appended() -> None:
 
 
 def test_s43_the_document_in_force_is_a_part_of_the_question() -> None:
-    assert '<data name="guidelines in force">\nOld rules.\n</data>' in second("Old rules.")
+    assert '<data-0badcafe name="guidelines in force">\nOld rules.\n</data-0badcafe>' in second(
+        "Old rules."
+    )
 
 
 def test_s45_what_is_in_force_weighs_more_than_what_is_new() -> None:

@@ -140,7 +140,7 @@ def test_what_is_plenty_is_not_granted_because_something_else_runs_out() -> None
 
 def test_what_is_granted_is_told_once() -> None:
     act = by_policy(MORE, STANDING).intervention(MORE, needs_approval=False)
-    assert spoken(7, act).count("10") == 1
+    assert spoken("0badcafe", 7, act).count("10") == 1
 
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:

@@ -1,5 +1,10 @@
-"""What others on the same files or task reported: last checkpoints, analyses, flags."""
+"""What others on the same files or task are doing: how far, how sure, on which files.
 
+None of their words: these would be read at once, and nobody has looked at them. What a worker wants
+others to read, it says with `record_fact`.
+"""
+
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,32 +24,22 @@ from midwatch_monitor.words import (
     Teller,
     Writer,
 )
-from midwatch_tools.quotation import EVIDENCE, framed, plain
+from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
 
 LONGEST = 2_000
 """Characters of a whole board."""
 _ATTEMPTS = 12
 """Attempts that are looked at, the newest ones."""
 _ANALYSES = 3
-"""Analyses that are kept of one attempt, the newest ones."""
+"""Analyses that are told of one attempt, the newest ones."""
 _LINE = 240
 """Characters of a line of one report."""
-_PART = 110
-"""Characters of each part of a line, so that a long one does not push out what comes after it."""
 _FILES = 6
+_PATH = re.compile(r"\S{1,80}")
+"""Names of files are words of workers too: no sentence is shown as one."""
 
 _TOLD: tuple[type[Record], ...] = (Step, Plan, Analysis, Completion, AttemptState)
 _HEADING = "## What other agents on this work report"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """What is shown of a board."""
-
-    text: str = ""
-    """A part of a prompt; empty where nobody reported anything."""
-    tasks: frozenset[int] = frozenset()
-    """The journal ids of the tasks that it tells of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,14 +48,13 @@ class Reported:
 
     name: str
     """Of its task, with the number of the attempt."""
-    task: int = 0
-    """The journal id of its task."""
     newest: int = 0
     """The journal id of its last report."""
     state: str = ""
     checkpoint: Checkpoint | None = None
     analyses: list[Analysis] = field(default_factory=list[Analysis])
-    flags: list[str] = field(default_factory=list[str])
+    flags: int = 0
+    """Plan steps that it finished and was not sure of."""
     files: set[str] = field(default_factory=set[str])
     """Those that it changed, and those that its plan expects."""
 
@@ -76,8 +70,7 @@ class Reported:
             self.files |= {path for step in record.steps for path in step.files}
             return
         elif isinstance(record, AttemptState):
-            self.state = f"{record.lifecycle}: {record.reason}" if record.reason else ""
-            self.state = self.state or str(record.lifecycle)
+            self.state = ", ".join(filter(None, (record.lifecycle, record.ending)))
             return
         elif isinstance(record, Analysis):
             if record.by is Teller.WATCH:
@@ -86,7 +79,7 @@ class Reported:
         elif isinstance(record, Completion):
             if not record.flag:
                 return
-            self.flags.append(record.flag)
+            self.flags += 1
         self.newest = entry.id
 
     @property
@@ -95,8 +88,9 @@ class Reported:
         found: list[str] = []
         if self.checkpoint is not None:
             found.append(_checkpoint(self.checkpoint))
-        found += map(_analysis, self.analyses)
-        found += [f"not sure of: {plain(flag, _LINE)}" for flag in self.flags[-_ANALYSES:]]
+        found += [f"analysed a failure: {each.cause}, step {each.about}" for each in self.analyses]
+        if self.flags:
+            found.append(f"not sure of finished plan steps: {self.flags}")
         return found
 
 
@@ -108,19 +102,20 @@ class Board:
         self._task = task
         self._attempt = attempt
 
-    async def section(self) -> str:
+    async def section(self, blocks: DataBlocks) -> str:
         """The whole board as a part of a prompt; empty where nobody reported anything."""
-        return (await self._section(await self._attempts())).text
+        return await self._section(await self._attempts(), blocks)
 
-    async def beside(self) -> Section:
+    async def beside(self, blocks: DataBlocks) -> str:
         """The board without the earlier attempts at the same task: their heir is told otherwise."""
         attempts = await self._attempts()
-        return await self._section([each for each in attempts if each[0].task != self._task.id])
+        others = [each for each in attempts if each[0].task != self._task.id]
+        return await self._section(others, blocks)
 
-    async def _section(self, attempts: Iterable[tuple[Attempt, str]]) -> Section:
+    async def _section(self, attempts: Iterable[tuple[Attempt, str]], blocks: DataBlocks) -> str:
         own = await self._reported(self._attempt, "")
         others = [await self._reported(each, name) for each, name in attempts]
-        return rendered(others, own.files)
+        return rendered(others, own.files, blocks)
 
     async def _attempts(self) -> list[tuple[Attempt, str]]:
         project = project_of(self._task)
@@ -135,69 +130,40 @@ class Board:
         return sorted(found, key=lambda each: each[0].id)[-_ATTEMPTS:]
 
     async def _reported(self, attempt: Attempt, name: str) -> Reported:
-        reported = Reported(name=name, task=attempt.task)
+        reported = Reported(name=name)
         async for entry in self._journal.all_entries(attempt=attempt.id, kinds=_TOLD):
             reported.take(entry)
         return reported
 
 
-def rendered(others: Iterable[Reported], files: set[str], *, longest: int = LONGEST) -> Section:
+def rendered(others: Iterable[Reported], files: set[str], blocks: DataBlocks) -> str:
     """The reports of others, those on the same files first, then the newest; bounded."""
     telling = [each for each in others if each.lines]
     telling.sort(key=lambda each: (bool(each.files & files), each.newest), reverse=True)
-    kept = list(_fitting(telling, files, longest - len(_framed([]))))
-    if not kept:
-        return Section()
-    return Section(
-        text=_framed([line for lines in kept for line in lines[1]]),
-        tasks=frozenset(task for task, _ in kept),
-    )
+    kept: list[str] = []
+    for each in telling:
+        more = [*kept, *_lines(each, files)]
+        if len(_framed(more, blocks)) > LONGEST:
+            break
+        kept = more
+    return _framed(kept, blocks) if kept else ""
 
 
-def _framed(lines: Sequence[str]) -> str:
-    block = framed("reports of other agents", "\n".join(lines), note=EVIDENCE)
+def _framed(lines: Sequence[str], blocks: DataBlocks) -> str:
+    block = blocks.framed("reports of other agents", "\n".join(lines), note=EVIDENCE)
     return f"{_HEADING}\n\n{block}"
 
 
-def _fitting(
-    telling: Sequence[Reported], files: set[str], room: int
-) -> Iterable[tuple[int, list[str]]]:
-    """The lines that fit, attempt by attempt, with their task; a heading alone says nothing."""
-    for each in telling:
-        heading, *lines = _block(each, files)
-        room -= len(heading) + 1
-        fitting: list[str] = []
-        for line in lines:
-            if len(line) + 1 > room:
-                break
-            fitting.append(line)
-            room -= len(line) + 1
-        if fitting:
-            yield each.task, [heading, *fitting]
-        if len(fitting) < len(lines):
-            return
-
-
-def _block(reported: Reported, files: set[str]) -> list[str]:
-    same = sorted(reported.files & files) or sorted(reported.files)
+def _lines(reported: Reported, files: set[str]) -> list[str]:
+    same = sorted(filter(_PATH.fullmatch, reported.files & files or reported.files))
     which = f"; files: {', '.join(same[:_FILES])}" if same else ""
-    heading = f"{reported.name} ({plain(reported.state, _PART)}){which}"
-    return [
-        f"- {plain(heading, _LINE)}",
-        *(f"  - {plain(line, 2 * _LINE)}" for line in reported.lines),
-    ]
-
-
-def _analysis(found: Analysis) -> str:
-    # What failed may be a whole traceback: what others can use comes before it.
-    remedy = f" → {plain(found.remedy, _PART)}" if found.remedy else ""
-    return f"found: {plain(found.root, _PART)}{remedy}; after: {plain(found.what, _PART)}"
+    heading = f"{reported.name} ({reported.state}){which}"
+    return [f"- {plain(heading, _LINE)}", *(f"  - {line}" for line in reported.lines)]
 
 
 def _checkpoint(said: Checkpoint) -> str:
-    blockers = f"; blocked by {plain(', '.join(said.blockers), _PART)}" if said.blockers else ""
-    notes = f"; {plain(said.notes, _LINE)}" if said.notes else ""
+    blockers = f", {len(said.blockers)} blockers" if said.blockers else ""
     return (
-        f"{said.progress_percent} % of plan step {said.plan_step}, confidence {said.confidence}"
-        f"{blockers}{notes}"
+        f"{said.progress_percent} % of plan step {said.plan_step}, confidence {said.confidence}, "
+        f"{said.decision}{blockers}"
     )

@@ -28,8 +28,8 @@ from midwatch_monitor.words import (
     Task,
     Wanted,
 )
-from midwatch_tools.duplicates import covers, joined, same
-from midwatch_tools.quotation import EVIDENCE, framed, plain
+from midwatch_tools.duplicates import same
+from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
 from midwatch_tools.secrets import secret_in
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,6 @@ JOINED = "said more fully"
 
 Write = Callable[[Fact], Awaitable[int]]
 """Puts a fact into the journal; its id."""
-Objection = Callable[[str], str]
-"""Says why a text must not stand in a prompt; empty if it may."""
 
 
 class Facts:
@@ -75,7 +73,6 @@ class Facts:
         task: Task,
         attempt: Attempt,
         reviewed: bool = False,
-        objection: Objection = secret_in,
     ) -> None:
         """Bind it to an attempt.
 
@@ -83,15 +80,13 @@ class Facts:
             journal: Where all facts are.
             task: The task of the attempt, with its project.
             attempt: Whose worker records facts.
-            reviewed: Whether there is somebody to look at new facts once the attempt is over, if
-                the review is on; else they are shared at once.
-            objection: Why a text must not stand in a prompt; by default, only secrets must not.
+            reviewed: Whether there is a model to review new facts once the attempt is over, if the
+                review is on; else they wait for a person.
         """
         self._journal = journal
         self._learned = Learned(journal)
         self._task = task
         self._attempt = attempt
-        self.objection = objection
         self.reviewed = reviewed
 
     @property
@@ -117,32 +112,21 @@ class Facts:
         shared = await self._learned.facts_like(wanted, limit=_ALIKE)
         return oldest_same(fact, [*own, *(each for each in shared if each.shared)], alike=alike)
 
-    async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> bool:
-        """Put a new fact together with a known one that says the same; whether it added anything.
+    async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> None:
+        """Put a new fact in the journal that adds nothing to a known one: its attempt said it too.
 
-        The new one stands in the journal in any case, so that its attempt counts as a source. The
-        mark needs the id of what is written before it: a crash between the two leaves two facts
+        The mark needs the id of what is written before it: a crash between the two leaves two facts
         that say the same, which harms nobody.
         """
-        if not covers(known.fact, fact):
-            new = await write(joined(known.fact, fact))
-            await self._replace(known.id, new, of=known.attempt, reason=JOINED, at=at)
-            return True
-        if self._attempt.id not in {known.attempt, *known.sources, *known.fact.sources}:
-            new = await write(fact)
-            await self._replace(new, known.id, of=self._attempt.id, reason=KNOWN, at=at)
-        return False
-
-    async def _replace(
-        self, known: int, instead: int, *, of: int, reason: str, at: datetime
-    ) -> None:
-        mark = FactMark(fact=known, act=FactAct.REPLACED, instead=instead, reason=reason)
-        task = (await self._journal.attempt(of)).task
-        draft = Draft(record=mark, at=at, task=task, attempt=of)
+        if self._attempt.id in {known.attempt, *known.sources, *known.fact.sources}:
+            return
+        new = await write(fact)
+        mark = FactMark(fact=new, act=FactAct.REPLACED, instead=known.id, reason=KNOWN)
+        draft = Draft(record=mark, at=at, task=self._task.id, attempt=self._attempt.id)
         try:
             await self._journal.commit(Commit(drafts=(draft,)))
         except JournalError as error:  # somebody was quicker: both stand, and say the same
-            log.warning("fact %d stays beside fact %d: %s", known, instead, type(error).__name__)
+            log.warning("fact %d stays beside fact %d: %s", new, known.id, type(error).__name__)
 
     async def search(self, query: str, files: Sequence[str]) -> list[KnownFact]:
         """The facts of the project that workers share, those that fit best first."""
@@ -174,7 +158,7 @@ def oldest_same(fact: Fact, known: Iterable[KnownFact], *, alike: float) -> Know
     return min(found, key=lambda each: each.id, default=None)
 
 
-def lacks(fact: Fact, objection: Objection = secret_in) -> str:
+def lacks(fact: Fact) -> str:
     """Why a fact is not taken, in words for who wrote it; empty if it is."""
     words = len(fact.text.split())
     if not words or (words < FEWEST_WORDS and not fact.value):
@@ -192,8 +176,6 @@ def lacks(fact: Fact, objection: Objection = secret_in) -> str:
     said = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
     if found := secret_in(said):
         return f"It seems to hold {found}. Say where the secret is kept, never the secret itself"
-    if found := objection(said):
-        return f"It cannot be shared: {found}. Say what is true of the workspace, and order nothing"
     return ""
 
 
@@ -210,9 +192,10 @@ def as_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def listed(known: Sequence[KnownFact]) -> str:
+def listed(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
     """Facts as a block of data for a worker; empty if there are none."""
-    return framed("facts", "\n".join(map(line, known)), note=EVIDENCE) if known else ""
+    lines = "\n".join(map(line, known))
+    return blocks.framed("facts", lines, note=EVIDENCE) if known else ""
 
 
 def line(known: KnownFact) -> str:

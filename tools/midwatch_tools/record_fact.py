@@ -75,10 +75,10 @@ class RecordFact:
             files=tuple(dict.fromkeys(file.removeprefix("./") for file in files or ())),
             tags=tuple(dict.fromkeys(tags or ())),
             value=as_json(value),
-            state=FactState.PENDING if pending else FactState.UNREVIEWED,
+            state=FactState.PENDING if pending else FactState.WAITING,
             maker=FactMaker.WORKER,
         )
-        if fault := lacks(fact, facts.objection):
+        if fault := lacks(fact):
             raise ModelRetry(f"{fault}.")
         recorder = acts.session.recorder
         said = await looked_up(facts.count(), recorder)
@@ -94,19 +94,18 @@ async def _taken(
     """Store a fact, or what it adds to one that is known; the answer."""
     call, recorder = ctx.tool_call_id or "", acts.session.recorder
     step = _said(fact)
-    if known is None or (fact.state is FactState.PENDING and not covers(known.fact, fact)):
-        # What its review may yet remove must not end what is known.
+    if known is None or not covers(known.fact, fact):
+        # What may yet be removed must not end what is known.
         acts.stash(call, step, fact)
-        return "Recorded." if fact.state is not FactState.PENDING else "Recorded, for review."
+        return "Recorded; it is shared once it has been looked at."
     acts.stash(call, step)
 
     async def write(fact: Fact) -> int:
         (entry,) = await recorder.record(fact)
         return entry.id
 
-    added = await facts.absorb(fact, known, write=write, at=recorder.clock())
-    more = "; what you add to it is recorded with it" if added else ""
-    return f"Known already: fact {known.id}{more}."
+    await facts.absorb(fact, known, write=write, at=recorder.clock())
+    return f"Known already: fact {known.id}."
 
 
 def _said(fact: Fact) -> Step:

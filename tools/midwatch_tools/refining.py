@@ -5,6 +5,7 @@ worker that mends nothing is not asked again, and none whose budget is nearly go
 still be enough to look, to mend and to end.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from midwatch_tools.reflect import NAMES
 
 NOTHING = "NOTHING TO MEND"
 """What a worker says that is content with its result."""
-_MARK = "[midwatch] Before this counts as done"
+_ASKED = "Before this counts as done"
+_MARK = re.compile(rf"\[midwatch(?: [0-9a-f]{{8}})?\] {_ASKED}")
 _MOST_USED = 0.85
 """Share of the tightest limit from which nobody is asked to do more."""
 _LEAST_REQUESTS = 3
@@ -27,18 +29,22 @@ _LEAST_REQUESTS = 3
 
 
 def look_again(
-    ctx: RunContext[Any], result: object, settings: CompletionSettings, budget: Budget | None
+    ctx: RunContext[Any],
+    result: object,
+    settings: CompletionSettings,
+    budget: Budget | None,
+    code: str,
 ) -> None:
     """Where the run would end, let it go on with the question; `result` is its next node."""
     if not settings.refine or not isinstance(result, End):
         return
-    question = refining(ctx.messages, settings, budget)
+    question = refining(ctx.messages, settings, budget, code)
     if question:
         ctx.enqueue(question, priority="when_idle")
 
 
 def refining(
-    messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None
+    messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None, code: str
 ) -> str:
     """What a worker is asked that says it is done; empty where nothing is asked. Pure."""
     asked = [index for index, message in enumerate(messages) if _asks(message)]
@@ -47,10 +53,10 @@ def refining(
     if asked and not _mended(messages[asked[-1] + 1 :]):
         return ""
     return (
-        f"{_MARK} (look {len(asked) + 1} of {settings.refine}): read what you have changed as "
-        "somebody else's work. Go through the goal and every acceptance check one by one: what is "
-        "missing, wrong, untested, or more than was asked for? Mend it, and verify that. If "
-        f"nothing is to be mended, change nothing, and say {NOTHING}."
+        f"[midwatch {code}] {_ASKED} (look {len(asked) + 1} of {settings.refine}): read what you "
+        "have changed as somebody else's work. Go through the goal and every acceptance check one "
+        "by one: what is missing, wrong, untested, or more than was asked for? Mend it, and verify "
+        f"that. If nothing is to be mended, change nothing, and say {NOTHING}."
     )
 
 
@@ -58,7 +64,7 @@ def _asks(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(
         isinstance(part, UserPromptPart)
         and isinstance(part.content, str)
-        and part.content.startswith(_MARK)
+        and _MARK.match(part.content)
         for part in message.parts
     )
 

@@ -8,6 +8,7 @@ from pydantic_ai import FunctionToolset
 
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.facts import Facts, listed, looked_up
+from midwatch_tools.quotation import DataBlocks
 from midwatch_tools.record_fact import Paths
 
 Query = Annotated[str, Field(max_length=500)]
@@ -40,4 +41,4 @@ class SearchFacts:
         found = await looked_up(facts.search(query, paths), acts.session.recorder)
         if found is None:
             return "Facts cannot be looked up just now; go on with the work."
-        return listed(found) or "Nobody has recorded a fact like that."
+        return listed(found, DataBlocks.drawn()) or "Nobody has recorded a fact like that."

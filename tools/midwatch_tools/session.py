@@ -71,6 +71,7 @@ class Session:
         recorder: Recorder,
         inbox: Inbox,
         settings: Settings,
+        code: str,
         saved: int,
         requests: int,
         seconds: Callable[[], float],
@@ -79,6 +80,8 @@ class Session:
     ) -> None:
         self.recorder = recorder
         self.settings = settings
+        self.code = code
+        """Borne by the messages of Midwatch, so that no other text passes for one."""
         self.site = site or Site()
         self.switch = switch or Switch(None)
         self._inbox = inbox
@@ -105,7 +108,7 @@ class Session:
         for id, intervention in due:
             if intervention.action.spoken and id not in self._told:
                 self._told[id] = intervention
-                ctx.enqueue(spoken(id, intervention), priority="asap")
+                ctx.enqueue(spoken(self.code, id, intervention), priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
         self._remind(ctx)
@@ -155,7 +158,8 @@ class Session:
             return  # `reflect` would refuse it
         last = max([self.recorder.plan_step_began, *reported])
         if reminder_due(self.requests + 1, last, self.interval):
-            ctx.enqueue(reminder(self.requests - last, self.budget_line()), priority="asap")
+            asked = reminder(self.code, self.requests - last, self.budget_line())
+            ctx.enqueue(asked, priority="asap")
 
     async def paused(self, seconds: float, said: str) -> None:
         """The provider lets the attempt wait; what follows says when that is over.

@@ -33,10 +33,11 @@ from midwatch_tools.complete_step import CompleteStep
 from midwatch_tools.embedding import Embedding, begun, title_of
 from midwatch_tools.entrance import gate_of
 from midwatch_tools.facts import Facts
-from midwatch_tools.guidance import protocol
+from midwatch_tools.guidance import code_in, protocol
 from midwatch_tools.home import journal_location
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.pauses import listen
+from midwatch_tools.quotation import code
 from midwatch_tools.read_board import ReadBoard
 from midwatch_tools.record_fact import RecordFact
 from midwatch_tools.refining import look_again
@@ -87,6 +88,7 @@ class Watch(AbstractCapability[Any]):
         board: Board | None = None,
         facts: Facts | None = None,
         ignored_by_git: Ignored | None = None,
+        draw: Callable[[], str] = code,
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
@@ -106,6 +108,7 @@ class Watch(AbstractCapability[Any]):
             facts: What is known about the project, where somebody else has begun the attempt.
             ignored_by_git: Which files below `root` are nobody's edit, where somebody else has
                 made the workspace.
+            draw: Eight random hexadecimal digits, which Midwatch's messages to the worker bear.
         """
         super().__init__()
         self.name = name
@@ -121,6 +124,8 @@ class Watch(AbstractCapability[Any]):
         self._board = board
         self._facts = facts
         self._ignored_by_git = ignored_by_git
+        self._draw = draw
+        self._code = draw()
         self._acts: Acts | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
@@ -139,15 +144,16 @@ class Watch(AbstractCapability[Any]):
             model_for=self._model_for,
             board=self._board,
             ignored_by_git=self._ignored_by_git,
+            draw=self._draw,
         )
 
     def budget(self) -> Budget | None:
         """What the run has used by this moment, with what was granted; `None` before it begins."""
         return None if self._acts is None else self._acts.session.allowed()
 
-    def get_instructions(self) -> str:
+    def get_instructions(self) -> Callable[[], str]:
         """The short protocol, after the agent's own instructions."""
-        return protocol(self.settings.reflect, facts=self._with_facts)
+        return lambda: protocol(self.settings.reflect, self._code, facts=self._with_facts)
 
     @property
     def _with_facts(self) -> bool:
@@ -249,6 +255,7 @@ class Watch(AbstractCapability[Any]):
                 ignored_by_git=self._ignored_by_git or ignored_below(self._root.resolve()),
             )
             await tree.begin()
+        self._code = code_in(ctx.messages) or self._code
         switch = Switch(self._model_for)
         if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
             await recorder.record(fault)
@@ -261,6 +268,7 @@ class Watch(AbstractCapability[Any]):
                 poll_seconds=self.settings.monitor.poll_seconds,
             ),
             settings=self.settings,
+            code=self._code,
             saved=len(saved),
             # A conversation that the agent brings along was not made in this attempt.
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
@@ -298,7 +306,7 @@ class Watch(AbstractCapability[Any]):
         """Append the history after every node."""
         if self._acts is not None:
             await self._tolerating(self._acts.session.after_node(node, ctx.messages))
-            look_again(ctx, result, self.settings.completion, self.budget())
+            look_again(ctx, result, self.settings.completion, self.budget(), self._code)
         return result
 
     async def wrap_tool_execute(

@@ -13,7 +13,7 @@ from midwatch_monitor.words import (
     Severity,
     Sign,
 )
-from midwatch_tools.quotation import quoted
+from midwatch_tools.quotation import DataBlocks
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500
@@ -102,7 +102,7 @@ class Case:
         return frozenset(each for each in numbers if 1 <= each <= self.steps)
 
 
-def rendered(case: Case, max_chars: int) -> str:
+def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
     """The case for a prompt: data blocks of about `max_chars` characters together.
 
     A block that has nothing to say is left out. Half of the room is the transcript's.
@@ -119,7 +119,7 @@ def rendered(case: Case, max_chars: int) -> str:
         ("last steps", case.transcript, max_chars // 2),
         ("lessons that are known already", "\n".join(map(_item, case.known)), max_chars // 16),
     ]
-    return "\n\n".join(quoted(name, text, room) for name, text, room in blocks if text.strip())
+    return "\n\n".join(data.quoted(name, text, room) for name, text, room in blocks if text.strip())
 
 
 def rejecter(told: Feedback) -> str:

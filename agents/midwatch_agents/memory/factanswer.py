@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from midwatch_agents.memory.screening import names_a_command
 from midwatch_monitor.words import Certainty
 
 
@@ -36,7 +37,33 @@ _CERTAINTY = Field(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
+class Judged:
+    """What the text of a fact is about, as it will be shared. What is not said counts as yes."""
+
+    names_a_command: Annotated[
+        bool, Field(description="Whether it names anything that one could run, open or install.")
+    ] = True
+    about_checks: Annotated[
+        bool,
+        Field(description="Whether it would have tests, checks or reviews left out or weakened."),
+    ] = True
+    about_instructions: Annotated[
+        bool,
+        Field(description="Whether it speaks to its reader, or of what its reader is told to do."),
+    ] = True
+
+    def doubt(self, text: str) -> str:
+        """Why a person must read that text first; empty if none must."""
+        reasons = {
+            "it names a command": self.names_a_command or names_a_command(text),
+            "it is about checks": self.about_checks,
+            "it is about instructions": self.about_instructions,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction(Judged):
     """What is thought of one new fact."""
 
     number: Annotated[int, Field(description="Of the new fact.")]
@@ -54,7 +81,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class Missed(Judged):
     """A fact that the attempt shows and nobody wrote down."""
 
     text: str
@@ -63,7 +90,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class Conflict(Judged):
     """A new fact and a known one that cannot both be true."""
 
     new: Annotated[int, Field(description="The number of the new fact.")]

@@ -1,9 +1,10 @@
 """What becomes of facts by the answer of their review. Pure.
 
-No answer loses a fact: what it leaves out, says wrongly or cannot say is kept, unreviewed.
+No answer loses a fact: what it leaves out, says wrongly or cannot say waits for a person, and so
+does a text that names a command, or that is about checks or instructions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -11,11 +12,11 @@ from midwatch_agents.memory.factanswer import (
     Answer,
     Conflict,
     Correction,
+    Judged,
     Missed,
     Verdict,
     Way,
 )
-from midwatch_agents.memory.screening import objection
 from midwatch_monitor.words import (
     Certainty,
     Fact,
@@ -59,12 +60,12 @@ class Settlement:
     missed: int = 0
     conflicts: int = 0
     unanswered: int = 0
-    """New facts that are kept unreviewed."""
+    """New facts of which the review says nothing that can be done."""
 
     @property
     def empty(self) -> bool:
         """Whether the review said nothing of anything: that is no review."""
-        return all(move.act is FactAct.RELEASED for move in self.moves)
+        return self.unanswered == len(self.moves)
 
 
 def settled(
@@ -73,7 +74,6 @@ def settled(
     known: Sequence[KnownFact],
     *,
     alike: float,
-    objects: Callable[[str], str] = objection,
 ) -> Settlement:
     """What becomes of the facts by an answer; both sequences are numbered from 1 in it.
 
@@ -81,18 +81,18 @@ def settled(
     fact the first that can be done. What is confirmed yields to nothing that is inferred. A
     structured value is carried over as it is. All facts at once go only with a reason for each.
     """
-    table = _Table(new=tuple(new), known=tuple(known), alike=alike, objects=objects)
+    table = _Table(new=tuple(new), known=tuple(known), alike=alike, said=_said(answer, new))
     for conflict in answer.conflicts:
         table.settle(conflict)
-    table.correct(answer.corrected)
+    table.correct()
     for missed in answer.missed:
         table.add(missed)
     return table.settlement()
 
 
-def released(new: Sequence[KnownFact], reason: str) -> Settlement:
-    """Every fact as it is, unreviewed: as if there were no review."""
-    moves = (Move(facts=(each.id,), act=FactAct.RELEASED, reason=reason) for each in new)
+def held(new: Sequence[KnownFact], reason: str) -> Settlement:
+    """Every fact as it is, for a person: as if there were no review."""
+    moves = (Move(facts=(each.id,), act=FactAct.HELD, reason=reason) for each in new)
     return Settlement(moves=tuple(moves), unanswered=len(new))
 
 
@@ -103,7 +103,8 @@ class _Table:
     new: tuple[KnownFact, ...]
     known: tuple[KnownFact, ...]
     alike: float
-    objects: Callable[[str], str]
+    said: dict[int, Correction]
+    """The first thing that can be done about each new fact, by its id."""
     moves: list[Move] = field(default_factory=list[Move])
     closed: set[int] = field(default_factory=set[int])
     """Facts that no longer stand."""
@@ -127,31 +128,36 @@ class _Table:
         if known is None or conflict.resolution not in {*Way}:
             self.doubtful.setdefault(new.id, "the contradiction that was named is not clear")
         elif not {new.id, known.id} & self.closed:
-            self._resolve(Way(conflict.resolution), new, known, conflict.text)
+            self._resolve(conflict, new, known)
 
-    def _resolve(self, way: Way, new: KnownFact, known: KnownFact, text: str) -> None:
+    def _resolve(self, conflict: Conflict, new: KnownFact, known: KnownFact) -> None:
+        way = Way(conflict.resolution)
         if way is Way.MERGE:
-            self._merge(new, known, text)
+            self._merge(new, known, conflict)
             return
         kept, gone = (new, known) if way is Way.KEEP_NEW else (known, new)
-        if _certain(gone) and not _certain(kept):
+        if kept is new and (doubt := self._doubt(new)):
+            self.doubtful[new.id] = doubt  # what waits ends nothing that is shared
+        elif _certain(gone) and not _certain(kept):
             self.doubtful[new.id] = f"what is inferred ends no confirmed fact: {known.id} stands"
         elif gone.id not in self.stronger:
             self.stronger |= {kept.id} & {each.id for each in self.new}
             self._end((gone.id,), instead=kept.id, reason=f"the review: {way.value}")
             self.conflicts += 1
 
-    def _merge(self, new: KnownFact, known: KnownFact, text: str) -> None:
+    def _merge(self, new: KnownFact, known: KnownFact, conflict: Conflict) -> None:
         merged = replace(
-            _reworded(known.fact, text, sure=_certain(new) or _certain(known)),
+            _reworded(known.fact, conflict.text, sure=_certain(new) or _certain(known)),
             value=known.fact.value or new.fact.value,
             files=_union(known.fact.files, new.fact.files),
             tags=_union(known.fact.tags, new.fact.tags),
             sources=_union(_sources(known), _sources(new)),
         )
         values = {known.fact.value, new.fact.value} - {""}
-        if len(values) > 1 or lacks(merged, self.objects):
-            self.doubtful[new.id] = f"it could not be merged with fact {known.id}"
+        doubt = conflict.doubt(_words(merged))
+        if doubt or len(values) > 1 or lacks(merged):
+            why = f": {doubt}" if doubt else ""
+            self.doubtful[new.id] = f"it could not be merged with fact {known.id}{why}"
             return
         self._end((new.id, known.id), fact=merged, reason="the review: merge")
         self.conflicts += 1
@@ -169,38 +175,38 @@ class _Table:
 
     # -- new facts -------------------------------------------------------------------------
 
-    def correct(self, corrections: Sequence[Correction]) -> None:
+    def correct(self) -> None:
         """Do what is said of each new fact that still stands."""
-        said: dict[int, Correction] = {}
-        for each in corrections:
-            if (fact := _at(self.new, each.number)) and each.action in {*Verdict}:
-                said.setdefault(fact.id, each)
-        gone = {id for id, each in said.items() if each.action == Verdict.REMOVE}
+        gone = {id for id, each in self.said.items() if each.action == Verdict.REMOVE}
         everything = gone >= {each.id for each in self.new}
         for each in self.new:
             if each.id not in self.closed:
-                self._judge(each, said.get(each.id), everything=everything)
+                self._judge(each, self.said.get(each.id), everything=everything)
+
+    def _doubt(self, new: KnownFact) -> str:
+        """Why a new fact must be read by a person, as it is; empty if it need not."""
+        said = self.said.get(new.id)
+        return said.doubt(_words(new.fact)) if said else "the review says nothing of it"
 
     def _judge(self, new: KnownFact, said: Correction | None, *, everything: bool) -> None:
         stands = new.id in self.stronger
         if new.id in self.doubtful:
             self._release(new, self.doubtful[new.id])
         elif said is None:
-            if stands:
-                self._keep(new)
-            else:
-                self._release(new, "the review says nothing of it")
+            self._release(new, "the review says nothing of it")
         elif said.action == Verdict.REMOVE:
             self._remove(new, said, stands=stands, everything=everything)
         else:
             self._improve(new, said)
 
     def _keep(self, new: KnownFact) -> None:
-        self.moves.append(Move(facts=(new.id,), act=FactAct.REVIEWED))
+        doubt = self._doubt(new)
+        act = FactAct.HELD if doubt else FactAct.REVIEWED
+        self.moves.append(Move(facts=(new.id,), act=act, reason=doubt))
 
     def _release(self, new: KnownFact, reason: str) -> None:
         self.unanswered += 1
-        self.moves.append(Move(facts=(new.id,), act=FactAct.RELEASED, reason=reason))
+        self.moves.append(Move(facts=(new.id,), act=FactAct.HELD, reason=reason))
 
     def _remove(self, new: KnownFact, said: Correction, *, stands: bool, everything: bool) -> None:
         reason = " ".join(said.reason.split())[:_REASON]
@@ -222,10 +228,11 @@ class _Table:
             self._keep(new)
             return
         better = replace(_reworded(fact, text, sure=sure), sources=_sources(new))
-        if lacks(better, self.objects):
+        if lacks(better):
             self._release(new, "its new words could not be taken")
             return
         self.modified += 1
+        better = replace(better, state=_state(said, better))
         self._end((new.id,), fact=better, reason=said.reason or "the review: enrich")
 
     # -- what nobody wrote down ------------------------------------------------------------
@@ -236,14 +243,14 @@ class _Table:
             text=" ".join(missed.text.split()),
             certainty=_certainty(sure=missed.certainty == Certainty.CONFIRMED),
             files=tuple(dict.fromkeys(filter(None, map(str.strip, missed.files)))),
-            state=FactState.REVIEWED,
             maker=FactMaker.REVIEW,
         )
+        fact = replace(fact, state=_state(missed, fact))
         there = [each.fact for each in (*self.new, *self.known)]
         there += [move.fact for move in self.moves if move.fact is not None]
         if (
             self.missed < MOST_MISSED
-            and not lacks(fact, self.objects)
+            and not lacks(fact)
             and not any(same(each, fact, alike=self.alike) for each in there)
         ):
             self.missed += 1
@@ -258,6 +265,23 @@ class _Table:
             conflicts=self.conflicts,
             unanswered=self.unanswered,
         )
+
+
+def _said(answer: Answer, new: Sequence[KnownFact]) -> dict[int, Correction]:
+    said: dict[int, Correction] = {}
+    for each in answer.corrected:
+        if (fact := _at(new, each.number)) and each.action in {*Verdict}:
+            said.setdefault(fact.id, each)
+    return said
+
+
+def _state(judged: Judged, fact: Fact) -> FactState:
+    return FactState.WAITING if judged.doubt(_words(fact)) else FactState.REVIEWED
+
+
+def _words(fact: Fact) -> str:
+    """All of a fact that workers read."""
+    return "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
 
 
 def _at(facts: Sequence[KnownFact], number: int) -> KnownFact | None:

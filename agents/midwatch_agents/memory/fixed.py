@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from midwatch_agents.memory.case import Case, line, rejecter
@@ -11,7 +12,7 @@ from midwatch_agents.memory.likeness import subject
 from midwatch_agents.memory.particulars import commands, named_files
 from midwatch_agents.memory.screening import objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
-from midwatch_monitor.words import Feedback, Lesson, Origin, Outcome, Sign, Summary
+from midwatch_monitor.words import Actor, Feedback, Lesson, Origin, Outcome, Sign, Summary
 
 MAX_TAGS = 8
 MAX_STEPS = 20
@@ -23,6 +24,7 @@ _FEW = 3
 _COMMENT = 1000
 _PART = 240
 _NO_COMMENT = "no reason was given"
+_WAITS = "it holds words of a worker, of its tools or of a model"
 _LAST_RESORT = ("work", "attempt", "result")
 
 
@@ -31,13 +33,17 @@ def fixed_lesson(
 ) -> Lesson | None:
     """What a rejected attempt teaches, from what was said and seen of it.
 
-    First the verdict in a person's words or by a person's changes, then the alarms, then what the
-    worker itself found. `None` where nothing specific is known: no comment, no analysis, no
-    alarm and no check that failed.
+    Of a person's rejection the person's words are told with what Midwatch saw, and nothing else: so
+    others may be given it at once. Elsewhere the words of workers, tools and models are told too,
+    and a person must read it first. `None` where nothing specific is known: no comment, no
+    analysis, no alarm and no check that failed.
     """
     told = case.verdict
     if told is None or told.accepted or not _specific(case, told):
         return None
+    bare = _without_words(case)
+    spoken = told.origin is Origin.EXPLICIT and _specific(bare, told)
+    case = bare if spoken else case
     # What was taken back as a whole says nothing of which line was wrong.
     changed = rewrites(told.diff) if told.sign is Sign.EDITED else ()
     text = " ".join([_verdict(case, told, changed), *_seen(case), *_found(case)])
@@ -55,6 +61,19 @@ def fixed_lesson(
         verdict=case.verdict_id,
         origin=told.origin,
         sources=case.sources,
+        waits="" if spoken else _WAITS,
+    )
+
+
+def _without_words(case: Case) -> Case:
+    """The case without what workers, tools and models say in it."""
+    return replace(
+        case,
+        reason="",
+        analyses=(),
+        findings=tuple(replace(each, summary="") for each in case.findings),
+        checks=tuple(replace(each, detail="") for each in case.checks),
+        told=tuple(each for each in case.told if each.by is Actor.OPERATOR),
     )
 
 
@@ -129,7 +148,8 @@ def _seen(case: Case) -> list[str]:
     for alarm in case.findings[:_FEW]:
         word = "step" if len(alarm.steps) == 1 else "steps"
         at = f" at {word} {', '.join(map(str, alarm.steps[:_FEW]))}" if alarm.steps else ""
-        lines.append(sentence(f"Alarm {alarm.rule}{at}: {line(alarm.summary, _PART)}"))
+        said = f": {line(alarm.summary, _PART)}" if alarm.summary else ""
+        lines.append(sentence(f"Alarm {alarm.rule}{at}{said}"))
     return lines
 
 

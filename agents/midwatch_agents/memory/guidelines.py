@@ -28,6 +28,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.words import KnownSummary, Spending
+from midwatch_tools.quotation import DataBlocks
 
 __all__ = [
     "DEFAULT_GUIDELINES",
@@ -123,7 +124,7 @@ async def reflect_on_runs(
         asked = await consult(
             reflecting(),
             model,
-            reflection_prompt(chosen, asides),
+            reflection_prompt(chosen, asides, blocks=DataBlocks.drawn()),
             deps=frozenset(each.attempt for each in chosen),
             role=Role.REFLECTOR,
             requests=REQUESTS,
@@ -146,6 +147,7 @@ async def reflect_on_runs(
         [*earlier, *(each.content for each in insights)],
         _clean(asked.answer),
         max_words=config.max_words,
+        blocks=DataBlocks.drawn(),
     )
     return await _distilled(seen, prompt, current, model, config, seconds)
 

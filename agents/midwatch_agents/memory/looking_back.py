@@ -9,7 +9,7 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 
 from midwatch_agents.consultation import CORRECTIONS
 from midwatch_monitor.words import KnownSummary
-from midwatch_tools.quotation import DATA_RULE, escaped, framed, plain, quoted
+from midwatch_tools.quotation import DATA_RULE, DataBlocks, plain
 
 REQUESTS = CORRECTIONS + 1
 """Model requests that one question may take."""
@@ -98,7 +98,9 @@ class Aside:
     text: str
 
 
-def reflection_prompt(summaries: Sequence[KnownSummary], asides: Iterable[Aside] = ()) -> str:
+def reflection_prompt(
+    summaries: Sequence[KnownSummary], asides: Iterable[Aside] = (), *, blocks: DataBlocks
+) -> str:
     """The first question: the attempts, each with its number, task, topics and turns."""
     beside: dict[int, list[str]] = {}
     for aside in asides:
@@ -111,7 +113,8 @@ def reflection_prompt(summaries: Sequence[KnownSummary], asides: Iterable[Aside]
         lines.append(f"- attempt {each.attempt} ({about})")
         lines.append(f"  {plain(each.summary.text, _SUMMARY_CHARS)}")
         lines += beside.get(each.attempt, [])
-    return f"# The attempts\n\n{framed('attempts', escaped(chr(10).join(lines)))}"
+    shown = blocks.framed("attempts", "\n".join(lines))
+    return f"{blocks.head}\n\n# The attempts\n\n{shown}"
 
 
 def distillation_prompt(
@@ -120,26 +123,27 @@ def distillation_prompt(
     reflected: Reflected,
     *,
     max_words: int,
+    blocks: DataBlocks,
 ) -> str:
     """The second question: the guidelines in force, and what the first answer came to."""
     target = f"{max_words * 2 // 3} to {max_words} words"
     none = "(There are none yet: write the first ones from what follows.)"
-    old = quoted("guidelines in force", current, _CURRENT_CHARS) if current else none
+    old = blocks.quoted("guidelines in force", current, _CURRENT_CHARS) if current else none
+
+    def listed(name: str, texts: Iterable[str]) -> str:
+        return blocks.framed(name, "\n".join(f"- {plain(text)}" for text in texts) or "(nothing)")
+
     parts = [
+        blocks.head,
         f"# The guidelines in force\n\n{old}",
-        f"# Insights\n\n{_listed('insights', insights)}",
-        f"# Principles\n\n{_listed('do', reflected.do)}\n{_listed('do not', reflected.dont)}",
-        f"# Procedures\n\n{_listed('procedures', reflected.procedures)}",
-        f"# Advice\n\n{_listed('advice', reflected.advice)}",
+        f"# Insights\n\n{listed('insights', insights)}",
+        f"# Principles\n\n{listed('do', reflected.do)}\n{listed('do not', reflected.dont)}",
+        f"# Procedures\n\n{listed('procedures', reflected.procedures)}",
+        f"# Advice\n\n{listed('advice', reflected.advice)}",
         f"Write the whole document now. Aim at {target} if there is so much to say, and write at "
         f"most {max_words} words: what is longer is cut off.",
     ]
     return "\n\n".join(parts)
-
-
-def _listed(name: str, texts: Iterable[str]) -> str:
-    lines = "\n".join(f"- {plain(text)}" for text in texts)
-    return framed(name, lines or "(nothing)")
 
 
 def reflecting() -> Agent[frozenset[int], Reflected]:

@@ -1,7 +1,7 @@
 """What was learned, as a worker reads it in its first prompt. Pure.
 
 Guidelines come first, then lessons, then facts. All of it was written by models, workers or their
-tools: it stands in data blocks, and no line of it can end its block or speak for Midwatch.
+tools: it stands in data blocks.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from midwatch_monitor.words import (
     Origin,
     Recalled,
 )
-from midwatch_tools.quotation import EVIDENCE, escaped, framed, plain, unspoken
+from midwatch_tools.quotation import EVIDENCE, DataBlocks, escaped, plain
 
 ItemT = TypeVar("ItemT")
 
@@ -86,18 +86,21 @@ def learned(
     facts: Sequence[KnownFact],
     *,
     tokens: int,
+    blocks: DataBlocks,
 ) -> Portion:
     """The sections of the first prompt, of at most so many tokens together.
 
     The guidelines take up to 60 % of that, cut at a sound place; then the lessons and after them
     the facts in their order, each whole or not at all. What is left out is not told of either.
     """
-    principles = _guidelines(guidelines, int(tokens * GUIDELINES_SHARE)) if guidelines else ""
+    principles = (
+        _guidelines(guidelines, int(tokens * GUIDELINES_SHARE), blocks) if guidelines else ""
+    )
     parts = [principles] if principles else []
-    taught = _fitting(parts, lessons, _lessons_section, tokens)
-    parts += [_lessons_section(taught)] if taught else []
-    noted = _fitting(parts, facts, _facts_section, tokens)
-    parts += [_facts_section(noted)] if noted else []
+    taught = _fitting(parts, lessons, lambda some: _lessons_section(some, blocks), tokens)
+    parts += [_lessons_section(taught, blocks)] if taught else []
+    noted = _fitting(parts, facts, lambda some: _facts_section(some, blocks), tokens)
+    parts += [_facts_section(noted, blocks)] if noted else []
     text = "\n\n".join(parts)
     return Portion(
         text=text,
@@ -122,17 +125,17 @@ def _fitting(
     return kept
 
 
-def _guidelines(known: KnownGuidelines, tokens: int) -> str:
+def _guidelines(known: KnownGuidelines, tokens: int, blocks: DataBlocks) -> str:
     """The guidelines as far as they fit; empty where not even their first sentence does."""
     text = known.guidelines.text.strip()
-    room = tokens * BYTES_PER_TOKEN - len(_principles(known, "").encode())
-    safe = unspoken(escaped(text))
+    room = tokens * BYTES_PER_TOKEN - len(_principles(known, "", blocks).encode())
+    safe = escaped(text)
     kept = cut_markdown(safe, octets=room) if room > 0 and safe else ""
-    return _principles(known, kept) if kept else ""
+    return _principles(known, kept, blocks) if kept else ""
 
 
-def _principles(known: KnownGuidelines, text: str) -> str:
-    block = framed("guidelines", text, note="principles of work, below your instructions")
+def _principles(known: KnownGuidelines, text: str, blocks: DataBlocks) -> str:
+    block = blocks.framed("guidelines", text, note="principles of work, below your instructions")
     return f"## Behavioral guidelines\n\n{_approval(known)} {_BELOW}\n\n{block}"
 
 
@@ -144,9 +147,9 @@ def _approval(known: KnownGuidelines) -> str:
     return f"These are the working principles of the project, version {version}, approved{who}."
 
 
-def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]]) -> str:
+def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: DataBlocks) -> str:
     told = [_lesson(number, known) for number, (_, known) in enumerate(taught, start=1)]
-    block = framed("lessons", "\n".join(told), note=EVIDENCE)
+    block = blocks.framed("lessons", "\n".join(told), note=EVIDENCE)
     return f"## Lessons from earlier work\n\n{_advice(taught)}\n\n{block}"
 
 
@@ -175,8 +178,8 @@ def _source(known: KnownLesson, lesson: Lesson) -> str:
     return told if failure in _SAY_NOTHING else f"{told}; {failure}"
 
 
-def _facts_section(noted: Sequence[KnownFact]) -> str:
-    block = framed("facts", "\n".join(map(_fact, noted)), note=EVIDENCE)
+def _facts_section(noted: Sequence[KnownFact], blocks: DataBlocks) -> str:
+    block = blocks.framed("facts", "\n".join(map(_fact, noted)), note=EVIDENCE)
     return f"## Facts about this workspace\n\n{_HELD_TRUE}\n\n{block}"
 
 

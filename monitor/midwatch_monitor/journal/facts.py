@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
 from midwatch_monitor.journal import projects, search, tables
@@ -21,6 +21,8 @@ from midwatch_monitor.words import (
     KnownFact,
     Wanted,
 )
+
+_SHARED = [each.value for each in FactState if each.shared]
 
 
 def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
@@ -43,7 +45,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     ]
     if tags:
         connection.execute(insert(tables.fact_tag), tags)
-    if fact.state is not FactState.PENDING:
+    if fact.state.shared:
         search.put(connection, Shelf.FACTS, owner.project, {entry.id: wording_of(fact)})
     return sources[0]
 
@@ -77,7 +79,7 @@ def mark(connection: Connection, mark: FactMark) -> None:
     }
     table = tables.fact
     connection.execute(update(table).where(table.c.entry == mark.fact), values)
-    _show(connection, row, shared=live and state is not FactState.PENDING)
+    _show(connection, row, shared=live and state.shared)
 
 
 def _row(connection: Connection, key: int) -> Row[Any]:
@@ -98,8 +100,9 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
             return (state if seen else FactState.UNREVIEWED), live
         case FactAct.RESTORED:
             # Whoever takes it back wants it shared, and nobody will review it again.
-            waits = state is FactState.PENDING
-            return (FactState.UNREVIEWED if waits else state), True
+            return (state if state.shared else FactState.UNREVIEWED), True
+        case FactAct.HELD:
+            return (state if state is FactState.REVIEWED else FactState.WAITING), live
         case FactAct.REPLACED | FactAct.REMOVED | FactAct.RETIRED:
             return state, False
 
@@ -126,7 +129,7 @@ def _merge(connection: Connection, fact: int, instead: int) -> None:
 
 
 def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
-    if shared == (before.live and before.state != FactState.PENDING):
+    if shared == (before.live and FactState(before.state).shared):
         return
     if not shared:
         search.take_out(connection, Shelf.FACTS, [before.entry])
@@ -158,6 +161,15 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     rows = connection.execute(query).all()
     sources = _sources(connection, [row.entry for row in rows])
     return [_known(row, sources.get(row.entry, ())) for row in rows]
+
+
+def waiting(connection: Connection) -> int:
+    """How many facts wait for a person."""
+    fact = tables.fact
+    query = select(func.count()).where(
+        fact.c.state == FactState.WAITING.value, fact.c.live.is_(True)
+    )
+    return connection.execute(query).scalar_one()
 
 
 def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int, ...]]:
@@ -192,7 +204,7 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
     if project is None:
         return []
     fact = tables.fact
-    shared = (fact.c.live.is_(True), fact.c.state != FactState.PENDING.value)
+    shared = (fact.c.live.is_(True), fact.c.state.in_(_SHARED))
     ways = (
         *(
             of_tags(connection, fact, project, tags, *shared, each=limit)

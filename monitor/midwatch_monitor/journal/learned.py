@@ -34,6 +34,9 @@ from midwatch_monitor.words import (
 
 T = TypeVar("T")
 
+_UNUSED = 1000
+"""Lessons out of use that are looked at for those that wait, the newest."""
+
 
 class Learned:
     """Lessons, facts, guidelines and chores in an open journal, also one opened to be read.
@@ -61,7 +64,8 @@ class Learned:
         before: int | None = None,
         limit: int = 1000,
     ) -> list[KnownLesson]:
-        """Lessons, newest first, those of lower ids than `before`; obsolete ones too or not.
+        """Lessons, newest first, those of lower ids than `before`; obsolete ones, and those that
+        wait for a person, too or not.
 
         `attempt` is any that they come from, `task` the name of their task.
         """
@@ -77,6 +81,13 @@ class Learned:
         if not obsolete:
             wanted.append(lesson.c.obsolete.is_(False))
         return await self._journal.read(lessons.known, *wanted, limit=limit)
+
+    async def waiting(self) -> tuple[int, int]:
+        """How many lessons and facts of all projects wait for a person."""
+        obsolete = tables.lesson.c.obsolete.is_(True)
+        unused = await self._journal.read(lessons.known, obsolete, limit=_UNUSED)
+        held = await self._journal.read(facts.waiting)
+        return sum(each.waiting for each in unused), held
 
     async def lesson(self, id: int) -> KnownLesson:
         """The lesson with that id. Raises JournalError if there is none."""

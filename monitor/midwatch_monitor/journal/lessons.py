@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
         "task": owner.task,
         "attempt": sources[0],
         "verdict": lesson.verdict,
-        "obsolete": False,
+        "obsolete": bool(lesson.waits),
         "rating": 0,
     }
     connection.execute(insert(tables.lesson), values)
@@ -51,7 +51,8 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
     ]
     if tags:
         connection.execute(insert(tables.lesson_tag), tags)
-    search.put(connection, Shelf.LESSONS, owner.project, {entry.id: wording_of(lesson)})
+    if not lesson.waits:
+        search.put(connection, Shelf.LESSONS, owner.project, {entry.id: wording_of(lesson)})
 
 
 def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
@@ -169,7 +170,34 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
     )
     rows = connection.execute(query).all()
     counts = _counts(connection, [row.entry for row in rows])
-    return [_known(row, counts.get(row.entry, _Uses())) for row in rows]
+    found = [_known(row, counts.get(row.entry, _Uses())) for row in rows]
+    waiting = [each for each in found if each.obsolete and each.lesson.waits]
+    decided = _decided(connection, [each.id for each in waiting])
+    return [
+        replace(each, obsolete=False, waiting=True)
+        if each in waiting and each.id not in decided
+        else each
+        for each in found
+    ]
+
+
+def _decided(connection: Connection, keys: Sequence[int]) -> set[int]:
+    """Which of some lessons somebody approved or took out of use.
+
+    The index knows only which are in use: a mark of one that waits is found in the log.
+    """
+    entry = tables.entry
+    attempts = select(entry.c.attempt).where(entry.c.id.in_(keys))
+    query = select(entry.c.body).where(
+        entry.c.attempt.in_(attempts), entry.c.kind == kind_of(LessonMark)
+    )
+    bodies = connection.execute(query).scalars() if keys else ()
+    marks = (read(kind_of(LessonMark), body) for body in bodies)
+    return {
+        each.lesson
+        for each in marks
+        if isinstance(each, LessonMark) and each.act is not LessonAct.RATED
+    }
 
 
 def of_class(name: str) -> ColumnElement[bool]:

@@ -16,10 +16,17 @@ class FactState(StrEnum):
     """Whether somebody looked at a fact."""
 
     UNREVIEWED = "unreviewed"
-    """Shared at once, or its review failed."""
+    """Shared though nobody looked at it, as older versions did, or restored by a person."""
     PENDING = "pending"
     """Waits for its review, and is not shared before."""
+    WAITING = "waiting"
+    """Waits for a person, and is not shared before."""
     REVIEWED = "reviewed"
+
+    @property
+    def shared(self) -> bool:
+        """Whether a fact that stands is given to workers."""
+        return self not in {FactState.PENDING, FactState.WAITING}
 
 
 class FactMaker(StrEnum):
@@ -54,7 +61,9 @@ class FactAct(StrEnum):
     REVIEWED = "reviewed"
     """Looked at and kept; it is shared."""
     RELEASED = "released"
-    """Shared without a review, because that failed or was switched off."""
+    """Shared without a review. Older versions did so where that failed or was switched off."""
+    HELD = "held"
+    """It waits for a person."""
     REPLACED = "replaced"
     """Another fact stands in its place: a better wording, a merged one, the truth."""
     REMOVED = "removed"
@@ -87,7 +96,7 @@ class ReviewState(StrEnum):
 
     OK = "ok"
     FALLBACK = "fallback"
-    """It failed, and every fact was kept, unreviewed."""
+    """It failed, and every fact was kept, for a person."""
     SKIPPED = "skipped"
     """It is switched off, or there is no model for it."""
 
@@ -106,6 +115,6 @@ class FactReview:
     conflicts: int = 0
     """Contradictions with known facts that it settled."""
     unanswered: int = 0
-    """Facts that the answer left out; they were kept, unreviewed."""
+    """Facts that the answer left out; they were kept, for a person."""
     error: str = ""
     model: str = ""

@@ -32,6 +32,8 @@ class KnownLesson:
     last_used: datetime | None = None
     obsolete: bool = False
     """Retired or archived: it never comes back into a prompt."""
+    waiting: bool = False
+    """Whether a person has to approve it before any attempt is given it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class KnownFact:
     fact: Fact
     state: FactState
     live: bool = True
-    """Whether it stands: not replaced, removed or retired. A pending one stands, unshared."""
+    """Whether it stands: not replaced, removed or retired. What waits stands, unshared."""
     ended: FactAct | None = None
     """What was done about one that does not stand: it was replaced, removed or retired."""
     instead: int | None = None
@@ -81,7 +83,12 @@ class KnownFact:
     @property
     def shared(self) -> bool:
         """Whether workers get it."""
-        return self.live and self.state is not FactState.PENDING
+        return self.live and self.state.shared
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a person has to approve it before any worker gets it."""
+        return self.live and self.state is FactState.WAITING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

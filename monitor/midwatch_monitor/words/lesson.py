@@ -40,6 +40,8 @@ class Lesson:
     """Of that verdict."""
     sources: tuple[int, ...] = ()
     """The attempts that it comes from, by journal id."""
+    waits: str = ""
+    """Why no attempt is given it before a person approves; empty if none has to."""
 
 
 class LessonAct(StrEnum):
@@ -48,6 +50,7 @@ class LessonAct(StrEnum):
     RETIRED = "retired"
     """It is out of date, and never comes back into a prompt."""
     RESTORED = "restored"
+    """It may be given, again or for the first time: a person has read it."""
     ARCHIVED = "archived"
     """Nobody needed it for long; as retired, but by itself."""
     RATED = "rated"

@@ -107,6 +107,13 @@ async def show(
 
 
 @app.command
+async def approve(*numbers: FactNumber, remark: Remark = UNSAID) -> None:
+    """Let facts that wait for a person be shared with workers; read them first."""
+    for number in numbers:
+        await _mark(number, FactAct.REVIEWED, "approve", remark)
+
+
+@app.command
 async def retire(number: FactNumber, *, remark: Remark = UNSAID) -> None:
     """Take a fact back: no worker is given it from now on."""
     await _mark(number, FactAct.RETIRED, "retire", remark)
@@ -121,6 +128,8 @@ async def restore(number: FactNumber, *, remark: Remark = UNSAID) -> None:
 async def _mark(number: int, act: FactAct, verb: str, remark: Remark) -> None:
     async with await remark.opened() as opened:
         known = await _known(opened, number)
+        if act is FactAct.REVIEWED and not known.waiting:
+            raise UsageError(f"fact {number} does not wait for anybody")
         if known.live == (act is FactAct.RESTORED):
             raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
         shelf = remark.shelf(opened)
@@ -131,12 +140,16 @@ async def _mark(number: int, act: FactAct, verb: str, remark: Remark) -> None:
     elif remark.dry_run:
         write_line(f"would {verb} fact {number}: {known.fact.text}")
     else:
-        write_line(f"{act} fact {number} ({mark})")
+        write_line(f"{'approved' if act is FactAct.REVIEWED else act} fact {number} ({mark})")
 
 
 async def _write(shelf: "Shelf", number: int, act: FactAct, comment: str) -> int:
-    restored = act is FactAct.RESTORED
-    return await (shelf.restore_fact if restored else shelf.retire_fact)(number, comment)
+    acts = {
+        FactAct.REVIEWED: shelf.approve_fact,
+        FactAct.RESTORED: shelf.restore_fact,
+        FactAct.RETIRED: shelf.retire_fact,
+    }
+    return await acts[act](number, comment)
 
 
 async def _known(journal: "Journal", number: int) -> KnownFact:
@@ -199,11 +212,17 @@ def _tell(known: KnownFact, *, json: bool) -> None:
         return
     doubts = [
         *([known.ended.value] if known.ended else []),
-        *([] if known.state is FactState.REVIEWED else [known.state.value]),
+        *([] if known.state is FactState.REVIEWED or known.waiting else [known.state.value]),
+        *([f"waits for you{because(known)}"] if known.waiting else []),
         *(["inferred"] if known.fact.certainty is Certainty.INFERRED else []),
     ]
     said = f" ({', '.join(doubts)})" if doubts else ""
     write_line(f"{known.id}{said}: {known.fact.text}")
+
+
+def because(known: KnownFact) -> str:
+    """Why a fact waits for a person, where its review said that."""
+    return f": {known.reason}" if known.reason else ""
 
 
 def _details(known: KnownFact) -> list[str]:

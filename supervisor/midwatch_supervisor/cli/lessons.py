@@ -1,4 +1,4 @@
-"""`midwatch lessons`: what failures taught; read it, rate it, take it out of use."""
+"""`midwatch lessons`: what failures taught; read it, approve it, rate it, take it out of use."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ async def list_lessons(
             async for known in _every(learned, wanted):
                 write_json(lesson_fields(known))
             return
-        lessons = await _page(learned, wanted, limit=LISTED + 1)
+        lessons = [known async for known in _every(learned, wanted)]
     if not lessons:
         _nothing(f"no such lesson in {name}", json=False)
         return
@@ -85,22 +85,22 @@ async def list_lessons(
 
 async def _every(learned: Learned, wanted: _Filter) -> AsyncIterator[KnownLesson]:
     before: int | None = None
-    while page := await _page(learned, wanted, before=before, limit=_PAGE):
+    while page := await _page(learned, wanted, before=before):
         for known in page:
-            yield known
+            if wanted.obsolete or not known.obsolete:
+                yield known
         before = page[-1].id
 
 
 async def _page(
-    learned: Learned, wanted: _Filter, *, before: int | None = None, limit: int
+    learned: Learned, wanted: _Filter, *, before: int | None = None
 ) -> list[KnownLesson]:
     return await learned.lessons(
         project=wanted.project,
         task=wanted.task,
         failure_class=wanted.failure_class,
-        obsolete=wanted.obsolete,
         before=before,
-        limit=limit,
+        limit=_PAGE,
     )
 
 
@@ -120,6 +120,13 @@ async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption 
         return
     for line in lesson_story(known, found):
         write_line(line)
+
+
+@app.command
+async def approve(*ids: LessonId, remark: Remark = UNSAID) -> None:
+    """Let lessons that wait for a person be given to attempts; read them first."""
+    for id in ids:
+        await _mark(id, _Act(LessonAct.RESTORED, "approve"), remark)
 
 
 @app.command
@@ -158,7 +165,7 @@ class _Act:
 async def _mark(id: int, act: _Act, remark: Remark) -> None:
     async with await remark.opened() as opened:
         known = await _known(opened, id)
-        _require_change(known, act.act)
+        _require_change(known, act)
         shelf = remark.shelf(opened)
         mark = None if remark.dry_run else await _write(shelf, id, act, remark.comment)
     if remark.json:
@@ -174,8 +181,8 @@ async def _mark(id: int, act: _Act, remark: Remark) -> None:
         )
         return
     value = f" with {act.rating}" if act.rating else ""
-    said = f"would {act.verb}" if remark.dry_run else act.act.value
-    write_line(f"{said} lesson {id}{value}")
+    done = "approved" if act.verb == "approve" else act.act.value
+    write_line(f"{f'would {act.verb}' if remark.dry_run else done} lesson {id}{value}")
 
 
 async def _write(shelf: Shelf, id: int, act: _Act, comment: str) -> int:
@@ -188,12 +195,15 @@ async def _write(shelf: Shelf, id: int, act: _Act, comment: str) -> int:
             return await shelf.rate_lesson(id, act.rating, comment)
 
 
-def _require_change(known: KnownLesson, act: LessonAct) -> None:
+def _require_change(known: KnownLesson, act: _Act) -> None:
     """Raise UsageError if the act could change nothing."""
-    if act is LessonAct.RETIRED and known.obsolete:
+    if act.act is LessonAct.RETIRED and known.obsolete:
         raise UsageError(f"lesson {known.id} is out of use already")
-    if act is LessonAct.RESTORED and not known.obsolete:
-        raise UsageError(f"lesson {known.id} is in use")
+    if act.verb == "approve" and not known.waiting:
+        raise UsageError(f"lesson {known.id} does not wait for anybody")
+    if act.verb == "restore" and not known.obsolete:
+        waits = "waits: `midwatch lessons approve` lets it be given"
+        raise UsageError(f"lesson {known.id} {waits if known.waiting else 'is in use'}")
 
 
 async def _known(journal: Journal, id: int) -> KnownLesson:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.nodes import Nodes
 from midwatch_monitor.journal.roster import Roster
 from midwatch_monitor.journal.unattended import EMBEDDED
@@ -102,9 +103,17 @@ async def status(
             else:
                 _print(each, lines, nodes=shared)
         monitors = await Roster(opened).monitors() if needy and not json else []
+        lessons, facts = await Learned(opened).waiting()
     if json:
+        if lessons or facts:
+            write_json({"type": "waiting", "lessons": lessons, "facts": facts})
         return
     told = [*lost_lines(nodes.values(), now - _TOLD)]
+    told += [
+        f"{what} that wait for you: {count} (`midwatch {what} list`)"
+        for what, count in (("lessons", lessons), ("facts", facts))
+        if count
+    ]
     told += missing_lines(nodes.values(), monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)

@@ -33,11 +33,12 @@ async def asides(
 
 
 async def _lessons(journal: Journal, attempt: int) -> list[Aside]:
-    known = await Learned(journal).lessons(attempt=attempt, obsolete=False, limit=_EACH)
+    known = await Learned(journal).lessons(attempt=attempt, limit=_EACH)
     return [
         Aside(attempt=attempt, kind="lesson", text=each.lesson.text)
         for each in known
-        if each.lesson.born is Birth.VERDICT  # an insight is what looks back came to themselves
+        if not each.obsolete
+        and each.lesson.born is Birth.VERDICT  # an insight is what looks back came to themselves
     ]
 
 

@@ -7,9 +7,8 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from midwatch_agents.memory.factreview import Move, Settlement, released, settled
+from midwatch_agents.memory.factreview import Move, Settlement, held, settled
 from midwatch_agents.memory.merging import distinct, merged
-from midwatch_agents.memory.screening import objection
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, WorkerError
 from midwatch_monitor.journal import Journal
@@ -65,16 +64,15 @@ async def store(
 ) -> None:
     """Take in facts that were drawn from an ended attempt; what is known already is put together.
 
-    They wait for a review where that is on. Raises JournalError.
+    They wait for a review where that is on, else for a person. Raises JournalError.
     """
     limits = settings.learning.facts
     if not limits.enabled or not task.project:
         return
-    waits = limits.review
-    shelf = Facts(journal=journal, task=task, attempt=attempt, objection=objection)
-    state = FactState.PENDING if waits else FactState.UNREVIEWED
+    shelf = Facts(journal=journal, task=task, attempt=attempt)
+    state = FactState.PENDING if limits.review else FactState.WAITING
     taken = [_extracted(each, state) for each in facts]
-    sound = distinct([each for each in taken if not lacks(each, objection)], alike=limits.alike)
+    sound = distinct([each for each in taken if not lacks(each)], alike=limits.alike)
     if len(sound) < len(facts):
         said = "attempt %d: %d of %d extracted facts are taken"
         log.info(said, attempt.id, len(sound), len(facts))
@@ -85,8 +83,8 @@ async def store(
 
     for fact in sound[: limits.max_per_attempt]:
         twin = await shelf.twin(fact, alike=limits.alike)
-        # What a review may yet remove must not end what is known.
-        if twin is None or (waits and not covers(twin.fact, fact)):
+        # What may yet be removed must not end what is known.
+        if twin is None or not covers(twin.fact, fact):
             await write(fact)
         else:
             await shelf.absorb(fact, twin, write=write, at=now)
@@ -108,9 +106,9 @@ async def settle(
 ) -> Study | None:
     """Review the facts of an ended attempt that wait for it, and do what the review says.
 
-    Without a review, or where it fails, they are shared as they are, unreviewed; `lacks` says why
-    there is no model. Raises nothing but JournalError. The Study is the caller's to store; `None`
-    if no fact waits, or the attempt is not over.
+    Without a review, or where it fails, they wait for a person; `lacks` says why there is no model.
+    Raises nothing but JournalError. The Study is the caller's to store; `None` if no fact waits, or
+    the attempt is not over.
     """
     learned = Learned(journal)
     own = await learned.facts(attempt=attempt.id, limit=_ALL)
@@ -206,7 +204,7 @@ class _Desk:
         on = self._limits.review and self._limits.enabled
         if model is None or not on:
             why = self._without if on else "the review is switched off"
-            return _Outcome(state=ReviewState.SKIPPED, settlement=released(new, why), error=why)
+            return _Outcome(state=ReviewState.SKIPPED, settlement=held(new, why), error=why)
         try:
             return await self._ask(new, known, model)
         except JournalError:
@@ -215,12 +213,12 @@ class _Desk:
             # An error that is not Midwatch's own may quote the answer: only its name is told.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
-                "the review of %d facts of attempt %d failed (%s): they are shared unreviewed",
+                "the review of %d facts of attempt %d failed (%s): they wait for a person",
                 *(len(new), self._attempt.id, type(error.__cause__ or error).__name__),
             )
             return _Outcome(
                 state=ReviewState.FALLBACK,
-                settlement=released(new, "the review failed"),
+                settlement=held(new, "the review failed"),
                 error=why,
                 model=model.model_name,
             )
@@ -336,7 +334,7 @@ def _possible(move: Move, standing: dict[int, KnownFact], own: set[int]) -> Move
         return replace(move, facts=facts)
     kept = tuple(id_ for id_ in facts if id_ in own)
     why = "what should stand in its place is gone"
-    return Move(facts=kept, act=FactAct.RELEASED, reason=why) if kept else None
+    return Move(facts=kept, act=FactAct.HELD, reason=why) if kept else None
 
 
 def _without(facts: Iterable[KnownFact], ids: set[int]) -> list[KnownFact]:

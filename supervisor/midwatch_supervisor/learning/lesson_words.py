@@ -38,6 +38,7 @@ def lesson_fields(known: KnownLesson) -> Fields:
         "hurt": known.hurt,
         "rating": known.rating or None,
         "obsolete": known.obsolete,
+        "waits": lesson.waits if known.waiting else None,
         "at": known.at.isoformat(),
         "last_used": known.last_used.isoformat() if known.last_used else None,
         "project": known.project,
@@ -117,8 +118,14 @@ def _row(known: KnownLesson) -> tuple[str, ...]:
         str(known.helped),
         str(known.hurt),
         str(known.rating or "-"),
-        f"(out of use) {text}" if known.obsolete else text,
+        f"{_state(known)}{text}",
     )
+
+
+def _state(known: KnownLesson) -> str:
+    if known.waiting:
+        return "(waits for you) "
+    return "(out of use) " if known.obsolete else ""
 
 
 def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
@@ -126,6 +133,8 @@ def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
     lesson = known.lesson
     state = ", out of use" if known.obsolete else ""
     yield f"lesson {known.id} of {known.project}{state}"
+    if known.waiting:
+        yield f"  waits for you, because {lesson.waits}: `midwatch lessons approve {known.id}`"
     yield f"  {known.at.astimezone():%Y-%m-%d %H:%M}, by {lesson.model or 'the fixed form'}"
     yield from _about(known)
     yield ""

@@ -34,6 +34,7 @@ from midwatch_monitor.words import (
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.casebook import kind_of
 from midwatch_supervisor.learning.study import why
+from midwatch_tools.quotation import DataBlocks
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ async def recall(
     journal: Journal,
     asker: Asker,
     settings: LearningSettings,
+    blocks: DataBlocks,
     *,
     seconds: float = _SECONDS,
     ticks: Callable[[], float] = time.monotonic,
@@ -85,8 +87,8 @@ async def recall(
         async with asyncio.timeout(seconds):
             before = await _recorded(journal, asker.attempt)
             if before is not None:
-                return Given(text=(await _again(journal, asker, before, settings)).text)
-            found, group = await _found(journal, asker, settings)
+                return Given(text=(await _again(journal, asker, before, settings, blocks)).text)
+            found, group = await _found(journal, asker, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning("attempt %d begins without what was learned: %s", asker.attempt.id, why(error))
         return Given(records=(Fault(part=PART, error=why(error)),))
@@ -137,7 +139,7 @@ async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
 
 
 async def _found(
-    journal: Journal, asker: Asker, settings: LearningSettings
+    journal: Journal, asker: Asker, settings: LearningSettings, blocks: DataBlocks
 ) -> tuple[Portion, Group]:
     known, group = Learned(journal), Group.NONE
     lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
@@ -152,7 +154,8 @@ async def _found(
     if asker.task.project and settings.facts.enabled and settings.facts.in_prompt:
         facts = await known.facts_like(wanted_by(asker), limit=settings.facts.in_prompt)
     guidelines = await _guidelines(known, asker)
-    return learned(guidelines, lessons, facts, tokens=settings.prompt_tokens), group
+    tokens = settings.prompt_tokens
+    return learned(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
 
 
 async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
@@ -198,7 +201,11 @@ def _tried(text: str, asker: Asker) -> KnownGuidelines:
 
 
 async def _again(
-    journal: Journal, asker: Asker, before: Recall, settings: LearningSettings
+    journal: Journal,
+    asker: Asker,
+    before: Recall,
+    settings: LearningSettings,
+    blocks: DataBlocks,
 ) -> Portion:
     """What was recorded, as it was; what was retired meanwhile does not come back."""
     known = Learned(journal)
@@ -214,4 +221,5 @@ async def _again(
         [(each, by_id[each.lesson]) for each in before.lessons if each.lesson in by_id],
         [facts_by_id[id] for id in before.facts if id in facts_by_id],
         tokens=settings.prompt_tokens,
+        blocks=blocks,
     )

@@ -28,6 +28,7 @@ from midwatch_agents.memory.guidelines import (
     reflect_on_runs,
 )
 from midwatch_agents.memory.likeness import ALIKE, likeness
+from midwatch_agents.memory.screening import BY_A_MODEL
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
@@ -226,11 +227,11 @@ class _Look:
         """Insights that neither the text in force nor one that was turned down was made from."""
         settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
         since = max((each.id for each in versions if each.state in settled), default=0)
-        known = await self._learned.lessons(project=self._project, obsolete=False)
+        known = await self._learned.lessons(project=self._project)
         found = [
             each.lesson.text
             for each in known
-            if each.lesson.born is Birth.REFLECTION and each.id > since
+            if each.lesson.born is Birth.REFLECTION and each.id > since and not each.obsolete
         ]
         return found[:_EARLIER][::-1]
 
@@ -322,6 +323,7 @@ def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at:
         model=model,
         born=Birth.REFLECTION,
         sources=insight.sources,
+        waits=BY_A_MODEL,
     )
     return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
 

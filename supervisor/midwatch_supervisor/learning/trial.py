@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from midwatch_agents.memory.screening import names_a_command
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError, StaleIncarnationError
@@ -73,7 +74,9 @@ async def try_guidelines(
     versions = await learned.guidelines(project)
     new = next((each for each in versions if each.state is GuidelinesState.PROPOSED), None)
     tries = None if insist else settings.learning.tries
-    if new is None or await _tried(journal, new, tries=tries):
+    if new is None or names_a_command(new.guidelines.text):
+        return None  # what names a command is for a person to read
+    if await _tried(journal, new, tries=tries):
         return None
     live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
     try:

@@ -236,7 +236,7 @@ LEARNED = (
         id="learned.approve",
         keys="a",
         action="mark('approve')",
-        does="Put the proposed guidelines in force, after a question",
+        does="Put guidelines in force, or let a lesson or fact that waits be given",
         short="Approve",
     ),
     Key(

@@ -106,6 +106,7 @@ def _in_force(recall: Recall, given: Given) -> str:
 _STATES: Mapping[FactState, str] = {
     FactState.UNREVIEWED: "unreviewed: ",
     FactState.PENDING: "waits for its review: ",
+    FactState.WAITING: "waits for you: ",
     FactState.REVIEWED: "",
 }
 

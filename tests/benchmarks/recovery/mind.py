@@ -29,7 +29,7 @@ REFLECT_EVERY = 3
 Rest = Callable[[], Awaitable[None]]
 """What a worker waits for before each answer."""
 
-_GUIDANCE = re.compile(r"^\[midwatch #\d+")
+_GUIDANCE = re.compile(r"^\[midwatch [0-9a-f]{8} #\d+")
 _REFUSED = re.compile(r"\[midwatch\] refused.*\b[Cc]all `(?:report_error|check_plan)`", re.DOTALL)
 """A call that waits for a statement. Other refusals are an answer that the play has to take."""
 _ATTEMPT = re.compile(r"This is attempt (\d+) of this task")

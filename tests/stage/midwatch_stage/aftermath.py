@@ -26,6 +26,7 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
+from midwatch_stage.watched import uncoded
 
 _R = TypeVar("_R", bound=Record)
 
@@ -225,7 +226,7 @@ def _loss(
 
 def _times_told(evidence: Evidence, attempt: int, intervention: int) -> int:
     opening = f"[midwatch #{intervention} "
-    return sum(text.count(opening) for text in evidence.prompts.get(attempt, ()))
+    return sum(uncoded(text).count(opening) for text in evidence.prompts.get(attempt, ()))
 
 
 def _doubled_interventions(evidence: Evidence) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A few attempts that no process of their own looks after, and the monitors over them."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -141,3 +142,8 @@ class Fleet:
             return len(await self.records(kind)) >= count
 
         await self.until(there)
+
+
+def uncoded(text: str) -> str:
+    """What a model is told, without the codes that are drawn for each attempt and each prompt."""
+    return re.sub(r"(\[midwatch) [0-9a-f]{8}|\b(data)-[0-9a-f]{8}", r"\1\2", text)

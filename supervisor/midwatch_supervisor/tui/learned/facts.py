@@ -30,7 +30,7 @@ def facts(now: Callable[[], datetime]) -> Part[KnownFact]:
             Column(title="id", width=7, rank=6, draw=_id),
         ],
         name="facts",
-        hint="words, `unreviewed`, `replaced`, tag, file, task or project",
+        hint="words, `waiting`, `unreviewed`, `replaced`, tag, file, task or project",
         nothing=(
             "No fact yet, or none that the filter lets through (escape drops it).\n"
             "Workers record what they find out about their workspace, and more is taken out of\n"
@@ -55,6 +55,7 @@ def _sign(known: KnownFact, colours: Palette) -> Cell:
     return {
         FactState.UNREVIEWED: ("?", colours.warn),
         FactState.PENDING: ("…", colours.dim),
+        FactState.WAITING: ("!", colours.warn),
         FactState.REVIEWED: ("✓", colours.good),
     }[known.state]
 
@@ -67,7 +68,7 @@ def _age(now: Callable[[], datetime]) -> Callable[[KnownFact, Palette], Cell]:
 
 
 def _state(known: KnownFact, colours: Palette) -> Cell:
-    unseen = known.live and known.state is FactState.UNREVIEWED
+    unseen = known.live and known.state in {FactState.UNREVIEWED, FactState.WAITING}
     return standing(known), colours.warn if unseen else colours.dim
 
 

@@ -30,7 +30,7 @@ def lessons(now: Callable[[], datetime]) -> Part[KnownLesson]:
             Column(title="id", width=7, rank=6, draw=_id),
         ],
         name="lessons",
-        hint="words, class, tag, file, task, project or `obsolete`",
+        hint="words, class, tag, file, task, project, `waiting` or `obsolete`",
         nothing=(
             "No lesson yet, or none that the filter lets through (escape drops it).\n"
             "One is drawn from each attempt that failed or whose result was rejected: reject one\n"
@@ -41,6 +41,8 @@ def lessons(now: Callable[[], datetime]) -> Part[KnownLesson]:
 
 
 def _sign(known: KnownLesson, colours: Palette) -> Cell:
+    if known.waiting:
+        return "!", colours.warn
     return ("⊘", colours.dim) if known.obsolete else ("✎", colours.accent)
 
 
@@ -89,7 +91,7 @@ def _id(known: KnownLesson, colours: Palette) -> Cell:
 def text(known: KnownLesson) -> str:
     """What a filter looks at."""
     lesson = known.lesson
-    state = "obsolete" if known.obsolete else ""
+    state = "obsolete" if known.obsolete else "waiting" if known.waiting else ""
     words = (lesson.text, lesson.failure_class, lesson.origin, known.task, known.project, state)
     return " ".join((*words, *lesson.tags, *lesson.files))
 
@@ -103,6 +105,8 @@ def detail(known: KnownLesson) -> str:
         else "not given to anybody yet"
     )
     state = "retired or archived: it never comes back into a prompt" if known.obsolete else ""
+    if known.waiting:
+        state = f"waits for you, because {known.lesson.waits}"
     return spelled_out(
         (
             *lesson_parts(known.lesson),

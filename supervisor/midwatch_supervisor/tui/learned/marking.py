@@ -12,8 +12,11 @@ async def write(shelf: Shelf, mark: Mark, known: Marked, words: str) -> int:
         case KnownLesson():
             return await _of_lesson(shelf, mark, known.id, words)
         case KnownFact():
-            restored = mark is Mark.RESTORE
-            store = shelf.restore_fact if restored else shelf.retire_fact
+            store = {
+                Mark.APPROVE: shelf.approve_fact,
+                Mark.RESTORE: shelf.restore_fact,
+                Mark.RETIRE: shelf.retire_fact,
+            }[mark]
             return await store(known.id, words)
         case _:
             store = {

@@ -20,8 +20,8 @@ class Mark(StrEnum):
 
     @property
     def of_guidelines(self) -> bool:
-        """Whether it is about a version of the guidelines."""
-        return self in {Mark.APPROVE, Mark.REJECT, Mark.ROLL_BACK}
+        """Whether it is about versions of the guidelines only."""
+        return self in {Mark.REJECT, Mark.ROLL_BACK}
 
 
 def named(known: Marked) -> str:
@@ -43,6 +43,8 @@ def refusal(mark: Mark, known: Marked) -> str:
         return "that is for guidelines"
     if mark is Mark.RATE:
         return "" if isinstance(known, KnownLesson) else "only lessons are rated"
+    if mark is Mark.APPROVE:
+        return "" if known.waiting else "it does not wait for anybody"
     gone = known.obsolete if isinstance(known, KnownLesson) else not known.live
     if mark is Mark.RETIRE:
         return "nobody gets it any more already" if gone else ""
@@ -68,6 +70,9 @@ def question(mark: Mark, known: Marked, lore: Lore) -> Question | None:
         return _of_version(mark, known, lore)
     quote = known.lesson.text if isinstance(known, KnownLesson) else known.fact.text
     match mark:
+        case Mark.APPROVE:
+            title = f"Let workers be given {name}?"
+            return Question(title=title, send="Approve", quote=quote, confirm=True)
         case Mark.RATE:
             title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
             return Question(title=title, send="Rate", quote=quote, check=_unrated)
@@ -107,12 +112,12 @@ def _unrated(words: str) -> str:
 
 def stored(mark: Mark, known: Marked) -> str:
     """What a person is told once a mark stands in the journal."""
-    name = named(known)
+    name, of_version = named(known), isinstance(known, KnownGuidelines)
     return {
         Mark.RATE: f"{name} is rated",
         Mark.RETIRE: f"{name} is retired: it never comes back into a prompt",
         Mark.RESTORE: f"{name} is back",
-        Mark.APPROVE: f"{name} is in force",
+        Mark.APPROVE: f"{name} is {'in force' if of_version else 'approved'}",
         Mark.REJECT: f"{name} is rejected",
         Mark.ROLL_BACK: f"{name} is rolled back",
     }[mark]
