@@ -99,7 +99,7 @@ def project_of(task: Task) -> str:
     """The repository or folder that a task works on; empty where it has none of its own."""
     try:
         spec: object = json.loads(task.spec)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     found: object = spec.get("workspace") if isinstance(spec, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return found if isinstance(found, str) else ""

@@ -194,7 +194,7 @@ def alert_line(trace: str, alert: Alert) -> AlertLine:
         rule=alert.key.rule,
         subject=alert.key.subject,
         severity=alert.severity,
-        value=int(alert.value) if alert.value == int(alert.value) else alert.value,
+        value=int(alert.value) if alert.value % 1 == 0 else alert.value,
         summary=alert.summary,
         evidence=alert.evidence,
     )

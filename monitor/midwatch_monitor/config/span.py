@@ -8,6 +8,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_LONGEST = 3650 * 86_400.0
+"""Seconds, ten years: nothing that is added to a time may lead out of the calendar."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -40,7 +42,7 @@ def parse_length(value: object) -> Length:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
-    return Length(seconds=float(match[1]) * _SECONDS[match[2]], text=text)
+    return _length(match)
 
 
 def parse_duration(value: object) -> Length:
@@ -52,8 +54,15 @@ def parse_duration(value: object) -> Length:
         if text == "0":
             return Length()
         if match := _DURATION.fullmatch(text):
-            return Length(seconds=float(match[1]) * _SECONDS[match[2]], text=text)
+            return _length(match)
     raise ValueError("write a duration (30s, 5m, 1h), or 0 for never")
+
+
+def _length(match: re.Match[str]) -> Length:
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _LONGEST:
+        raise ValueError("write at most ten years (3650d)")
+    return Length(seconds=seconds, text=match[0])
 
 
 def _write(value: Length) -> int | str:

@@ -184,6 +184,6 @@ def _arguments(args: str) -> Arguments:
     """The object that a text stands for which begins as one; empty where it is none."""
     try:
         raw, end = _DECODER.raw_decode(args)
-    except ValueError:
+    except (ValueError, RecursionError):  # what a worker calls a tool with may be anything
         return {}
     return {} if args[end:].strip(_BLANK) else raw

@@ -86,7 +86,12 @@ class SilenceDetector:
         silent = key == SILENT
         began = self._heard_at if silent else self._moved_at
         limit = self._limit() if silent else self._settings.unmoved
-        return began + timedelta(seconds=limit.seconds) if began and limit.seconds else None
+        if not began or not limit.seconds:
+            return None
+        try:
+            return began + timedelta(seconds=limit.seconds)
+        except OverflowError:  # a journal may hold any time
+            return None
 
     @property
     def heard_at(self) -> datetime | None:

@@ -14,6 +14,9 @@ HEAD = 1024 * 1024
 """Bytes that are looked at to recognise a document."""
 MAX_DEPTH = 256
 """Arrays and objects inside each other; a document that goes deeper is damaged."""
+MAX_ITEM = 32 * 1024 * 1024
+"""Bytes of the longest entry that is read, and of the longest text beside them: memory is needed
+for twice as much. A document that has a longer one breaks off there."""
 _BOM = b"\xef\xbb\xbf"
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
@@ -88,8 +91,8 @@ def text_at(path: Path, *keys: str) -> str:
 def _entries(file: IO[bytes], array: str) -> Iterator[object]:
     """The values of an array, each built when it is complete."""
     place, reading = _place(array), False
-    builder = _builder()
-    for at, event, value in _events(file):
+    builder, metered = _builder(), _Metered(file)
+    for at, event, value in _events(metered):
         if len(at) <= len(place):
             reading = event == "start_array" and at == place
         elif reading:
@@ -97,6 +100,26 @@ def _entries(file: IO[bytes], array: str) -> Iterator[object]:
             if len(at) == len(place) + 1 and event not in _OPENING:
                 yield builder.value
                 builder = _builder()
+                metered.taken = 0
+        if not reading:
+            metered.taken = 0
+
+
+class _Metered:
+    """A file that breaks off where too much is read of it at a time."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.taken = 0
+        """Bytes that were read since it was last set to 0."""
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises TraceError after too many."""
+        if self.taken > MAX_ITEM:
+            raise TraceError(f"longer than {MAX_ITEM} bytes")
+        data = self._file.read(size)
+        self.taken += len(data)
+        return data
 
 
 def _builder() -> Any:
@@ -106,7 +129,7 @@ def _builder() -> Any:
     return ObjectBuilder()
 
 
-def _events(file: IO[bytes]) -> Iterator[_Parsed]:
+def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
     """What the parser meets. The place is the same list every time, for the moment of the event.
 
     The parser's own places are not used: they grow with the depth, for every event. Raises

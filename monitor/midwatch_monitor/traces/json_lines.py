@@ -16,7 +16,7 @@ MAX_LINE = 32 * 1024 * 1024
 def lines(path: Path) -> Iterator[Item | Damage]:
     """The objects of a file. A line that cannot be read becomes damage, and is skipped."""
     for number, line in _raw(path):
-        read = _object(line)
+        read = object_of(line)
         if isinstance(read, str):
             yield Damage(line=number, problem=read)
         else:
@@ -27,7 +27,7 @@ def first_lines(path: Path) -> Iterator[Node]:
     """The objects in the head of a file; what is none is passed over."""
     left = HEAD
     for _, line in _raw(path):
-        read = _object(line)
+        read = object_of(line)
         if not isinstance(read, str):
             yield read
         left -= len(line)
@@ -48,7 +48,7 @@ def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def _object(line: bytes) -> Node | str:
+def object_of(line: bytes) -> Node | str:
     """The object that a line is, or what is wrong with it."""
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes"

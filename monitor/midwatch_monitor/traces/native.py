@@ -17,6 +17,7 @@ from pydantic import (
     InstanceOf,
     ValidationError,
 )
+from pydantic_core import PydanticCustomError
 
 from midwatch_monitor.claimed import (
     Arguments,
@@ -28,6 +29,8 @@ from midwatch_monitor.claimed import (
 from midwatch_monitor.refusals import refused
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.traces.damage import Damage
+from midwatch_monitor.traces.json_lines import lines, object_of
+from midwatch_monitor.traces.node import Node, plausible
 from midwatch_monitor.words import (
     Activity,
     Budget,
@@ -67,7 +70,10 @@ _NEVER_RAN = frozenset({126, 127})
 
 def _aware(value: datetime) -> datetime:
     """Times without a zone are taken as UTC: domain values are always aware."""
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    if not plausible(aware):
+        raise PydanticCustomError("time", "Input should be a time of the years 1970 to 8999")
+    return aware
 
 
 def _hyphens(value: object) -> object:
@@ -157,21 +163,20 @@ def recognise(path: Path) -> bool:
     with path.open("rb") as file:
         while line := file.readline(_FIRST_LINE):
             if line.strip():
-                raw = _object(line)
-                return isinstance(raw, dict) and raw.get("kind") in (STATE, *StepKind)
+                read = object_of(line)
+                return isinstance(read, Node) and read["kind"].value in (STATE, *StepKind)
     return False
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
     """The events of a trace in order. A line that cannot be read becomes damage, and is skipped."""
     reader = Reader()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            raw = _object(line)
-            event = raw if isinstance(raw, str) else reader.read(raw)
-            yield Damage(line=number, problem=event) if isinstance(event, str) else event
+    for line in lines(path):
+        if isinstance(line, Damage):
+            yield line
+            continue
+        event = reader.read(line.node.members)
+        yield Damage(line=line.number, problem=event) if isinstance(event, str) else event
 
 
 class Reader:
@@ -244,19 +249,6 @@ class Reader:
         if refused or line.exit_code in _NEVER_RAN:
             return ()
         return self._shell.edits(command)
-
-
-def _object(line: bytes) -> dict[str, object] | str:
-    """The line's JSON object, or what is wrong with it."""
-    try:
-        raw: object = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return "not UTF-8"
-    except (ValueError, RecursionError) as error:
-        return f"not JSON: {error}"
-    if not isinstance(raw, dict):
-        return "not a JSON object"
-    return raw  # pyright: ignore[reportUnknownVariableType]
 
 
 def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:

@@ -15,10 +15,10 @@ class Node:
 
     def __getitem__(self, key: str) -> "Node":
         """The value under a key; empty where there is none."""
-        return Node(self._members.get(key))
+        return Node(self.members.get(key))
 
     def __contains__(self, key: str) -> bool:
-        return key in self._members
+        return key in self.members
 
     def __iter__(self) -> Iterator["Node"]:
         """The elements of an array; none for anything else."""
@@ -30,13 +30,14 @@ class Node:
         return bool(self.value)
 
     @property
-    def _members(self) -> Mapping[str, object]:
+    def members(self) -> Mapping[str, object]:
+        """What an object holds; nothing for anything else."""
         value = self.value
         return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
     def without(self, names: Set[str]) -> "Node":
         """The object without these members, and without those that are null."""
-        members = self._members.items()
+        members = self.members.items()
         return Node(
             {key: value for key, value in members if key not in names and value is not None}
         )
@@ -79,14 +80,19 @@ class Node:
 
     @property
     def time(self) -> datetime | None:
-        """The moment that it names: ISO 8601 (without a zone: UTC), or seconds since 1970."""
+        """The moment that it names: ISO 8601 (without a zone: UTC), or seconds since 1970.
+
+        `None` where it names none, or one that is not plausible.
+        """
         try:
             if isinstance(self.value, str):
                 moment = datetime.fromisoformat(self.value)
-                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return datetime.fromtimestamp(self.amount, UTC) if self.amount else None
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            else:
+                moment = datetime.fromtimestamp(self.amount, UTC) if self.amount else None
         except (ValueError, OverflowError, OSError):
             return None
+        return moment if moment and plausible(moment) else None
 
     @property
     def decoded(self) -> "Node":
@@ -118,6 +124,14 @@ class Item:
 
 
 _HUGE = 1e18
+
+
+def plausible(moment: datetime) -> bool:
+    """Whether anything can have happened then, and be reckoned with.
+
+    To add hours or the offset of a zone to the first or last moments that there are overflows.
+    """
+    return 1970 <= moment.year < 9000
 
 
 def _is_integer(text: str) -> bool:
