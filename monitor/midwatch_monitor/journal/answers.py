@@ -3,7 +3,8 @@
 from sqlalchemy import Connection, select
 
 from midwatch_monitor.journal import Journal, commits, tables
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.damage import record_in
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import Commit, Delivery, DeliveryState, Draft, Entry, Intervention
 
 
@@ -39,7 +40,7 @@ def _answered(connection: Connection, draft: Draft, petition: int, rejected: set
     )
     stands = set[int]()
     for row in connection.execute(query.order_by(entry.c.id)):
-        record = read(row.kind, row.body)
+        record = record_in(connection, f"entry {row.id}", row.kind, row.body)
         if isinstance(record, Intervention) and record.petition == petition:
             stands.add(row.id)
         elif (turned_down := _rejects(record)) is not None:

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Dialect, bindparam, select, update
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import driver, index, tables
 from midwatch_monitor.journal.columns import Moment
-from midwatch_monitor.journal.records import kind_of, read, written
+from midwatch_monitor.journal.damage import record_of
+from midwatch_monitor.journal.records import kind_of, written
 from midwatch_monitor.words import (
     AttemptState,
     Draft,
@@ -170,7 +171,8 @@ def _refuse_late(connection: Connection, draft: Draft) -> None:
         query, what = _OF_BOTH, f"attempt {draft.attempt}"
         values["attempt"] = draft.attempt
     body = connection.execute(query, values).scalar()
-    latest = None if body is None else read(kind, body)
+    word = type(draft.record)
+    latest = record_of(connection, f"the last state of {what}", word, body)
     if isinstance(latest, TaskState | AttemptState) and latest.lifecycle.over:
         raise StaleIncarnationError(
             f"{what} is already {latest.lifecycle.value}; a late result cannot change that"
@@ -181,9 +183,10 @@ def _move_on(connection: Connection, escalation: Escalation, draft: Draft) -> No
     """An escalation is answered once and closed once, whoever else thinks that it is still open."""
     kind = kind_of(Escalation)
     body = connection.execute(_OF_ATTEMPT, {"kind": kind, "attempt": draft.attempt}).scalar()
-    latest = None if body is None else read(kind, body)
+    name = f"the last escalation of attempt {draft.attempt}"
+    latest = record_of(connection, name, Escalation, body)
     if (
-        isinstance(latest, Escalation)
+        latest is not None
         and latest.id == escalation.id
         and latest.state not in _FOLLOWS[escalation.state]
     ):

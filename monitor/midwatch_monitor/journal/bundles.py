@@ -18,8 +18,9 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.journal import commits, queries, tables
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.journal import Journal
-from midwatch_monitor.journal.records import kind_of, read, written
+from midwatch_monitor.journal.records import kind_of, written
 from midwatch_monitor.words import (
     Attempt,
     AttemptState,
@@ -190,10 +191,10 @@ def _ended(
     """When those tasks or attempts ended that are over, of the ones that are wanted."""
     entry = tables.entry
     newest = select(func.max(entry.c.id)).where(of.in_(wanted), entry.c.kind == kind_of(kind))
-    query = select(of.label("of"), entry.c.at, entry.c.kind, entry.c.body)
-    rows = connection.execute(query.where(entry.c.id.in_(newest.group_by(of))))
-    found = [(row.of, row.at, read(row.kind, row.body)) for row in rows]
-    return {id_: at for id_, at, state in found if isinstance(state, kind) and state.lifecycle.over}
+    query = select(of.label("of"), entry.c.at, entry.c.id.label("entry"), entry.c.body)
+    query = query.where(entry.c.id.in_(newest.group_by(of)))
+    rows = rows_of(connection, query, kind)
+    return {row.of: row.at for row, state in rows if state.lifecycle.over}
 
 
 def _outlived(connection: Connection) -> list[int]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_, select, update
 
-from midwatch_monitor.errors import JournalCorruptError, StaleIncarnationError
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import tables
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.projects import Owner
-from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.words import (
     Chore,
     Entry,
@@ -156,20 +156,16 @@ def summaries(
         .join(tables.project, tables.project.c.id == table.c.project)
         .where(tables.project.c.name == project, table.c.entry > after)
         .order_by(table.c.entry)
-        .limit(limit)
     )
-    return [_summary(row) for row in connection.execute(query)]
+    return [_summary(row, said) for row, said in rows_of(connection, query, Summary, limit)]
 
 
-def _summary(row: Row[Any]) -> KnownSummary:
-    record = read(kind_of(Summary), row.body)
-    if not isinstance(record, Summary):
-        raise JournalCorruptError("the journal holds something else in the place of a summary")
+def _summary(row: Row[Any], said: Summary) -> KnownSummary:
     return KnownSummary(
         id=row.entry,
         at=row.at,
         task=row.task,
         task_name=row.name,
         attempt=row.attempt,
-        summary=record,
+        summary=said,
     )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal import queries, tables, versions
+from midwatch_monitor.journal.damage import record_of
 from midwatch_monitor.journal.journal import Journal
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.words import Keeper, Run, TaskState
 
@@ -91,7 +91,7 @@ def _ends(connection: Connection, run: int) -> list[RunEnd]:
         .order_by(entry.c.id)
     )
     rows = connection.execute(query).all()
-    if not all(_over(row.body) for row in rows):
+    if not all(_over(connection, row.id, row.body) for row in rows):
         return []
     ends = {
         row.name: RunEnd(project=row.name, task=row.task, entry=row.id) for row in rows if row.name
@@ -99,8 +99,6 @@ def _ends(connection: Connection, run: int) -> list[RunEnd]:
     return sorted(ends.values(), key=lambda end: end.entry)
 
 
-def _over(body: str) -> bool:
-    state = read(kind_of(TaskState), body)
-    if not isinstance(state, TaskState):
-        raise JournalCorruptError("the journal holds something else in the place of a state")
-    return state.lifecycle.over
+def _over(connection: Connection, entry: int, body: str) -> bool:
+    state = record_of(connection, f"entry {entry}", TaskState, body)
+    return state is not None and state.lifecycle.over

@@ -213,6 +213,8 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
 
     def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
+        # Half a character must not stop whoever reads the row: `midwatch db check` names it.
+        connection.text_factory = _text
         for pragma in pragmas:
             connection.execute(pragma)
 
@@ -221,6 +223,10 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="replace")
 
 
 def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:

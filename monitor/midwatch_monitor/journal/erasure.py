@@ -17,7 +17,8 @@ from sqlalchemy import (
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import projects, search, tables
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.damage import record_of
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.search import Shelf
 from midwatch_monitor.words import AttemptState, Erasure, Lifecycle, Record, TaskState
 
@@ -138,7 +139,7 @@ def _latest(
     entry, kind = tables.entry, kind_of(word)
     query = select(entry.c.body).where(of, entry.c.kind == kind)
     body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    return None if body is None else read(kind, body)
+    return record_of(connection, f"the last {kind} asked for", word, body)
 
 
 def _forget_learned(connection: Connection, key: int) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, upd
 from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
 from midwatch_monitor.journal import projects, search, tables
 from midwatch_monitor.journal.candidates import of_tags
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.lessons import tagged
 from midwatch_monitor.journal.projects import Owner, sources_of
 from midwatch_monitor.journal.records import kind_of, read
@@ -156,11 +157,10 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
         .join(project, project.c.id == fact.c.project)
         .where(*wanted)
         .order_by(fact.c.entry.desc())
-        .limit(limit)
     )
-    rows = connection.execute(query).all()
-    sources = _sources(connection, [row.entry for row in rows])
-    return [_known(row, sources.get(row.entry, ())) for row in rows]
+    rows = rows_of(connection, query, Fact, limit)
+    sources = _sources(connection, [row.entry for row, _ in rows])
+    return [_known(row, said, sources.get(row.entry, ())) for row, said in rows]
 
 
 def waiting(connection: Connection) -> int:
@@ -181,14 +181,14 @@ def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int
     return found
 
 
-def _known(row: Row[Any], sources: tuple[int, ...]) -> KnownFact:
+def _known(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFact:
     return KnownFact(
         id=row.entry,
         at=row.at,
         project=row.name,
         task=row.task,
         attempt=row.attempt,
-        fact=_fact(row.body),
+        fact=said,
         state=FactState(row.state),
         live=row.live,
         ended=FactAct(row.ended) if row.ended else None,

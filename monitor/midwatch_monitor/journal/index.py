@@ -7,8 +7,9 @@ from sqlalchemy import Connection, select
 
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import chores, facts, lessons, tables, versions
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.projects import Owner, owner_of
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.verdict import teaches, verdict_of
 from midwatch_monitor.words import (
     AttemptState,
@@ -65,20 +66,17 @@ def _refuse_twice(connection: Connection, entry: Entry) -> None:
     implied, table = entry.record, tables.entry
     if not isinstance(implied, Feedback) or implied.origin is not Origin.IMPLIED:
         return
-    before = select(table.c.body).where(
+    before = select(table.c.id.label("entry"), table.c.body).where(
         table.c.attempt == entry.attempt,
         table.c.kind == kind_of(Feedback),
         table.c.id < entry.id,
     )
-    for body in connection.execute(before).scalars():
-        match read(kind_of(Feedback), body):
-            case Feedback(origin=Origin.IMPLIED, sign=implied.sign):
-                raise StaleIncarnationError(
-                    f"another process has already stored that attempt {entry.attempt} is "
-                    f"{implied.sign.value}"
-                )
-            case _:
-                pass
+    for _, said in rows_of(connection, before, Feedback):
+        if said.origin is Origin.IMPLIED and said.sign is implied.sign:
+            raise StaleIncarnationError(
+                f"another process has already stored that attempt {entry.attempt} is "
+                f"{implied.sign.value}"
+            )
 
 
 def _add(connection: Connection, entry: Entry, owner: Owner) -> None:

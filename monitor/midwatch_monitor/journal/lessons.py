@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, 
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import search, tables
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.projects import Owner, sources_of
 from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.journal.search import Shelf, Wording
@@ -96,10 +97,6 @@ def _stored(connection: Connection, key: int) -> Lesson:
     body = connection.execute(
         select(tables.entry.c.body).where(tables.entry.c.id == key)
     ).scalar_one()
-    return _lesson(body)
-
-
-def _lesson(body: str) -> Lesson:
     record = read(kind_of(Lesson), body)
     if not isinstance(record, Lesson):
         raise JournalCorruptError("the journal holds something else in the place of a lesson")
@@ -166,11 +163,10 @@ def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> l
         .join(project, project.c.id == lesson.c.project)
         .where(*wanted)
         .order_by(lesson.c.entry.desc())
-        .limit(limit)
     )
-    rows = connection.execute(query).all()
-    counts = _counts(connection, [row.entry for row in rows])
-    found = [_known(row, counts.get(row.entry, _Uses())) for row in rows]
+    rows = rows_of(connection, query, Lesson, limit)
+    counts = _counts(connection, [row.entry for row, _ in rows])
+    found = [_known(row, said, counts.get(row.entry, _Uses())) for row, said in rows]
     waiting = [each for each in found if each.obsolete and each.lesson.waits]
     decided = _decided(connection, [each.id for each in waiting])
     return [
@@ -188,16 +184,11 @@ def _decided(connection: Connection, keys: Sequence[int]) -> set[int]:
     """
     entry = tables.entry
     attempts = select(entry.c.attempt).where(entry.c.id.in_(keys))
-    query = select(entry.c.body).where(
+    query = select(entry.c.id.label("entry"), entry.c.body).where(
         entry.c.attempt.in_(attempts), entry.c.kind == kind_of(LessonMark)
     )
-    bodies = connection.execute(query).scalars() if keys else ()
-    marks = (read(kind_of(LessonMark), body) for body in bodies)
-    return {
-        each.lesson
-        for each in marks
-        if isinstance(each, LessonMark) and each.act is not LessonAct.RATED
-    }
+    marks = rows_of(connection, query, LessonMark) if keys else ()
+    return {each.lesson for _, each in marks if each.act is not LessonAct.RATED}
 
 
 def of_class(name: str) -> ColumnElement[bool]:
@@ -238,14 +229,14 @@ def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, _Uses]:
     }
 
 
-def _known(row: Row[Any], uses: _Uses) -> KnownLesson:
+def _known(row: Row[Any], said: Lesson, uses: _Uses) -> KnownLesson:
     return KnownLesson(
         id=row.entry,
         at=row.at,
         project=row.name,
         task=row.task,
         attempt=row.attempt,
-        lesson=_lesson(row.body),
+        lesson=said,
         used=uses.used,
         helped=uses.helped,
         hurt=uses.hurt,

@@ -23,8 +23,9 @@ from sqlalchemy import (
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import tables
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.journal import Journal
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.tables import REVISION
 from midwatch_monitor.words import AttemptState, Lifecycle, NodeState, NodeStatus
 
@@ -239,14 +240,13 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
         .subquery()
     )
     query = (
-        select(lease.c.attempt, lease.c.holder, entry.c.body)
+        select(lease.c.attempt, lease.c.holder, entry.c.id.label("entry"), entry.c.body)
         .join(last, last.c.attempt == lease.c.attempt)
         .join(entry, entry.c.id == last.c.id)
         .order_by(lease.c.attempt)
     )
     held: dict[str, list[int]] = {}
-    for row in connection.execute(query):
-        state = read(kind, row.body)
-        if isinstance(state, AttemptState) and state.lifecycle is Lifecycle.WORKING:
+    for row, state in rows_of(connection, query, AttemptState):
+        if state.lifecycle is Lifecycle.WORKING:
             held.setdefault(row.holder, []).append(row.attempt)
     return held

@@ -3,11 +3,26 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Row,
+    Table,
+    func,
+    select,
+    type_coerce,
+)
 
+from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal import tables
-from midwatch_monitor.journal.records import read
+from midwatch_monitor.journal.columns import MOST_BYTES, UNREADABLE, unpacked
+from midwatch_monitor.journal.damage import pass_over, record_in
 from midwatch_monitor.words import Attempt, Entry, Keeper, Message, Result, Run, Task
+
+_MOST_HISTORY = 2 * MOST_BYTES
+"""What all messages or results of an attempt may come to: they are read at once."""
 
 
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
@@ -68,12 +83,16 @@ def attempts(connection: Connection, *wanted: ColumnElement[bool]) -> list[Attem
 def entries(
     connection: Connection, *wanted: ColumnElement[bool], run: int | None, limit: int
 ) -> list[Entry]:
-    """Entries in the order of their ids, at most `limit`."""
+    """Entries in the order of their ids, at most `limit`.
+
+    In the place of a record that cannot be read stands a `Fault` of the journal, of whatever kind
+    the others are that were asked for.
+    """
     entry, task = tables.entry, tables.task
     query = select(entry).where(*wanted).order_by(entry.c.id).limit(limit)
     if run is not None:
         query = query.where(entry.c.task.in_(select(task.c.id).where(task.c.run == run)))
-    return [_entry(row) for row in connection.execute(query)]
+    return [_entry(connection, row) for row in connection.execute(query)]
 
 
 def active(connection: Connection, since: datetime) -> list[int]:
@@ -83,10 +102,12 @@ def active(connection: Connection, since: datetime) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _entry(row: Row[Any]) -> Entry:
+def _entry(connection: Connection, row: Row[Any]) -> Entry:
+    if row.at is UNREADABLE:
+        pass_over(connection, f"the time of entry {row.id}", "none stands there")
     return Entry(
         id=row.id,
-        record=read(row.kind, row.body),
+        record=record_in(connection, f"entry {row.id}", row.kind, row.body),
         at=row.at,
         task=row.task,
         attempt=row.attempt,
@@ -95,17 +116,39 @@ def _entry(row: Row[Any]) -> Entry:
 
 
 def messages(connection: Connection, attempt: int) -> list[Message]:
-    """An attempt's history with its model, in order."""
-    table = tables.message
-    query = select(table).where(table.c.attempt == attempt).order_by(table.c.idx)
-    return [Message(index=row.idx, body=row.body) for row in connection.execute(query)]
+    """An attempt's history with its model, in order.
+
+    Raises JournalCorruptError where a part of it cannot be read: nobody goes on with a gap in it.
+    """
+    found = _unpacked(connection, tables.message.c.idx, tables.message, attempt)
+    return [Message(index=int(key), body=body) for key, body in found]
 
 
 def results(connection: Connection, attempt: int) -> list[Result]:
-    """What an attempt's tool calls returned, by the ids of the calls."""
-    table = tables.result
-    query = select(table).where(table.c.attempt == attempt).order_by(table.c.call)
-    return [Result(call=row.call, body=row.body) for row in connection.execute(query)]
+    """What an attempt's tool calls returned, by the ids of the calls.
+
+    Raises JournalCorruptError where one cannot be read: no call is made twice for that.
+    """
+    found = _unpacked(connection, tables.result.c.call, tables.result, attempt)
+    return [Result(call=key, body=body) for key, body in found]
+
+
+def _unpacked(
+    connection: Connection, key: Column[Any], table: Table, attempt: int
+) -> list[tuple[Any, bytes]]:
+    packed = type_coerce(table.c.body, LargeBinary).label("packed")
+    query = select(key.label("key"), packed).where(table.c.attempt == attempt).order_by(key)
+    found: list[tuple[Any, bytes]] = []
+    left = _MOST_HISTORY
+    for row in connection.execute(query):
+        try:
+            body = unpacked(row.packed, min(left, MOST_BYTES))
+        except JournalCorruptError as error:
+            name = f"{table.name} {row.key} of attempt {attempt}"
+            raise JournalCorruptError(f"{name} cannot be read: {error}") from error
+        left -= len(body)
+        found.append((row.key, body))
+    return found
 
 
 def last_id(connection: Connection) -> int:

@@ -4,7 +4,8 @@ from sqlalchemy import Connection, select
 
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import tables
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.damage import record_of
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.words import AttemptState, Delivery, Intervention, Record, TaskState
 
 TURNS: tuple[type[Record], ...] = (TaskState, AttemptState, Intervention, Delivery)
@@ -16,8 +17,8 @@ def require_open(connection: Connection, task: int) -> None:
     entry = tables.entry
     query = select(entry.c.body).where(entry.c.task == task, entry.c.kind == kind_of(TaskState))
     body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
-    state = None if body is None else read(kind_of(TaskState), body)
-    if isinstance(state, TaskState) and state.lifecycle.over:
+    state = record_of(connection, f"the last state of task {task}", TaskState, body)
+    if state is not None and state.lifecycle.over:
         raise StaleIncarnationError(f"task {task} is already {state.lifecycle.value}")
 
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from sqlalchemy import Connection, func, or_, select
 
 from midwatch_monitor.journal import queries, tables
+from midwatch_monitor.journal.damage import record_of
 from midwatch_monitor.journal.journal import Journal
-from midwatch_monitor.journal.records import kind_of, read
+from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.watches import NOBODY
 from midwatch_monitor.words import AttemptState, Hint, Keeper
 
@@ -74,7 +75,12 @@ def _unfinished(connection: Connection, since: datetime) -> list[int]:
     heard = of.with_only_columns(entry.c.at).scalar_subquery()
     state = of.where(entry.c.kind == kind_of(AttemptState)).with_only_columns(entry.c.body)
     query = (
-        select(run.c.id, guard.c.holder, state.scalar_subquery().label("state"))
+        select(
+            run.c.id,
+            attempt.c.id.label("attempt"),
+            guard.c.holder,
+            state.scalar_subquery().label("state"),
+        )
         .join(task, task.c.run == run.c.id)
         .join(attempt, attempt.c.task == task.c.id)
         .outerjoin(guard, guard.c.attempt == attempt.c.id)
@@ -85,9 +91,14 @@ def _unfinished(connection: Connection, since: datetime) -> list[int]:
         )
     )
     rows = connection.execute(query)
-    return sorted({row.id for row in rows if row.holder is not None or not _over(row.state)})
+    found = [
+        (row.id, row.holder is not None or not _over(connection, row.attempt, row.state))
+        for row in rows
+    ]
+    return sorted({id_ for id_, unfinished in found if unfinished})
 
 
-def _over(body: str | None) -> bool:
-    state = None if body is None else read(kind_of(AttemptState), body)
-    return isinstance(state, AttemptState) and state.lifecycle.over
+def _over(connection: Connection, attempt: int, body: str | None) -> bool:
+    name = f"the last state of attempt {attempt}"
+    state = record_of(connection, name, AttemptState, body)
+    return state is not None and state.lifecycle.over

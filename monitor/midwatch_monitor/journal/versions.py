@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
-from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import tables
+from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.projects import Owner
-from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.words import (
     Entry,
     Guidelines,
@@ -124,15 +124,9 @@ def look_back(connection: Connection, entry: Entry, reflection: Reflection, owne
 def looked_back_after(connection: Connection, after: int) -> bool:
     """Whether there is a look back that was made because of an entry."""
     table, entry = tables.reflection, tables.entry
-    query = select(entry.c.body).join(table, table.c.entry == entry.c.id)
+    query = select(table.c.entry, entry.c.body).join(table, table.c.entry == entry.c.id)
     query = query.where(table.c.entry > after)
-    for body in connection.execute(query).scalars():
-        match read(kind_of(Reflection), body):
-            case Reflection(after=at) if at == after:
-                return True
-            case _:
-                pass
-    return False
+    return any(said.after == after for _, said in rows_of(connection, query, Reflection))
 
 
 def watermark(connection: Connection, project: str) -> int:
@@ -158,18 +152,15 @@ def known(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGui
         .where(*wanted)
         .order_by(table.c.entry.desc())
     )
-    return [_known(row) for row in connection.execute(query)]
+    return [_known(row, said) for row, said in rows_of(connection, query, Guidelines)]
 
 
-def _known(row: Row[Any]) -> KnownGuidelines:
-    record = read(kind_of(Guidelines), row.body)
-    if not isinstance(record, Guidelines):
-        raise JournalCorruptError("the journal holds something else in the place of guidelines")
+def _known(row: Row[Any], said: Guidelines) -> KnownGuidelines:
     return KnownGuidelines(
         id=row.entry,
         at=row.at,
         project=row.name,
-        guidelines=record,
+        guidelines=said,
         state=GuidelinesState(row.state),
         decided_at=row.decided_at,
         author=row.author,

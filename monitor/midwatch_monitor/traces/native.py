@@ -30,7 +30,7 @@ from midwatch_monitor.refusals import refused
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.traces.json_lines import lines, object_of
-from midwatch_monitor.traces.node import Node, plausible
+from midwatch_monitor.traces.node import Node
 from midwatch_monitor.words import (
     Activity,
     Budget,
@@ -45,6 +45,7 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.years import plausible
 
 STATE = "state"
 """The kind of a line without a number: what changed around the attempt."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
+from midwatch_monitor.years import plausible
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -124,14 +126,6 @@ class Item:
 
 
 _HUGE = 1e18
-
-
-def plausible(moment: datetime) -> bool:
-    """Whether anything can have happened then, and be reckoned with.
-
-    To add hours or the offset of a zone to the first or last moments that there are overflows.
-    """
-    return 1970 <= moment.year < 9000
 
 
 def _is_integer(text: str) -> bool:
