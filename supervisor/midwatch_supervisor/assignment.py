@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from midwatch_agents.models import NONE
 from midwatch_monitor.config.rules import Section
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import (
     AUTO,
     ModelSpec,
@@ -16,7 +17,8 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError, UsageError
+from midwatch_monitor.words import Run, Task
 from midwatch_supervisor.workspace import head_of, is_bare
 from midwatch_tools.home import main_worktree
 
@@ -166,3 +168,24 @@ def place_of(workspace: Path) -> str:
 def branch_of(workspace: Path) -> str:
     """The branch of an attempt's worktree, named like its folder."""
     return BRANCHES + place_of(workspace)
+
+
+def assignment_in(task: Task) -> Assignment:
+    """What a task was handed over with. Raises JournalCorruptError where that cannot be read."""
+    try:
+        return Assignment.model_validate_json(task.spec)
+    except ValidationError as error:
+        raise JournalCorruptError(
+            f"cannot read what task {task.id} ({task.name!r}) of run {task.run} is"
+        ) from error
+
+
+def settings_of(run: Run) -> Settings:
+    """What was in force where a run was handed over.
+
+    Raises JournalTooNewError where another version of Midwatch wrote it, and this one knows it not.
+    """
+    try:
+        return Settings.model_validate_json(run.settings)
+    except ValidationError as error:
+        raise JournalTooNewError(f"cannot read the settings of run {run.id}") from error

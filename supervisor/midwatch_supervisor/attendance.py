@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
@@ -12,6 +13,7 @@ from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
     BudgetSpentError,
+    JournalCorruptError,
     MidwatchError,
     StaleIncarnationError,
     WorkerError,
@@ -264,11 +266,21 @@ class Attendance:
         )
 
     async def _history(self) -> list[ModelMessage]:
-        return [
-            message
-            for each in await self.deck.journal.messages(self.attempt.id)
-            for message in ModelMessagesTypeAdapter.validate_json(each.body)
-        ]
+        """What was said so far. Raises WorkerError where it cannot be gone on with."""
+        journal, attempt = self.deck.journal, self.attempt.id
+        try:
+            saved = await journal.messages(attempt)
+            await journal.results(attempt)  # the watch gives them to the worker
+            return [
+                message
+                for each in saved
+                for message in ModelMessagesTypeAdapter.validate_json(each.body)
+            ]
+        except JournalCorruptError as error:
+            raise WorkerError(f"the attempt cannot go on where it was: {error}") from error
+        except ValidationError as error:  # which says what stands there
+            broken = f"its history holds no messages ({error.error_count()} errors)"
+            raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
 
     async def _done(self, recorder: Recorder) -> Work:
         """What the worker leaves, and how sure it last said it was."""

@@ -73,4 +73,5 @@ class Job:
 async def latest_state(journal: Journal, task: Task) -> TaskState:
     """The last state of a task."""
     entries = await journal.entries(task=task.id, kinds=(TaskState,))
-    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
+    states = (entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
+    return next(states, TaskState(lifecycle=Lifecycle.SUBMITTED))  # where none can be read

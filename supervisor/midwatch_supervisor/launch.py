@@ -17,7 +17,13 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Ending, Entry, Run, Task
-from midwatch_supervisor.assignment import Assignment, branch_of, whole_of
+from midwatch_supervisor.assignment import (
+    Assignment,
+    assignment_in,
+    branch_of,
+    settings_of,
+    whole_of,
+)
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.decide import Supervisor
 from midwatch_supervisor.deck import Deck
@@ -71,7 +77,7 @@ async def again(
     journal: Journal, run: Run, *, home: Path, clock: Clock = now, attended: bool = False
 ) -> tuple[Deck, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
-    settings = Settings.model_validate_json(run.settings)
+    settings = settings_of(run)
     walls = await find_walls(settings.run.sandbox, attended=attended)
     breakers = Breakers(settings.provider)
     jobs = [
@@ -112,7 +118,7 @@ async def job_again(
     """One task of a run as the journal holds it; its crew is made at once only if `built`."""
     if task.spec == "{}":
         raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
-    assignment = Assignment.model_validate_json(task.spec)
+    assignment = assignment_in(task)
     state = await latest_state(journal, task)
     attempts = await journal.attempts(task.id)
     workspace = Path(attempts[-1].workspace) if attempts else None

@@ -7,6 +7,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_core import PydanticSerializationError
 
+from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.words import Result
 
 
@@ -49,7 +50,10 @@ class Remembered:
 
     def give(self, call: str) -> JsonValue:
         """Return, or raise, what the call came to the first time."""
-        kept = _Kept.model_validate_json(self._bodies[call])
+        try:
+            kept = _Kept.model_validate_json(self._bodies[call])
+        except ValidationError:  # which says what stands there
+            raise JournalCorruptError(f"the kept result of call {call!r} is none") from None
         if kept.how == "retry":
             raise ModelRetry(str(kept.value))
         if kept.how == "failed":

@@ -17,6 +17,7 @@ from sqlalchemy import (
     update,
 )
 
+from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal import commits, queries, tables
 from midwatch_monitor.journal.damage import rows_of
 from midwatch_monitor.journal.journal import Journal
@@ -33,6 +34,8 @@ from midwatch_monitor.words import (
     TaskState,
 )
 
+MOST_BYTES = 1_000_000_000
+"""What is read of one bundle: no configuration lets a larger one be saved (`max_bundle_mb`)."""
 _AT_ONCE = 500
 """Bundles that are removed in one transaction: others wait for it."""
 
@@ -74,7 +77,10 @@ class Bundles:
         return await self._journal.write(_put, draft, body, incarnation)
 
     async def get(self, attempt: int) -> Bundle | None:
-        """An attempt's saved work; `None` if none is in the journal."""
+        """An attempt's saved work; `None` if none is in the journal.
+
+        Raises JournalCorruptError for one that is larger than any that is saved.
+        """
         return await self._journal.read(_bundle, attempt)
 
     async def commit_of(self, attempt: int) -> str:
@@ -142,6 +148,11 @@ def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> 
 
 def _bundle(connection: Connection, attempt: int) -> Bundle | None:
     table = tables.bundle
+    size = connection.execute(
+        select(func.length(table.c.body)).where(table.c.attempt == attempt)
+    ).scalar()
+    if size is not None and size > MOST_BYTES:
+        raise JournalCorruptError(f"the saved work of attempt {attempt} has {size} bytes")
     row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
     return None if row is None else Bundle(commit=row.commit, body=row.body)
 

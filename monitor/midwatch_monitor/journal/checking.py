@@ -9,6 +9,7 @@ from sqlalchemy import Connection, ForeignKey, Table, func, select, text
 from midwatch_monitor.journal import tables
 from midwatch_monitor.journal.columns import metadata
 from midwatch_monitor.journal.identity import marks
+from midwatch_monitor.journal.inspection import Inspection
 from midwatch_monitor.journal.schema import read_version
 from midwatch_monitor.journal.tables import REVISION
 
@@ -30,10 +31,12 @@ class Health:
     """When it was written."""
     problems: tuple[str, ...]
     """A sentence each; none where all is well."""
+    newer: int = 0
+    """Entries of kinds that only a newer Midwatch knows."""
 
 
 def check(connection: Connection) -> Health:
-    """Look through all of a journal; reads every row that refers to another."""
+    """Look through all of a journal: every row is read, some at a time."""
     version = read_version(connection)
     if not version.current:
         at = version.revision or "nothing"
@@ -49,19 +52,23 @@ def check(connection: Connection) -> Health:
             problems=(problem,),
         )
     last, latest = _newest(connection)
+    inspection = Inspection()
+    inspection.look_at(connection)
     return Health(
         revision=version.revision,
         oldest=version.oldest,
         counts={table.name: _count(connection, table) for table in metadata.sorted_tables},
         last=last,
         latest=latest,
-        problems=tuple(_problems(connection)),
+        problems=(*_problems(connection), *inspection.problems),
+        newer=inspection.newer,
     )
 
 
 def _problems(connection: Connection) -> Iterator[str]:
     yield from _damage(connection)
     yield from _gaps(connection)
+    yield from _holes(connection)
     yield from _numbers(connection)
     for table in metadata.sorted_tables:
         for column in table.columns:
@@ -107,6 +114,24 @@ def _gaps(connection: Connection) -> Iterator[str]:
         yield (
             f"the sequence of attempt {row.attempt} has gaps: {row.many} entries from {row.first} "
             f"to {row.last}"
+        )
+
+
+def _holes(connection: Connection) -> Iterator[str]:
+    """A history is numbered from 0, and whoever goes on with it needs all of it."""
+    message = tables.message
+    many, last = func.count().label("many"), func.max(message.c.idx).label("last")
+    query = (
+        select(message.c.attempt, many, last)
+        .group_by(message.c.attempt)
+        .having(last != many - 1)
+        .order_by(message.c.attempt)
+        .limit(_LISTED)
+    )
+    for row in connection.execute(query):
+        yield (
+            f"the history of attempt {row.attempt} has gaps: {row.many} messages, the last is "
+            f"number {row.last}"
         )
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import Connection, CursorResult, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import incarnations, projects, tables
 from midwatch_monitor.journal.appending import append
+from midwatch_monitor.journal.columns import MOST_BYTES
 from midwatch_monitor.journal.engine import is_duplicate
 from midwatch_monitor.journal.standing import require_open
 from midwatch_monitor.words import (
@@ -165,6 +166,10 @@ def _extend(connection: Connection, what: Commit) -> None:
     """Append to the attempt's history and to the results of its tool calls."""
     if what.attempt is None:
         raise ValueError("a commit with messages or results must name its attempt")
+    for each in (*what.messages, *what.results):
+        if len(each.body) > MOST_BYTES:
+            size, most = len(each.body) // 1024**2, MOST_BYTES // 1024**2
+            raise JournalError(f"a message or result of {size} MiB is not stored: {most} at most")
     if what.messages:
         rows = [{"attempt": what.attempt, "idx": m.index, "body": m.body} for m in what.messages]
         connection.execute(insert(tables.message), rows)

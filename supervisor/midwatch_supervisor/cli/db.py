@@ -171,6 +171,7 @@ def _tell_health(name: str, health: "Health", *, json: bool) -> None:
                 "last": health.last,
                 "latest_at": None if health.latest is None else health.latest.isoformat(),
                 "age_seconds": age,
+                "newer": health.newer,
                 "problems": len(health.problems),
             }
         )
@@ -183,6 +184,8 @@ def _tell_health(name: str, health: "Health", *, json: bool) -> None:
             write_line(f"{table} {rows}")
     if age is not None:
         write_line(f"the newest entry is {health.last}, {age:.0f} s old")
+    if health.newer:
+        write_line(f"{health.newer} entries are of kinds that only a newer Midwatch knows")
     for problem in health.problems:
         write_line(f"problem: {problem}")
     if not health.problems:

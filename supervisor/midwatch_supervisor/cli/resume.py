@@ -5,11 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Keeper, Run
+from midwatch_supervisor.assignment import settings_of
 from midwatch_supervisor.cli.console import on_terminal
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
@@ -41,7 +41,7 @@ def resume(
     async def opened(log: Journal, clock: Clock) -> tuple[Deck, tuple[Job, ...]]:
         return await again(log, found, home=home(), clock=clock, attended=console)
 
-    settings = Settings.model_validate_json(found.settings)
+    settings = settings_of(found)
     return stay(
         opened,
         settings=settings,

@@ -272,8 +272,11 @@ def fleet_of(run: Run) -> str:
 
     Only that is read: a newer Midwatch may have written settings that this one does not know.
     """
-    said: dict[str, dict[str, str]] = json.loads(run.settings)
-    return said.get("fleet", {}).get("name", FleetSettings().name)
+    try:
+        said: dict[str, dict[str, str]] = json.loads(run.settings)
+        return said.get("fleet", {}).get("name", FleetSettings().name)
+    except (ValueError, AttributeError, RecursionError):
+        return ""  # of none: whoever looks at all runs goes on with the others
 
 
 def _of(handed: Handed, run: Run) -> bool:

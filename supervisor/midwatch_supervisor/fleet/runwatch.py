@@ -15,10 +15,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.unattended import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.words import Hint, Run, Task
+from midwatch_supervisor.assignment import settings_of
 from midwatch_supervisor.calibrator import Calibrator
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.decide import Supervisor
-from midwatch_supervisor.fleet.submitting import settings_of
 from midwatch_supervisor.lookup import assignment_of
 from midwatch_supervisor.supervision import Supervision
 

@@ -5,12 +5,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from pydantic import ValidationError
-
 from midwatch_agents.models import NONE, SCRIPTED
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec
-from midwatch_monitor.errors import JournalTooNewError, UsageError
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal, submission
 from midwatch_monitor.journal.submission import Key, NewTask
 from midwatch_monitor.recorder import Clock
@@ -111,17 +109,6 @@ def check_key(key: str) -> None:
             f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no space "
             "at its ends"
         )
-
-
-def settings_of(run: Run) -> Settings:
-    """What was in force where a run was handed over.
-
-    Raises JournalTooNewError where another version of Midwatch wrote it, and this one knows it not.
-    """
-    try:
-        return Settings.model_validate_json(run.settings)
-    except ValidationError as error:
-        raise JournalTooNewError(f"cannot read the settings of run {run.id}") from error
 
 
 def check(wanted: Sequence[Assignment], *, fleet: str) -> None:

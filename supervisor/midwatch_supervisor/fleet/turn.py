@@ -22,14 +22,13 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.words import Run, Task
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.assignment import Assignment, settings_of
 from midwatch_supervisor.crew import Crew
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.fleet.docket import Docket
 from midwatch_supervisor.fleet.dockets import Dockets
 from midwatch_supervisor.fleet.identity import Identity
 from midwatch_supervisor.fleet.mishaps import Mishaps
-from midwatch_supervisor.fleet.submitting import settings_of
 from midwatch_supervisor.job import Job, Place
 from midwatch_supervisor.launch import job_again, stored
 from midwatch_supervisor.runner import Runner
