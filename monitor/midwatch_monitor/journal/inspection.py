@@ -20,6 +20,7 @@ from sqlalchemy import (
     type_coerce,
 )
 from sqlalchemy.exc import DataError
+from sqlalchemy.types import TypeEngine
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal import tables
@@ -112,12 +113,20 @@ def _with_halves(stored: bytes) -> str:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
-    columns = [
-        type_coerce(each, LargeBinary).label(each.name) if isinstance(each.type, Packed) else each
-        for each in table.columns
-    ]
+    columns = [type_coerce(each, _stored(each)).label(each.name) for each in table.columns]
     query = select(*columns).order_by(*table.primary_key.columns)
     yield from connection.execute(query.execution_options(yield_per=_PAGE))
+
+
+def _stored(column: Column[Any]) -> TypeEngine[Any]:
+    """How a column is looked at, where its own type makes something else of what stands there."""
+    match column.type:
+        case Packed():
+            return LargeBinary()
+        case Boolean():
+            return Integer()
+        case kind:
+            return kind
 
 
 def _name(table: Table, row: Row[Any]) -> str:
@@ -154,7 +163,7 @@ def _wrong(column: Column[Any], value: object) -> str:
 
 _RIGHT: tuple[tuple[type, Callable[[object], bool], str], ...] = (
     (Moment, lambda value: value is not UNREADABLE, "time"),
-    (Boolean, lambda value: isinstance(value, bool), "truth value"),
+    (Boolean, lambda value: value in (0, 1), "truth value"),
     (Integer, lambda value: isinstance(value, int), "whole number"),
     (Float, lambda value: isinstance(value, int | float), "number"),
     (LargeBinary, lambda value: isinstance(value, bytes | memoryview), "bytes"),

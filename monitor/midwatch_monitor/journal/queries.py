@@ -28,16 +28,20 @@ _MOST_HISTORY = 2 * MOST_BYTES
 def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
     """Runs, oldest first."""
     query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
-    return [
-        Run(
+    found: list[Run] = []
+    for row in connection.execute(query):
+        if row.keeper not in list(Keeper):
+            pass_over(connection, f"run {row.id}", "nobody knows who looks after it")
+            continue
+        run = Run(
             id=row.id,
             started_at=row.started_at,
             source=row.source,
             settings=row.settings,
             keeper=Keeper(row.keeper),
         )
-        for row in connection.execute(query)
-    ]
+        found.append(run)
+    return found
 
 
 def tasks(connection: Connection, *wanted: ColumnElement[bool]) -> list[Task]:

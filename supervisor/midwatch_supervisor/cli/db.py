@@ -185,7 +185,7 @@ def _tell_health(name: str, health: "Health", *, json: bool) -> None:
     if age is not None:
         write_line(f"the newest entry is {health.last}, {age:.0f} s old")
     if health.newer:
-        write_line(f"{health.newer} entries are of kinds that only a newer Midwatch knows")
+        write_line(f"entries of kinds that only a newer Midwatch knows: {health.newer}")
     for problem in health.problems:
         write_line(f"problem: {problem}")
     if not health.problems:
