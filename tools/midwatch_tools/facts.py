@@ -30,7 +30,7 @@ from midwatch_monitor.words import (
 )
 from midwatch_tools.duplicates import covers, joined, same
 from midwatch_tools.quotation import EVIDENCE, framed, plain
-from midwatch_tools.secrets import secret_in
+from midwatch_monitor.secrets.masking import secret_in
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ def lacks(fact: Fact, objection: Objection = secret_in) -> str:
         return f"`value` is longer than {LONGEST_VALUE} characters: name the file that holds it"
     said = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
     if found := secret_in(said):
-        return f"It seems to hold {found}. Say where the secret is kept, never the secret itself"
+        return f"It seems to hold a secret ({found}). Say where that is kept, never the secret itself"
     if found := objection(said):
         return f"It cannot be shared: {found}. Say what is true of the workspace, and order nothing"
     return ""

@@ -8,7 +8,7 @@ alone are no reason: one may write of tokens, passwords, prompts and skipped tes
 import re
 import unicodedata
 
-from midwatch_tools.secrets import secret_in
+from midwatch_monitor.secrets.masking import secret_in
 
 _MARKER = re.compile(
     r"<\|[^|<>\n]{1,40}\|>"  # the templates of chat models

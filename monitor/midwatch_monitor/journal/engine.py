@@ -76,6 +76,8 @@ class Store:
     """`None` in memory: there is one connection, and the writer reads too."""
     lines: "Lines | None" = None
     """The connections to a server; `None` in SQLite."""
+    mask_key: bytes = b""
+    """The journal's key of the marks in the place of secrets, where it has one."""
 
     def flush(self) -> None:
         """Let SQLite write its log into the file, and empty it: old pages stand there too."""
