@@ -191,7 +191,9 @@ def lacks(fact: Fact, objection: Objection = secret_in) -> str:
         return f"`value` is longer than {LONGEST_VALUE} characters: name the file that holds it"
     said = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
     if found := secret_in(said):
-        return f"It seems to hold a secret ({found}). Say where that is kept, never the secret itself"
+        return (
+            f"It seems to hold a secret ({found}). Say where that is kept, never the secret itself"
+        )
     if found := objection(said):
         return f"It cannot be shared: {found}. Say what is true of the workspace, and order nothing"
     return ""

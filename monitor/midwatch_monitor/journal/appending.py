@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Dialect, bindparam, select, update
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import driver, index, tables
 from midwatch_monitor.journal.columns import Moment
+from midwatch_monitor.journal.masks import masked
 from midwatch_monitor.journal.records import kind_of, read, written
 from midwatch_monitor.words import (
     AttemptState,
@@ -61,6 +62,7 @@ RETURNING id
 
 def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
     """Store drafts in their order. Raises StaleIncarnationError for what comes too late."""
+    drafts = masked(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
         return _store(connection, drafts)
     entries: list[Entry] = []

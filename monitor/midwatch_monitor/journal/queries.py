@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from midwatch_monitor.journal import tables
+from midwatch_monitor.journal.masks import shown
 from midwatch_monitor.journal.records import read
 from midwatch_monitor.words import Attempt, Entry, Keeper, Message, Result, Run, Task
 
@@ -73,7 +74,7 @@ def entries(
     query = select(entry).where(*wanted).order_by(entry.c.id).limit(limit)
     if run is not None:
         query = query.where(entry.c.task.in_(select(task.c.id).where(task.c.run == run)))
-    return [_entry(row) for row in connection.execute(query)]
+    return [_entry(connection, row) for row in connection.execute(query)]
 
 
 def active(connection: Connection, since: datetime) -> list[int]:
@@ -83,10 +84,10 @@ def active(connection: Connection, since: datetime) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _entry(row: Row[Any]) -> Entry:
+def _entry(connection: Connection, row: Row[Any]) -> Entry:
     return Entry(
         id=row.id,
-        record=read(row.kind, row.body),
+        record=shown(connection, read(row.kind, row.body)),
         at=row.at,
         task=row.task,
         attempt=row.attempt,

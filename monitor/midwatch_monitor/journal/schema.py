@@ -107,9 +107,7 @@ def read_version(connection: Connection) -> Version:
     # Whichever columns there are.
     query = select(text("*")).select_from(compatibility)
     row = connection.execute(query).mappings().first() or {}
-    return Version(
-        revision=revision, oldest=row.get("oldest"), mask_key=row.get("mask_key") or ""
-    )
+    return Version(revision=revision, oldest=row.get("oldest"), mask_key=row.get("mask_key") or "")
 
 
 def _prepare(store: Store, access: Access) -> Version:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, unquote
 
+from midwatch_monitor.secrets.masking import Secrets
+from midwatch_monitor.secrets.shapes import BUILT_IN
+
 SHORTEST = 8
 """Characters of a value that is looked for: shorter ones are words too often."""
 
@@ -16,6 +19,11 @@ _NAME = re.compile(
 )
 """How variables are called that hold secrets; not those that name a file, as `…_KEY_FILE` does."""
 _IN_URL = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
+
+
+def sought(environ: Mapping[str, str], patterns: Mapping[str, str] = BUILT_IN) -> Secrets:
+    """What is masked: what has the shape of a secret, and what a process was given as one."""
+    return Secrets(patterns=patterns, values=known_values(environ))
 
 
 def known_values(environ: Mapping[str, str]) -> dict[str, str]:

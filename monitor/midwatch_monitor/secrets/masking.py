@@ -55,13 +55,13 @@ class Finder:
 
     def __init__(self, secrets: Secrets) -> None:
         values = {escape(value): name for value, name in secrets.values.items()}
+        patterns = {said: kind for kind, said in secrets.patterns.items() if said}
         self._shapes = [
-            (kind, Pattern(said))
-            for said, kind in (*values.items(), *_turned(secrets.patterns).items())
+            (kind, Pattern(said)) for said, kind in (*values.items(), *patterns.items())
         ]
         self._values = len(values)
-        self._kinds = frozenset({*values.values(), *secrets.patterns, _NAMED})
-        self._set = PatternSet((*values, *secrets.patterns.values(), HINTS))
+        self._kinds = frozenset({*values.values(), *patterns.values(), _NAMED})
+        self._set = PatternSet((*values, *patterns, HINTS))
 
     def find(self, text: str) -> list[Found]:
         """All secrets in a text, one after the other. Raises UnicodeEncodeError for half a pair."""
@@ -89,10 +89,6 @@ class Finder:
             for each in found
             if not any(start <= each.start and each.end <= end for start, end in marks)
         ]
-
-
-def _turned(patterns: Mapping[str, str]) -> dict[str, str]:
-    return {said: kind for kind, said in patterns.items()}
 
 
 def _is_meant(secret: str, *, part: bool) -> bool:

@@ -100,6 +100,7 @@ async def _work(
     settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
 ) -> int:
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.farewell import Farewell
     from midwatch_supervisor.fleet.holding import Holding
     from midwatch_supervisor.fleet.joining import joined
@@ -111,6 +112,7 @@ async def _work(
             location,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
         ) as journal,
         joined(
             *(journal, location, who),

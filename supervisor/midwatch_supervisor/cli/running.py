@@ -16,6 +16,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.clock import journal_clock
 from midwatch_monitor.recorder import Clock
+from midwatch_monitor.secrets.known import sought
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli.console import show_run
@@ -116,6 +117,7 @@ async def _stay(
             synchronous=settings.journal.synchronous,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
     ):
