@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from midwatch_monitor.secrets.known import sought
 from midwatch_supervisor.cli.logbook import logbook
 
 
@@ -12,9 +13,20 @@ def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_op
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.node")
-    with logbook():
+    with logbook(sought({"DEPLOY_TOKEN": "plain-words-only"})):
         log.info("one takes nothing more")
         log.debug("a detail")
     log.info("afterwards")
     line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes nothing more\n"
     assert re.fullmatch(line, capsys.readouterr().err)
+
+
+def test_a_secret_in_an_error_is_masked_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with logbook(sought({"DEPLOY_TOKEN": "plain-words-only"})):
+        try:
+            raise ValueError("the provider refuses plain-words-only")
+        except ValueError:
+            logging.getLogger("midwatch_monitor.loop").exception("a request failed")
+    said = capsys.readouterr().err
+    assert "plain-words-only" not in said
+    assert "ValueError: the provider refuses [masked: DEPLOY_TOKEN " in said

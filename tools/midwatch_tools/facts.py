@@ -13,6 +13,7 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.secrets.masking import secret_in
 from midwatch_monitor.words import (
     Attempt,
     Certainty,
@@ -30,7 +31,6 @@ from midwatch_monitor.words import (
 )
 from midwatch_tools.duplicates import covers, joined, same
 from midwatch_tools.quotation import EVIDENCE, framed, plain
-from midwatch_monitor.secrets.masking import secret_in
 
 log = logging.getLogger(__name__)
 

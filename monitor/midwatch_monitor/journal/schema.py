@@ -106,8 +106,10 @@ def read_version(connection: Connection) -> Version:
         return Version(revision=revision, oldest=None)
     # Whichever columns there are.
     query = select(text("*")).select_from(compatibility)
-    row = connection.execute(query).mappings().first() or {}
-    return Version(revision=revision, oldest=row.get("oldest"), mask_key=row.get("mask_key") or "")
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        return Version(revision=revision, oldest=None)
+    return Version(revision=revision, oldest=row["oldest"], mask_key=row.get("mask_key", ""))
 
 
 def _prepare(store: Store, access: Access) -> Version:

@@ -154,8 +154,8 @@ bundle = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# One row: the oldest revision whose Midwatch can work with these tables; and the key of the marks in
-# the place of secrets, which no export has.
+# One row: the oldest revision whose Midwatch can work with these tables; and the key of the marks
+# that stand in the place of secrets, which no export has.
 compatibility = Table(
     "compatibility",
     metadata,

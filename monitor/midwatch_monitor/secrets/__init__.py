@@ -1,1 +1,1 @@
-"""Secrets in texts of others: found by their shape, by their name and by their value, and masked."""
+"""Secrets in texts of others: found by shape, by name and by value, and masked."""

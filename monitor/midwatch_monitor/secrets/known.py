@@ -1,4 +1,4 @@
-"""The secrets that a process itself was given, so that they are found wherever they appear. Pure."""
+"""The secrets that a process itself was given, to be found wherever they appear. Pure."""
 
 import base64
 import json

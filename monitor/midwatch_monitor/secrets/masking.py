@@ -1,6 +1,6 @@
 """Texts and records with their secrets masked: text in, masked text out. Pure.
 
-A mark says what kind of secret stood there, with a keyed digest of it: `[masked: openai key 7f3a19]`.
+A mark names the kind of secret that stood there, with a keyed digest: `[masked: xai key 7f3a19]`.
 The same secret has the same mark, so that what is compared by its text still can be.
 """
 

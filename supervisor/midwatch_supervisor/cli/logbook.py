@@ -3,16 +3,30 @@
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from secrets import token_bytes
+
+from midwatch_monitor.secrets.masking import Masker, Secrets
 
 _OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
 _FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
+class _Masked(logging.Formatter):
+    """Lines without secrets: an error may quote what a worker or a provider said."""
+
+    def __init__(self, masker: Masker) -> None:
+        super().__init__(_FORM)
+        self._masker = masker
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._masker.text(super().format(record))
+
+
 @contextmanager
-def logbook() -> Generator[None]:
-    """Write what Midwatch logs, from INFO on, a line each with its time."""
+def logbook(secrets: Secrets) -> Generator[None]:
+    """Write what Midwatch logs, from INFO on, a line each with its time; secrets are masked."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORM))
+    handler.setFormatter(_Masked(Masker(secrets, token_bytes())))
     loggers = [logging.getLogger(name) for name in _OURS]
     before = [each.level for each in loggers]
     for each in loggers:

@@ -15,6 +15,7 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.clock import journal_clock
+from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.secrets.known import sought
 from midwatch_monitor.words import Entry
@@ -61,7 +62,7 @@ def home() -> Path:
     folder = main_worktree(Path.cwd()) / FOLDER
     ignore = folder / ".gitignore"
     try:
-        folder.mkdir(exist_ok=True)
+        private_folder(folder)
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
     except OSError as error:
