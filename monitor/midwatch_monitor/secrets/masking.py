@@ -25,6 +25,7 @@ T = TypeVar("T")
 _SHORTEST = 8
 """Characters; what is shorter holds no secret that could be told from a word."""
 _NAMED = "password or key"
+_ESCAPED = re.compile(r"\\[nrt]")
 _MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
 _PLAIN = (int, float, bool, datetime, Enum, NoneType)
 _KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
@@ -54,7 +55,7 @@ class Finder:
     """Finds secrets by their shape, by their value and by what they are called."""
 
     def __init__(self, secrets: Secrets) -> None:
-        values = {escape(value): name for value, name in secrets.values.items()}
+        values = {escape(_flat(value)): name for value, name in secrets.values.items()}
         patterns = {said: kind for kind, said in secrets.patterns.items() if said}
         self._shapes = [
             (kind, Pattern(said)) for said, kind in (*values.items(), *patterns.items())
@@ -65,7 +66,10 @@ class Finder:
 
     def find(self, text: str) -> list[Found]:
         """All secrets in a text, one after the other. Raises UnicodeEncodeError for half a pair."""
-        if len(text) < _SHORTEST or not (hits := self._set.matching(text)):
+        if len(text) < _SHORTEST:
+            return []
+        text = _flat(text)
+        if not (hits := self._set.matching(text)):
             return []
         found = list(self._hit(text, hits))
         return _joined(self._unmarked(text, found)) if found else found
@@ -89,6 +93,14 @@ class Finder:
             for each in found
             if not any(start <= each.start and each.end <= end for start, end in marks)
         ]
+
+
+def _flat(text: str) -> str:
+    """The text, as long as before, with blanks for line ends that are escaped as in JSON.
+
+    No secret begins in the middle of a word, and the `n` would be taken for a part of it.
+    """
+    return _ESCAPED.sub("  ", text) if "\\" in text else text
 
 
 def _is_meant(secret: str, *, part: bool) -> bool:

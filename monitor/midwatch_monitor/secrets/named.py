@@ -26,7 +26,7 @@ _SPACE = re.compile(r"\s")
 _NAMED = re.compile(
     r"""(?<![A-Za-z0-9])
     (?P<name>(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
-       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?|(?-i:[A-Z0-9]_KEY)))
+       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?|(?-i:[A-Z0-9_]{1,40}_KEY)))
     (?:["'`\\]{0,2}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
     \\?(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
     """,

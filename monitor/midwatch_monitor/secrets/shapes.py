@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _BODY = (
-    r"(?:(?:\\[nr]|[^A-Za-z+/=\\-]){0,20}(?:[A-Za-z-]{4,12}: [^\n\\]{1,80}(?:\\[nr]|\s)+){0,3}"
+    r"(?:[^A-Za-z+/=-]{0,20}(?:[A-Za-z-]{4,12}: [^\n]{1,80}\s+){0,3}"
     r"[A-Za-z0-9+/=]{16}[^-]*(?:-----END[^-\n]*-----)?)?"
 )
-"""The lines of a key block: as they stand, numbered or quoted, or within a string of JSON."""
+"""The lines of a key block: as they stand, numbered or quoted, with or without headers."""
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
