@@ -13,8 +13,8 @@ from itertools import pairwise
 from midwatch_monitor.secrets.linear import Pattern
 
 HINTS = (
-    r"(?i)(?:pass(?:word|wd|phrase)s?|pwd|secret|token|key|credentials?)[\"'`\\]{0,2}\s{0,9}"
-    r"(?:=>|:=|=|:|is\s)\s{0,9}\\?[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
+    r"(?i)(?:pass(?:word|wd|phrase)s?|pwd|secret|token|key|credentials?)[\"'`\\]{0,8}\s{0,9}"
+    r"(?:=>|:=|=|:|is\s)\s{0,9}\\{0,7}[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
     r"|\b(?:pw|pwd|pass(?:word|wd|phrase)|secret|token|credential"
     r"|(?:api|access|secret|private)[\s_-]?key)s?\s"
     r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
@@ -24,11 +24,12 @@ _BEFORE, _AFTER, _LONGEST = 24, 100, 600
 """Characters around a hint that are looked at, and of the longest value."""
 _SPACE = re.compile(r"\s")
 _NAMED = re.compile(
-    r"""(?<![A-Za-z0-9])
+    r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
-       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?|(?-i:[A-Z0-9_]{1,40}_KEY)))
-    (?:["'`\\]{0,2}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
-    \\?(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
+       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?
+       |(?-i:[A-Z0-9_]{1,40}_KEY)))
+    (?:["'`\\]{0,8}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
+    \\{0,7}(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
     """,
     re.IGNORECASE | re.VERBOSE,
 )

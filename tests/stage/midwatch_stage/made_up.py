@@ -64,6 +64,12 @@ NAMED: dict[str, tuple[str, str]] = {
     "azure api key": ("AZURE_OPENAI_API_KEY={}", drawn("azure2", 32, hexadecimal=True)),
     "password": ("DB_PASSWORD={}", "correct-horse"),
     "signing key": ("SIGNING_KEY={}", drawn("signing", 40)),
+    "token in code": ("accessToken = '{}'", drawn("access", 32)),
+    "password of a configuration": ("dbPassword: '{}'", "letmein-2"),
+    "password in JSON in JSON in JSON": (
+        r"{{\"a\": \"{{\\\"passwd\\\": \\\"{}\\\"}}\"}}",
+        "0pen-s3same",
+    ),
     "password in JSON in JSON": ('{{"text": "{{\\"password\\": \\"{}\\"}}"}}', "s3same-0pen"),
 }
 """Secrets that are known by what stands around them, which stays."""
