@@ -129,7 +129,7 @@ def test_a_variable_is_known_by_its_name_or_its_password(name: str, value: str) 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PWD", "/home/somebody"),
+        ("PWD", "/srv/project"),
         ("AWS_REGION", "eu-central-1"),
         ("SSH_AUTH_SOCK", "/run/agent.sock"),
         ("TLS_KEY_FILE", "certificates/own.pem"),
