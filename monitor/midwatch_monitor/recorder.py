@@ -75,6 +75,7 @@ class Recorder:
         self._incarnation = incarnation
         self._seq = 0
         self._calls: set[tuple[int, str]] = set()
+        self._masked = journal.masker.record
 
     @classmethod
     async def claim(
@@ -195,7 +196,8 @@ class Recorder:
         return tuple(drafts)
 
     def _judged(self, record: Record, now: datetime) -> tuple[Record, ...]:
-        """The record, numbered, with what the rules make of it."""
+        """The record, masked and numbered, with what the rules make of it."""
+        record = self._masked(record)
         if isinstance(record, Step):
             event = self._placed(record, now)
             self._take_step(event)

@@ -58,7 +58,7 @@ from midwatch_tools import Watch
 from midwatch_tools.board import Board
 from midwatch_tools.facts import Facts
 from midwatch_tools.inbox import Inbox
-from midwatch_tools.tree import Ignored, ignored_in, nothing_ignored
+from midwatch_tools.tree import ignored_in
 
 log = logging.getLogger(__name__)
 
@@ -193,12 +193,8 @@ class Attendance:
             model_for=self.crew.model_named(self.attempt.worker),
             board=board,
             facts=self._facts(),
-            ignored_by_git=self._ignored_by_git(),
+            ignored_by_git=ignored_in(self.ground.worktree),
         )
-
-    def _ignored_by_git(self) -> Ignored:
-        worktree = self.ground.worktree
-        return nothing_ignored if worktree is None else ignored_in(worktree)
 
     def _facts(self) -> Facts:
         """What is known about the project. New facts wait for a review, or for a person."""
@@ -258,12 +254,8 @@ class Attendance:
                 await sit_out(recorder, str(error), seconds)
 
     def _station(self) -> Station:
-        return Station(
-            paths=sandbox_paths(self.deck, self.ground),
-            walls=self.deck.walls,
-            network=self.deck.settings.run.network,
-            mark=self._mark,
-        )
+        paths, network = sandbox_paths(self.deck, self.ground), self.deck.settings.run.network
+        return Station(paths=paths, walls=self.deck.walls, network=network, mark=self._mark)
 
     async def _history(self) -> list[ModelMessage]:
         """What was said so far. Raises WorkerError where it cannot be gone on with."""

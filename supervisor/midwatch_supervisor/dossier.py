@@ -1,6 +1,7 @@
 """What the journal and the workspace hold of one attempt, read when it is needed."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +58,8 @@ class Dossier:
     task: Task
     attempt: Attempt
     view: View
+    masked: Callable[[str], str] = str
+    """A text without secrets, as the journal has it."""
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     model: str = ""
     """The model in force."""
@@ -81,7 +84,13 @@ class Dossier:
         """Fold everything that the journal says of the attempt."""
         view = View(attempt=attempt.id, task=attempt.task)
         task = await journal.task(attempt.task)
-        dossier = cls(task=task, attempt=attempt, view=view, model=attempt.model)
+        dossier = cls(
+            task=task,
+            attempt=attempt,
+            view=view,
+            masked=journal.masker.text,
+            model=attempt.model,
+        )
         after = 0
         while page := await journal.entries(after, attempt=attempt.id):
             for entry in page:
@@ -261,7 +270,8 @@ class Dossier:
             self.node != self.attempt.node or not await asyncio.to_thread(folder.is_dir)
         ):
             raise WorkspaceError(f"its files are on {self.node}")
-        return await changes(await ground_of(assignment_of(self.task), folder)) or ""
+        diff = await changes(await ground_of(assignment_of(self.task), folder))
+        return self.masked(diff or "")
 
     async def _shown_diff(self) -> str:
         """The diff, or why there is none to see: no decision waits for git."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,14 +170,15 @@ async def _reviewed(
 
     if reviewer is None:
         return _unreviewed(done, checks, "there is no model for the reviewer")
+    masked = deck.journal.masker.text
     try:
         verdict = await review(
             reviewer,
             goal=assignment.task.goal,
             acceptance=check_words(assignment.task),
-            diff=await changes(ground) or "",
+            diff=masked(await changes(ground) or ""),
             claims=done.claims,
-            read=Reading(ground.folder).read,
+            read=Reading(ground.folder, masked=masked).read,
             listing=await listing(ground),
             settings=deck.settings,
         )
@@ -212,8 +213,11 @@ def _unreviewed(done: Completion, checks: tuple[Acceptance, ...], error: str) ->
 class Reading:
     """Reads the files below one folder, and nothing else."""
 
-    def __init__(self, folder: Path, *, max_chars: int = 50_000) -> None:
+    def __init__(
+        self, folder: Path, *, max_chars: int = 50_000, masked: Callable[[str], str] = str
+    ) -> None:
         self._folder = folder
+        self._masked = masked
         self._max_chars = max_chars
 
     async def read(self, path: str) -> str:
@@ -226,4 +230,4 @@ class Reading:
                 content = opened.read(self._max_chars * 4)
         except OSError as error:
             return f"{path} cannot be read: {error.strerror}"
-        return content.decode(errors="replace")[: self._max_chars]
+        return self._masked(content.decode(errors="replace"))[: self._max_chars]

@@ -41,6 +41,7 @@ from midwatch_tools import Watch
 from midwatch_tools.board import Board
 from midwatch_tools.entrance import Entrance
 from midwatch_tools.gate import ALLOWED, Gate
+from midwatch_tools.quotation import DataBlocks
 
 Claim = Callable[..., Awaitable[Recorder]]
 
@@ -130,8 +131,8 @@ async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
             return await super().entries(after, **rest)
 
     async with await Busy.open(location) as busy, asyncio.timeout(30):
-        text = await Board(journal=busy, task=task, attempt=second).section()
-    assert "not sure of: not sure" in text
+        text = await Board(journal=busy, task=task, attempt=second).section(DataBlocks("0badcafe"))
+    assert "- fix, attempt 1" in text
 
 
 # -- the gate --------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_s26_what_is_no_document_changes_nothing(answer: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (f"- The token is {SECRET}.", "it holds a secret: a code host's token"),
+        (f"- The token is {SECRET}.", "it holds a secret: github token"),
         ("- Ask ada.lovelace@analytical.engine for help.", "it holds personal data"),
     ],
 )

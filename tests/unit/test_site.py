@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.words import Acceptance, Writer
 from midwatch_tools.completion import Presence
 from midwatch_tools.site import Site
-from midwatch_tools.tree import Tree, nothing_ignored
+from midwatch_tools.tree import Tree, ignored_in
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_without_a_folder_nothing_is_known() -> None:
 
 
 async def test_what_a_check_writes_is_nobodys_edit(root: Path) -> None:
-    tree = Tree(root, max_files=100, ignored_by_git=nothing_ignored)
+    tree = Tree(root, max_files=100, ignored_by_git=ignored_in(None))
     await tree.begin()
 
     async def check(commands: Sequence[str]) -> tuple[Acceptance, ...]:

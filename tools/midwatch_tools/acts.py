@@ -147,7 +147,7 @@ class Acts:
         record = self.session.recorder.record
         await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
         await self._sleep(seconds)
-        doing = cut(act_words(call), _MAX_DOING)
+        doing = cut(self.session.masked(act_words(call)), _MAX_DOING)
         await self._tolerate(record(Change(activity=Activity.COMMAND, doing=doing)))
 
     async def _observe(
@@ -253,6 +253,7 @@ class Acts:
             result if error is None else _reason(error),
             failed=error is not None,
             max_chars=self.session.settings.run.max_output_chars,
+            masked=self.session.masked,
         )
         return replace(
             self._step(ctx, call, args),

@@ -13,6 +13,7 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.secrets.masking import secret_in
 from midwatch_monitor.words import (
     Attempt,
     Certainty,
@@ -30,7 +31,6 @@ from midwatch_monitor.words import (
 )
 from midwatch_tools.duplicates import same
 from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
-from midwatch_tools.secrets import secret_in
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +175,9 @@ def lacks(fact: Fact) -> str:
         return f"`value` is longer than {LONGEST_VALUE} characters: name the file that holds it"
     said = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
     if found := secret_in(said):
-        return f"It seems to hold {found}. Say where the secret is kept, never the secret itself"
+        return (
+            f"It seems to hold a secret ({found}). Say where that is kept, never the secret itself"
+        )
     return ""
 
 

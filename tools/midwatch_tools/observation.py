@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pydantic_ai.messages import ToolCallPart
@@ -27,9 +27,14 @@ class Reading:
     digest: str
 
 
-def read_result(tool: str, result: object, *, failed: bool, max_chars: int) -> Reading:
-    """Read a tool's return value: exit code before words, output cut to head and tail."""
-    text = result if isinstance(result, str) else to_json(result)
+def read_result(
+    tool: str, result: object, *, failed: bool, max_chars: int, masked: Callable[[str], str] = str
+) -> Reading:
+    """Read a tool's return value: exit code before words, output cut to head and tail.
+
+    It is `masked` first: half a secret, at the cut, or its digest would still tell of it.
+    """
+    text = masked(result if isinstance(result, str) else to_json(result))
     exit_code = _exit_code(tool, text, failed=failed)
     refuses = exit_code is None and changing(tool) and refused(text)
     return Reading(

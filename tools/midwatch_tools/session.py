@@ -84,6 +84,8 @@ class Session:
         """Borne by the messages of Midwatch, so that no other text passes for one."""
         self.site = site or Site()
         self.switch = switch or Switch(None)
+        self.masked = recorder.journal.masker.text
+        """A text without secrets, for what is cut before it is recorded."""
         self._inbox = inbox
         self.requests = requests
         """Model requests of this attempt that were answered, before a crash too."""
@@ -249,8 +251,8 @@ class Session:
         self._mark, self._stopped = self._seconds(), None
         self._running = len(response.tool_calls)
         activity = Activity.COMMAND if response.tool_calls else Activity.IDLE
-        doing = cut(", ".join(act_words(call) for call in response.tool_calls), _MAX_DOING)
-        return [Change(budget=budget, activity=activity, doing=doing)]
+        doing = self.masked(", ".join(act_words(call) for call in response.tool_calls))
+        return [Change(budget=budget, activity=activity, doing=cut(doing, _MAX_DOING))]
 
     def act_ended(self) -> tuple[Change, ...]:
         """One tool call of the turn is over; with the last one the model is asked again."""

@@ -194,16 +194,12 @@ def _digest(path: Path, size: int) -> str:
     return mark.hexdigest()
 
 
-def nothing_ignored(paths: Collection[str]) -> set[str]:
-    """What git ignores in a folder that it does not know: nothing."""
-    del paths
-    return set()
-
-
-def ignored_in(worktree: Worktree) -> Ignored:
-    """Asks git about a worktree whose git directory no worker can write to."""
+def ignored_in(worktree: Worktree | None) -> Ignored:
+    """Asks git about a worktree whose git directory no worker can write to; without one, nobody."""
 
     def ask(paths: Collection[str]) -> set[str]:
+        if worktree is None:
+            return set()
         try:
             said = run_git(worktree, "check-ignore", "--stdin", "-z", stdin="\0".join(paths))
         except WorkspaceError:  # git's way to say that it ignores none of them

@@ -25,6 +25,7 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.clock import journal_clock
 from midwatch_monitor.recorder import Clock, Recorder
+from midwatch_monitor.secrets.known import sought
 from midwatch_monitor.words import AttemptState, Budget, Ending, Lifecycle, TaskState
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.board import Board
@@ -207,7 +208,11 @@ class Watch(AbstractCapability[Any]):
         try:
             patience = self.settings.journal.patience_seconds
             journal = await stack.enter_async_context(
-                await Journal.open(where, patience_seconds=patience)
+                await Journal.open(
+                    where,
+                    patience_seconds=patience,
+                    secrets=sought(os.environ, self.settings.secrets.patterns),
+                )
             )
             about = Embedding(
                 name=self.name,

@@ -7,8 +7,8 @@ a review by another model that says what it is about, before an attempt is given
 import re
 import unicodedata
 
+from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.quotation import readable
-from midwatch_tools.secrets import secret_in
 
 BY_A_MODEL = "a model wrote it"
 """Why a lesson waits for a person."""

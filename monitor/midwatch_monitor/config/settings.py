@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.learning import LearningSettings
+from midwatch_monitor.config.masking import SecretsSettings
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.protocol import (
     CompletionSettings,
@@ -179,5 +180,6 @@ class Settings(Section):
     learning: LearningSettings = LearningSettings()
     run: RunSettings = RunSettings()
     journal: JournalSettings = JournalSettings()
+    secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()

@@ -11,6 +11,7 @@ from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import driver, index, tables
 from midwatch_monitor.journal.columns import Moment
 from midwatch_monitor.journal.damage import record_of
+from midwatch_monitor.journal.masks import masked
 from midwatch_monitor.journal.records import kind_of, written
 from midwatch_monitor.words import (
     AttemptState,
@@ -62,6 +63,7 @@ RETURNING id
 
 def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
     """Store drafts in their order. Raises StaleIncarnationError for what comes too late."""
+    drafts = masked(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
         return _store(connection, drafts)
     entries: list[Entry] = []

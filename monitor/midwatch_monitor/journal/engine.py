@@ -5,7 +5,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +37,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import driver
 from midwatch_monitor.journal.outage import is_passing, refused, sqlstate
 from midwatch_monitor.journal.rights import advice_on
+from midwatch_monitor.private import keep_private, private_file, private_folder
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.postgres import Lines
@@ -76,6 +77,8 @@ class Store:
     """`None` in memory: there is one connection, and the writer reads too."""
     lines: "Lines | None" = None
     """The connections to a server; `None` in SQLite."""
+    mask_key: bytes = b""
+    """The journal's key of the marks in the place of secrets, where it has one."""
 
     def flush(self) -> None:
         """Let SQLite write its log into the file, and empty it: old pages stand there too."""
@@ -168,18 +171,29 @@ def _require(path: Path, access: Access) -> None:
         )
     if path.exists():
         _require_rights(path, access)
-    if access is not Access.CREATE:
-        if not path.exists():
-            raise JournalAccessError(f"there is no journal at {path}: nothing has run there yet")
+        _keep_private(path)
         return
+    if access is not Access.CREATE:
+        raise JournalAccessError(f"there is no journal at {path}: nothing has run there yet")
     folder = path.parent
     try:
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
-            if folder.name == FOLDER:
+        if folder.name == FOLDER:
+            private_folder(folder)
+            if not (folder / ".gitignore").exists():
                 (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        else:
+            folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
     except OSError as error:
         raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
+    with suppress(OSError):  # SQLite says better what is wrong there
+        private_file(path)
+
+
+def _keep_private(path: Path) -> None:
+    """A journal of an older Midwatch, and what SQLite keeps beside it, could be read by others."""
+    folder = [path.parent] if path.parent.name == FOLDER else []
+    beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
+    keep_private([*folder, *beside])
 
 
 def _require_rights(path: Path, access: Access) -> None:

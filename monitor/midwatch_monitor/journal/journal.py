@@ -16,11 +16,13 @@ from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal import commits, queries, tables
 from midwatch_monitor.journal.engine import Access, Store
 from midwatch_monitor.journal.gathering import Gathering
+from midwatch_monitor.journal.masks import NO_MORE, use_masker
 from midwatch_monitor.journal.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.reader import Reader
 from midwatch_monitor.journal.records import kind_of
 from midwatch_monitor.journal.schema import opened
 from midwatch_monitor.journal.writer import Writer
+from midwatch_monitor.secrets.masking import Secrets
 from midwatch_monitor.words import (
     AlertKey,
     Attempt,
@@ -51,10 +53,16 @@ class Journal:
     """
 
     def __init__(
-        self, store: Store, *, max_batch: int = 200, patience_seconds: float = PATIENCE_SECONDS
+        self,
+        store: Store,
+        *,
+        max_batch: int = 200,
+        patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
     ) -> None:
         """Use `open` or `open_to_read`, unless the store is already connected and prepared."""
         self._store = store
+        self.masker = use_masker(store, secrets)
         self._closed = False
         patience = partial(Patience, patience_seconds)
         self._reader: Reader | None = None
@@ -78,6 +86,7 @@ class Journal:
         max_batch: int = 200,
         create: bool = True,
         patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
     ) -> Self:
         """Open the journal at a path, `:memory:` or a SQLAlchemy URL, to read and to write.
 
@@ -88,20 +97,25 @@ class Journal:
 
         Once it is open, a lost connection to PostgreSQL is waited for `patience_seconds` long:
         a write or read then only takes longer. Here at the opening it is waited for a short time.
+        `secrets` are masked in whatever is recorded and read.
         """
         access = Access.CREATE if create else Access.WRITE
         store = await asyncio.to_thread(opened, location, access, synchronous, patience_seconds)
-        return cls(store, max_batch=max_batch, patience_seconds=patience_seconds)
+        return cls(store, max_batch=max_batch, patience_seconds=patience_seconds, secrets=secrets)
 
     @classmethod
     async def open_to_read(
-        cls, location: str | Path, *, patience_seconds: float = PATIENCE_SECONDS
+        cls,
+        location: str | Path,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
     ) -> Self:
         """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
         store = await asyncio.to_thread(
             opened, location, Access.READ, Synchronous.NORMAL, patience_seconds
         )
-        return cls(store, patience_seconds=patience_seconds)
+        return cls(store, patience_seconds=patience_seconds, secrets=secrets)
 
     async def close(self) -> None:
         """Finish the writes that are under way and close every connection; again is no error.
@@ -189,10 +203,7 @@ class Journal:
         workspace: str,
         at: datetime,
     ) -> Attempt:
-        """Store a new attempt together with its first state, submitted.
-
-        Raises StaleIncarnationError where its task is over.
-        """
+        """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
         return await self.write(
             commits.add_attempt,
             task=task,

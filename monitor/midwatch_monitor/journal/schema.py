@@ -7,10 +7,10 @@ imported only where there is something to do.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import Connection, String, column, inspect, select, table
+from sqlalchemy import Connection, String, column, inspect, select, table, text
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import (
@@ -22,7 +22,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal.engine import Access, Store, connect, explaining, transaction
 from midwatch_monitor.journal.outage import OPENING_SECONDS, Patience, is_refusal
 from midwatch_monitor.journal.rights import require_making, require_reading, require_writing
-from midwatch_monitor.journal.tables import REVISION, compatibility, metadata
+from midwatch_monitor.journal.tables import READABLE, REVISION, compatibility, metadata
 
 _OURS = re.compile(r"\d{4}")
 """How our revisions are called; Alembic calls those of others by twelve random digits."""
@@ -36,6 +36,8 @@ class Version:
     """`None` where there are none."""
     oldest: str | None
     """The oldest revision whose Midwatch can work with them; `None` where nothing says so."""
+    mask_key: str = ""
+    """The key of the marks in the place of secrets; empty where they are older than that."""
 
     @property
     def current(self) -> bool:
@@ -43,6 +45,11 @@ class Version:
         if self.revision is None or self.revision == REVISION:
             return self.revision is not None
         return self.newer and self.oldest is not None and self.oldest <= REVISION
+
+    @property
+    def readable(self) -> bool:
+        """Whether this program can read them as they are."""
+        return self.current or READABLE <= (self.revision or "") < REVISION
 
     @property
     def newer(self) -> bool:
@@ -64,17 +71,17 @@ def opened(
     """A journal's database, connected and with tables that this program can work with."""
     store = connect(location, access, synchronous)
     try:
-        prepare(store, access, min(patience_seconds, OPENING_SECONDS))
+        found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
     except BaseException:
         store.close()
         raise
-    return store
+    return replace(store, mask_key=bytes.fromhex(found.mask_key))
 
 
-def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> None:
+def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
     """Make the tables of `store` those of this version, or say why that cannot be."""
     with explaining(store.name, patience_seconds):
-        Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
+        return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
 def version_of(store: Store) -> Version:
@@ -94,18 +101,22 @@ def read_version(connection: Connection) -> Version:
     if not look.has_table("alembic_version"):
         return Version(revision=None, oldest=None)
     query = select(column("version_num", String)).select_from(table("alembic_version"))
-    oldest = None
     revision = connection.execute(query).scalar()
-    if revision is not None and look.has_table(compatibility.name):
-        oldest = connection.execute(select(compatibility.c.oldest)).scalar()
-    return Version(revision=revision, oldest=oldest)
+    if revision is None or not look.has_table(compatibility.name):
+        return Version(revision=revision, oldest=None)
+    # Whichever columns there are.
+    query = select(text("*")).select_from(compatibility)
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        return Version(revision=revision, oldest=None)
+    return Version(revision=revision, oldest=row["oldest"], mask_key=row.get("mask_key", ""))
 
 
-def _prepare(store: Store, access: Access) -> None:
+def _prepare(store: Store, access: Access) -> Version:
     found = version_of(store)
-    if found.current:
+    if found.current or (access is Access.READ and found.readable):
         _require_rights(store)
-        return
+        return found
     refuse_stranger(found, store.name)
     if found.newer:
         raise _too_new(store.name, found)
@@ -117,6 +128,8 @@ def _prepare(store: Store, access: Access) -> None:
         found = read_version(connection)
         if not found.current:
             _bring_up(connection, store.name, found)
+            found = read_version(connection)
+    return found
 
 
 def _require_rights(store: Store) -> None:

@@ -28,10 +28,12 @@ from sqlalchemy import (
 
 from midwatch_monitor.journal.columns import IDENTIFIER, Moment, Packed, metadata
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that makes the tables as they stand here."""
 OLDEST = "0003"
 """The oldest revision whose Midwatch can work with these tables beside this one."""
+READABLE = "0003"
+"""The oldest revision whose tables this Midwatch can read as they are."""
 
 project = Table(
     "project",
@@ -152,11 +154,13 @@ bundle = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# One row: the oldest revision whose Midwatch can work with these tables.
+# One row: the oldest revision whose Midwatch can work with these tables; and the key of the marks
+# that stand in the place of secrets, which no export has.
 compatibility = Table(
     "compatibility",
     metadata,
     Column("oldest", Text, primary_key=True),
+    Column("mask_key", Text, nullable=False, server_default=""),
 )
 
 # The last transaction of each process that writes to PostgreSQL: after a lost connection it says

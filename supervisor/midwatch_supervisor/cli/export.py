@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.private import private_file
 from midwatch_monitor.traces.writing import written
 from midwatch_monitor.words import Attempt, AttemptState, Change, Entry, Event, Plan, Step
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
@@ -155,6 +156,7 @@ def _new_file(target: Path) -> Generator[BinaryIO]:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        private_file(part)
         with part.open("wb") as stream:
             try:
                 yield stream

@@ -36,11 +36,14 @@ async def journal_to_read(
     `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
     """
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.outage import PATIENCE_SECONDS
+    from midwatch_monitor.secrets.known import sought
 
     location = _existing(option)
-    if patience_seconds is None:
-        return await Journal.open_to_read(location)
-    return await Journal.open_to_read(location, patience_seconds=patience_seconds)
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    return await Journal.open_to_read(
+        location, patience_seconds=patience, secrets=sought(os.environ)
+    )
 
 
 async def journal_to_write(
@@ -51,11 +54,14 @@ async def journal_to_write(
     Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
     """
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.outage import PATIENCE_SECONDS
+    from midwatch_monitor.secrets.known import sought
 
     location = _existing(option)
-    if patience_seconds is None:
-        return await Journal.open(location, create=False)
-    return await Journal.open(location, create=False, patience_seconds=patience_seconds)
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    return await Journal.open(
+        location, create=False, patience_seconds=patience, secrets=sought(os.environ)
+    )
 
 
 async def journal_to_watch(

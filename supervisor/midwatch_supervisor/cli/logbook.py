@@ -4,13 +4,14 @@ import logging
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from secrets import token_bytes
 from types import TracebackType
 
+from midwatch_monitor.secrets.masking import Masker, Secrets
 from midwatch_supervisor.plain import visible
 
 _OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-_FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
 class PlainFormatter(logging.Formatter):
@@ -23,6 +24,17 @@ class PlainFormatter(logging.Formatter):
     def formatException(self, ei: ExcInfo) -> str:
         """The traceback."""
         return "\n".join(f"  {visible(line)}" for line in super().formatException(ei).split("\n"))
+
+
+class _MaskedFormatter(PlainFormatter):
+    """The same without secrets: an error may quote what a worker or a provider said."""
+
+    def __init__(self, form: str, secrets: Secrets) -> None:
+        super().__init__(form)
+        self._masker = Masker(secrets, token_bytes())
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._masker.text(super().format(record))
 
 
 def make_stderr_plain() -> None:
@@ -38,15 +50,20 @@ def make_stderr_plain() -> None:
 
 
 @contextmanager
-def logbook() -> Generator[None]:
-    """Write what Midwatch logs, from INFO on, a line each with its time."""
+def logbook(
+    secrets: Secrets,
+    *,
+    level: int = logging.INFO,
+    form: str = "%(asctime)s %(levelname)s %(message)s",
+) -> Generator[None]:
+    """Write what Midwatch logs, from a level on, a line each with its time; secrets are masked."""
     handler = logging.StreamHandler()
-    handler.setFormatter(PlainFormatter(_FORM))
+    handler.setFormatter(_MaskedFormatter(form, secrets))
     loggers = [logging.getLogger(name) for name in _OURS]
     before = [each.level for each in loggers]
     for each in loggers:
         each.addHandler(handler)
-        each.setLevel(logging.INFO)
+        each.setLevel(level)
     try:
         yield
     finally:

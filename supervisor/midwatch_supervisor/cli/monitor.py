@@ -42,6 +42,7 @@ def monitor(
     That is what nodes of a fleet work on, and agents with `Watch` in them. Several may run: the
     attempts are shared, and when one dies, the others take over what it had.
     """
+    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.leaving import run_to_end
     from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import where
@@ -50,7 +51,7 @@ def monitor(
     settings = settings_in_force(config)
     who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
     work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
-    with logbook():
+    with logbook(sought(os.environ, settings.secrets.patterns)):
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
@@ -60,6 +61,7 @@ async def _keep(
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.clock import journal_clock
+    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.fleet.posts import no_dispatch
     from midwatch_supervisor.fleet.watchkeeping import Watchkeeping
     from midwatch_tools.watch import now
@@ -71,6 +73,7 @@ async def _keep(
                 synchronous=settings.journal.synchronous,
                 max_batch=settings.journal.max_batch,
                 patience_seconds=settings.journal.patience_seconds,
+                secrets=sought(os.environ, settings.secrets.patterns),
             )
         )
         bus = await stack.enter_async_context(

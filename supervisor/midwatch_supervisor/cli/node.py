@@ -56,6 +56,8 @@ def node(
     Then it takes nothing more, and waits for what it has in hand, `fleet.drain_seconds` at most;
     what is left it gives back, and others go on with it. Told again, it gives back all at once.
     """
+    from midwatch_monitor.private import private_folder
+    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.leaving import run_to_end
     from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import home as own_home
@@ -68,11 +70,11 @@ def node(
     system_url(location)  # a file will not do, and none is to be made
     folder = (home or own_home()).resolve() / "nodes" / who.name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be written: {error}") from error
     work = _work(settings, location, who, folder, json=json)
-    with logbook():
+    with logbook(sought(os.environ, settings.secrets.patterns)):
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
@@ -102,6 +104,7 @@ async def _work(
 ) -> int:
     from midwatch_agents.sandbox import find_walls
     from midwatch_monitor.journal import Journal
+    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.farewell import Farewell
     from midwatch_supervisor.fleet.holding import Holding
     from midwatch_supervisor.fleet.joining import joined
@@ -114,6 +117,7 @@ async def _work(
             location,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
         ) as journal,
         joined(
             *(journal, location, who),

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.private import private_file
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.projects import project_named
@@ -165,6 +166,7 @@ def _write(text: str, output: str, *, force: bool) -> None:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        private_file(part)
         part.write_bytes(body)
         part.replace(target)
     except OSError as error:

@@ -1,9 +1,11 @@
 """What `run`, `demo` and `resume` share: a run conducted in this process, and its progress."""
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +17,14 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.clock import journal_clock
+from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
+from midwatch_monitor.secrets.known import sought
 from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli.console import show_run
 from midwatch_supervisor.cli.leaving import run_to_end
+from midwatch_supervisor.cli.logbook import logbook
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.garbage import calm
@@ -60,7 +65,7 @@ def home() -> Path:
     folder = main_worktree(Path.cwd()) / FOLDER
     ignore = folder / ".gitignore"
     try:
-        folder.mkdir(exist_ok=True)
+        private_folder(folder)
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
     except OSError as error:
@@ -102,11 +107,12 @@ def stay(
     """
     if console:
         check_looks(settings.console)
+    work = _stay(opened, settings, where(journal), console=console, json=json)
+    secrets = sought(os.environ, settings.secrets.patterns)
+    log = nullcontext() if console else logbook(secrets, level=logging.WARNING, form="%(message)s")
     try:
-        return run_to_end(
-            _stay(opened, settings, where(journal), console=console, json=json),
-            grace_seconds=settings.run.grace_seconds,
-        )
+        with log:
+            return run_to_end(work, grace_seconds=settings.run.grace_seconds)
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` goes on with it")
         raise KeyboardInterrupt from None
@@ -124,6 +130,7 @@ async def _stay(
             synchronous=settings.journal.synchronous,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
     ):

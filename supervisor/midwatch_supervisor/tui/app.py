@@ -101,7 +101,7 @@ class Console(Acting):
             self.register_theme(theme)
         self.theme = self.settings.theme
         self.board = Board()
-        self.complaints = Complaints()
+        self.complaints = Complaints(feed.journal.masker.text)
         self.queue = Queue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.tally, desk.shelf, now)
         self.panes = Panes(self.board, self.queue, self.learned, now)

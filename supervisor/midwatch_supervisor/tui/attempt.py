@@ -388,7 +388,7 @@ class AttemptScreen(Screen[None]):
             if text is not None
             else f"There is no git worktree here: {folder}{where}"
         )
-        self.post_message(self.Compared(text or "", reason))
+        self.post_message(self.Compared(self._journal.masker.text(text or ""), reason))
 
     @on(Compared)
     def _show_diff(self, message: Compared) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -19,8 +20,9 @@ _BUS = "midwatch_monitor.bus"
 class Complaints(logging.Handler):
     """Warnings and errors of the watch since the last look. Any thread may complain."""
 
-    def __init__(self) -> None:
+    def __init__(self, masked: Callable[[str], str] = str) -> None:
         super().__init__(logging.WARNING)
+        self._masked = masked
         self._said: deque[str] = deque(maxlen=20)
         self._bus = ""
 
@@ -33,7 +35,7 @@ class Complaints(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             said = f"{said} ({type(error).__name__}: {error})"
-        self._said.append(said)
+        self._said.append(self._masked(said))
 
     def take(self) -> str | None:
         """The last complaint since the last look, if there was one."""

@@ -1,39 +1,35 @@
-"""Secrets in a text, by their form. Pure."""
+"""The values of what a text calls a password, a token or a key. Pure.
+
+Digests and commit hashes are no secrets by themselves, nor is a word that only names one.
+"""
 
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
-_FORMS = (
-    (re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"), "a private key"),
-    (re.compile(r"\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b"), "a cloud access key"),
-    (
-        re.compile(r"\b(?:gh[opusr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})"),
-        "a code host's token",
-    ),
-    (re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}"), "a code host's token"),
-    (re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"), "a chat token"),
-    (re.compile(r"hooks\.slack\.com/services/T\w+/B\w+/\w{16,}"), "a web hook"),
-    (re.compile(r"\bsk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{20,}"), "a provider's key"),
-    (re.compile(r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}"), "a payment key"),
-    (re.compile(r"\bAIza[0-9A-Za-z_-]{35}"), "a provider's key"),
-    (re.compile(r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{50,}"), "a package token"),
-    (
-        re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-        "a signed token",
-    ),
-    (
-        re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,100}:(?P<value>[^\s/@]{3,100})@", re.I),
-        "a password",
-    ),
+from midwatch_monitor.secrets.linear import Pattern
+
+HINTS = (
+    r"(?i)(?:pass(?:word|wd|phrase)s?|pwd|secret|token|key|credentials?)[\"'`\\]{0,8}\s{0,9}"
+    r"(?:=>|:=|=|:|is\s)\s{0,9}\\{0,7}[\"'`]?[^\s\"'`,;)}\]\\=:]{4}"
+    r"|\b(?:pw|pwd|pass(?:word|wd|phrase)|secret|token|credential"
+    r"|(?:api|access|secret|private)[\s_-]?key)s?\s"
+    r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
 )
+"""Where this is not in a text, nothing in it is called a secret, and it is not looked for. RE2."""
+_BEFORE, _AFTER, _LONGEST = 24, 100, 600
+"""Characters around a hint that are looked at, and of the longest value."""
+_SPACE = re.compile(r"\s")
 _NAMED = re.compile(
-    r"""(?<![A-Za-z0-9])
+    r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
-       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?))
-    (?:["'`]?\s*(?P<sign>=>|:=|=(?!=)|:(?!:))\s*|\s+is\s+(?=["'`]))
-    (?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]]{4,})
+       |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?
+       |(?-i:[A-Z0-9_]{1,40}_KEY)))
+    (?:["'`\\]{0,8}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))
+    \\{0,7}(?P<quote>["'`]?)(?P<value>[^\s"'`,;)}\]\\]{4,500})
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -67,7 +63,7 @@ _BEARER = re.compile(
 )
 _NO_VALUE = re.compile(
     r"""^(?:
-        [<$%{\[(*.x-].*          # <token>, $TOKEN, ${TOKEN}, {{token}}, ****, xxxx
+        (?:[<$%{\[(*.-]|x{3}).*   # <token>, $TOKEN, ${TOKEN}, {{token}}, ****, xxxx
       | (?:none|null|nil|true|false|str|string|bytes|int|bool|any|optional.*|secretstr.*)
       | (?:your|my|the|a|an|some|any|example|sample|dummy|fake|test|placeholder|changeme|redacted)
         (?:[-_].*)?
@@ -115,33 +111,49 @@ _ABOUT = re.compile(
 """What is said of a password without giving it: a state, a variable, a file."""
 
 
-def secret_in(text: str) -> str:
-    """What kind of secret stands in a text, never the secret itself; empty if there is none.
-
-    Digests and commit hashes are none by themselves, nor is a word that only names a secret.
-    """
-    for pattern, kind in _FORMS:
-        if any(_given(found.groupdict().get("value") or "?") for found in pattern.finditer(text)):
-            return kind
-    if (
-        any(_assigned(found) for found in _NAMED.finditer(text))
-        or any(_told(found) for found in _SAID.finditer(text))
-        or any(_beside(found) for found in _BESIDE.finditer(text))
-    ):
-        return "a password or key with its value"
-    if any(_random(found["value"]) for found in _BEARER.finditer(text)):
-        return "a token"
-    return ""
+def named_values(text: str) -> Iterator[tuple[int, int]]:
+    """Where the values stand that a text gives to what it calls a secret."""
+    tests = ((_NAMED, _assigned), (_SAID, _told), (_BESIDE, _beside), (_BEARER, _borne))
+    for begin, end in _surroundings(text):
+        for pattern, holds in tests:
+            for found in pattern.finditer(text, begin, end):
+                if holds(found):
+                    yield found.span("value")
 
 
-def _given(value: str) -> bool:
-    return not _NO_VALUE.match(value)
+def _surroundings(text: str) -> Iterator[tuple[int, int]]:
+    """The parts of a text in which something may be called a secret; they do not overlap."""
+    begin, end = 0, 0
+    for first, last in _hints().spans(text):
+        if first - _BEFORE > end:
+            if end:
+                yield begin, end
+            begin = max(0, first - _BEFORE)
+        end = _to_space(text, last + _AFTER)
+    if end:
+        yield begin, end
+
+
+def _to_space(text: str, place: int) -> int:
+    """The next white space from a place on, so that no value is cut."""
+    found = _SPACE.search(text, place, place + _LONGEST)
+    return found.start() if found else min(len(text), place + _LONGEST)
+
+
+@cache
+def _hints() -> Pattern:
+    return Pattern(HINTS)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for a secret: a variable, `<token>`, `your-key`."""
+    return _NO_VALUE.match(value) is not None
 
 
 def _assigned(found: re.Match[str]) -> bool:
     """Whether what is called a secret is set to one, and not to a word of prose or a variable."""
     value = found["value"].rstrip(".")
-    if not _given(value) or value.casefold().endswith(found["name"].casefold()):
+    if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False  # `password=password` hands on a variable
     password = found["name"].casefold().endswith(("password", "passwd", "passphrase", "pwd"))
     if found["quote"] or (password and found["sign"] != ":"):
@@ -152,7 +164,7 @@ def _assigned(found: re.Match[str]) -> bool:
 def _told(found: re.Match[str]) -> bool:
     """Whether prose gives the value of what it calls a secret."""
     value = found["value"].rstrip(".!?")
-    if not _given(value) or value.casefold().endswith(found["name"].casefold()):
+    if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False
     if not _of_password(found):
         return _drawn(value)
@@ -164,12 +176,16 @@ def _told(found: re.Match[str]) -> bool:
 def _beside(found: re.Match[str]) -> bool:
     """Whether a value stands behind its name, which a name for something else often does."""
     value = found["value"].rstrip(".!?:")
-    if not _given(value):
+    if is_placeholder(value):
         return False
     if found["end"] is not None and _of_password(found) and _made_up(value):
         return True
     turns = sum(_kind(one) != _kind(other) for one, other in pairwise(value))
     return len(value) >= _BESIDE_LENGTH and turns >= _BESIDE_TURNS * len(value) and _drawn(value)
+
+
+def _borne(found: re.Match[str]) -> bool:
+    return _random(found["value"])
 
 
 def _of_password(found: re.Match[str]) -> bool:

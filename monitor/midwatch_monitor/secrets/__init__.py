@@ -1,0 +1,1 @@
+"""Secrets in texts of others: found by shape, by name and by value, and masked."""

@@ -1,0 +1,195 @@
+"""Texts and records with their secrets masked: text in, masked text out. Pure.
+
+A mark names the kind of secret that stood there, with a keyed digest: `[masked: xai key 7f3a19]`.
+The same secret has the same mark, so that what is compared by its text still can be.
+"""
+
+import dataclasses
+import hashlib
+import hmac
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args, get_type_hints
+
+from midwatch_monitor.secrets.linear import Pattern, PatternSet, escape
+from midwatch_monitor.secrets.named import HINTS, is_placeholder, named_values
+from midwatch_monitor.secrets.shapes import BUILT_IN
+
+T = TypeVar("T")
+
+_SHORTEST = 8
+"""Characters; what is shorter holds no secret that could be told from a word."""
+_NAMED = "password or key"
+_ESCAPED = re.compile(r"\\[nrt]")
+_MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
+_PLAIN = (int, float, bool, datetime, Enum, NoneType)
+_KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
+"""Fields that are compared with what stands elsewhere: digests, and the ids of providers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """What is looked for in texts."""
+
+    patterns: Mapping[str, str] = field(default_factory=lambda: BUILT_IN)
+    """By the kind of secret, which the mark names."""
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Texts that are secret, and what they are called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where a secret stands in a text."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class Finder:
+    """Finds secrets by their shape, by their value and by what they are called."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        values = {escape(_flat(value)): name for value, name in secrets.values.items()}
+        patterns = {said: kind for kind, said in secrets.patterns.items() if said}
+        self._shapes = [
+            (kind, Pattern(said)) for said, kind in (*values.items(), *patterns.items())
+        ]
+        self._values = len(values)
+        self._kinds = frozenset({*values.values(), *patterns.values(), _NAMED})
+        self._set = PatternSet((*values, *patterns, HINTS))
+
+    def find(self, text: str) -> list[Found]:
+        """All secrets in a text, one after the other. Raises UnicodeEncodeError for half a pair."""
+        if len(text) < _SHORTEST:
+            return []
+        text = _flat(text)
+        if not (hits := self._set.matching(text)):
+            return []
+        found = list(self._hit(text, hits))
+        return _joined(self._unmarked(text, found)) if found else found
+
+    def _hit(self, text: str, hits: Collection[int]) -> Iterator[Found]:
+        for hit in sorted(hits):
+            if hit >= len(self._shapes):
+                for start, end in named_values(text):
+                    yield Found(start=start, end=end, kind=_NAMED)
+                return
+            kind, pattern = self._shapes[hit]
+            for start, end in pattern.spans(text):
+                if hit < self._values or _is_meant(text[start:end], part=pattern.is_part):
+                    yield Found(start=start, end=end, kind=kind)
+
+    def _unmarked(self, text: str, found: list[Found]) -> list[Found]:
+        """Without what stands in a mark."""
+        marks = [each.span() for each in _MARK.finditer(text) if each[1] in self._kinds]
+        return [
+            each
+            for each in found
+            if not any(start <= each.start and each.end <= end for start, end in marks)
+        ]
+
+
+def _flat(text: str) -> str:
+    """The text, as long as before, with blanks for line ends that are escaped as in JSON.
+
+    No secret begins in the middle of a word, and the `n` would be taken for a part of it.
+    """
+    return _ESCAPED.sub("  ", text) if "\\" in text else text
+
+
+def _is_meant(secret: str, *, part: bool) -> bool:
+    """Whether what has the shape of a secret is one: no variable, no words with hyphens."""
+    if part:
+        return not is_placeholder(secret)
+    return any(map(str.isdigit, secret)) or (secret != secret.lower() != secret.upper())
+
+
+def _joined(found: list[Found]) -> list[Found]:
+    """Without overlaps: of two, the first to be found says the kind."""
+    joined: list[Found] = []
+    for each in sorted(found, key=lambda each: each.start):
+        if joined and each.start < joined[-1].end:
+            if each.end > joined[-1].end:
+                joined[-1] = replace(joined[-1], end=each.end)
+        else:
+            joined.append(each)
+    return joined
+
+
+class Masker:
+    """Masks texts and records. Its marks are made with a key that none of them tells."""
+
+    def __init__(self, secrets: Secrets, key: bytes) -> None:
+        self._finder = Finder(secrets)
+        self._key = key
+
+    def text(self, text: str) -> str:
+        """The text with a mark in the place of each secret."""
+        try:
+            found = self._finder.find(text)
+        except UnicodeEncodeError:  # half a surrogate pair: the journal cannot say it either
+            return self.text(text.encode("utf-8", "replace").decode())
+        if not found:
+            return text
+        parts, at = list[str](), 0
+        for each in found:
+            parts += text[at : each.start], self._mark(each.kind, text[each.start : each.end])
+            at = each.end
+        return "".join((*parts, text[at:]))
+
+    def _mark(self, kind: str, secret: str) -> str:
+        told = hmac.new(self._key, secret.encode(), hashlib.sha256).hexdigest()[:6]
+        return f"[masked: {kind} {told}]"
+
+    def record(self, record: T) -> T:
+        """The record with all its texts masked; itself where there is nothing to mask."""
+        changed: dict[str, Any] = {}
+        for name in _fields(type(record)):
+            value = getattr(record, name)
+            masked = self._value(value)
+            if masked is not value:
+                changed[name] = masked
+        return cast("T", replace(cast("Any", record), **changed)) if changed else record
+
+    def _value(self, value: object) -> object:
+        # An exact type: a word of ours, which is a `str` too, is no text of others.
+        if type(value) is str:
+            return self.text(value)
+        if type(value) is tuple:
+            values = cast("tuple[object, ...]", value)
+            masked = tuple(map(self._value, values))
+            same = all(one is other for one, other in zip(values, masked, strict=True))
+            return values if same else masked
+        return self.record(value) if dataclasses.is_dataclass(value) else value
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a record that may hold texts."""
+    types = get_type_hints(kind)
+    names = (each.name for each in dataclasses.fields(kind) if each.name not in _KEPT)
+    return tuple(name for name in names if not _is_plain(types[name]))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a value of a type is a number, a moment, a word of ours, or nothing."""
+    if parts := get_args(kind):
+        return all(map(_is_plain, parts))
+    return isinstance(kind, type) and issubclass(kind, _PLAIN)
+
+
+@cache
+def _built_in() -> Finder:
+    return Finder(Secrets())
+
+
+def secret_in(text: str) -> str:
+    """What kind of secret stands in a text, never the secret itself; empty if there is none."""
+    found = _built_in().find(text.encode("utf-8", "replace").decode())
+    return found[0].kind if found else ""

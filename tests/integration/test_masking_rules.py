@@ -1,0 +1,82 @@
+"""Masking does not blind the rules: they tell one secret from another, live and rebuilt."""
+
+from collections.abc import Awaitable, Callable
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.words import Alert, Lesson, Step, StepKind
+from midwatch_stage.command import write
+from midwatch_stage.made_up import SECRETS, drawn
+
+Claim = Callable[..., Awaitable[Recorder]]
+
+
+def refused(secret: str) -> Step:
+    command = f"curl -H 'X-Key: {secret}' https://api.internal/"
+    return Step(
+        number=0,
+        kind=StepKind.TOOL,
+        tool="run_command",
+        args=f'{{"command": "{command}"}}',
+        ok=False,
+        exit_code=1,
+        output=f"{secret} is refused",
+    )
+
+
+def key(n: int) -> str:
+    return "gs" + "k_" + drawn(f"key {n}", 52)
+
+
+def rules(recorder: Recorder) -> set[str]:
+    return {alert.key.rule for alert in recorder.firing}
+
+
+async def test_the_same_call_with_the_same_secret_is_repeated(claim: Claim) -> None:
+    recorder = await claim()
+    for _ in range(6):
+        await recorder.record(refused(key(1)))
+    assert "repeated_call" in rules(recorder)
+
+
+async def test_the_same_call_with_other_secrets_is_another_call(claim: Claim) -> None:
+    recorder = await claim()
+    for n in range(6):
+        await recorder.record(refused(key(n)))
+    assert "repeated_call" not in rules(recorder)
+
+
+async def test_what_is_rebuilt_from_the_journal_fires_as_it_did_live(
+    journal: Journal, claim: Claim
+) -> None:
+    live = await claim()
+    for n in (1, 2, 1, 1, 1, 1, 1):
+        await live.record(refused(key(n)))
+    rebuilt = await claim()
+    assert rebuilt.firing == live.firing != ()
+    told = [entry.record for entry in await journal.entries(kinds=(Step, Alert))]
+    assert "gsk_" not in repr(told)
+    assert repr(told).count("[masked: groq key ") >= 14
+
+
+async def test_what_others_than_the_recorder_write_is_masked_too(
+    journal: Journal, claim: Claim
+) -> None:
+    recorder = await claim()
+    secret = SECRETS["openai key"]
+    lesson = Lesson(text=f"Use {secret}", failure_class="stuck")
+    await write(journal, recorder.attempt, recorder.clock(), lesson)
+    (entry,) = await journal.entries(kinds=(Lesson,))
+    assert isinstance(entry.record, Lesson)
+    assert entry.record.text.startswith("Use [masked: openai key ")
+
+
+async def test_a_worker_keeps_what_it_was_told_for_resuming(journal: Journal, claim: Claim) -> None:
+    from midwatch_monitor.words import Message, Result
+
+    recorder = await claim()
+    secret = SECRETS["openai key"].encode()
+    message, result = Message(index=0, body=secret), Result(call="1:a", body=secret)
+    await recorder.record(refused(secret.decode()), messages=[message], results=[result])
+    assert await journal.messages(recorder.attempt.id) == [message]
+    assert await journal.results(recorder.attempt.id) == [result]

@@ -1,0 +1,214 @@
+"""What is masked in a text and in a record, and what is left as it is."""
+
+import hashlib
+import json
+import time
+import uuid
+
+import pytest
+
+from midwatch_monitor.secrets.known import known_values, sought
+from midwatch_monitor.secrets.masking import Masker, Secrets
+from midwatch_monitor.words import Checkpoint, Edit, Plan, PlanStep, Record, Step, StepKind
+from midwatch_stage.made_up import NAMED, SECRETS, drawn, key_block
+
+MASKER = Masker(Secrets(), b"key")
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize(
+    "around", ["{}", "KEY={}\n", 'the key "{}" is in use', "a={};b", "\\n{}\\n"]
+)
+def test_a_secret_of_a_known_shape_is_masked_wherever_it_stands(kind: str, around: str) -> None:
+    masked = MASKER.text(around.format(SECRETS[kind]))
+    before, _, after = around.partition("{}")
+    assert masked.startswith(f"{before}[masked: ")
+    assert masked.endswith(f"]{after}")
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_of_a_secret_that_is_known_by_what_stands_around_it_only_the_value_is_masked(
+    kind: str,
+) -> None:
+    around, secret = NAMED[kind]
+    before, _, after = around.replace("{{", "{").replace("}}", "}").partition("{}")
+    masked = MASKER.text(around.format(secret))
+    assert masked.startswith(f"{before}[masked: ")
+    assert masked.endswith(f"]{after}")
+    assert secret not in masked
+
+
+@pytest.mark.parametrize(
+    "kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"]
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\\n", "\n    ", "\n> "])
+def test_a_key_block_is_masked_as_a_whole(kind: str, newline: str) -> None:
+    masked = MASKER.text(f"before {key_block(kind, newline=newline)} after")
+    assert masked.startswith("before [masked: private key ")
+    assert masked.endswith("] after")
+    assert masked.count("masked") == 1
+
+
+def test_an_encrypted_key_block_is_masked_with_its_headers() -> None:
+    header = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
+    first, _, rest = key_block("RSA PRIVATE KEY").partition("\n")
+    masked = MASKER.text(f"{first}\n{header}{rest}")
+    assert masked.startswith("[masked: private key ")
+    assert masked.endswith("]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"commit {hashlib.sha1(b'a').hexdigest()}",
+        f"sha256:{hashlib.sha256(b'a').hexdigest()}",
+        f'integrity = "sha512-{drawn("lock", 86)}=="',
+        f"hash = 'sha256:{hashlib.sha256(b'b').hexdigest()}'",
+        str(uuid.UUID(int=2**127 + 12345)),
+        f"data:image/png;base64,iVBORw0KGgo{drawn('image', 300)}",
+        "task-runner-with-a-long-name-of-words sk-learn-contrib-and-more-words",
+        "def token(self, key: str = DEFAULT_KEY) -> Token: ...",
+        "self.password = hash_password(password)",
+        "api_key = os.environ['OPENAI_API_KEY']",
+        "curl https://example.com:8080/path@2 and git@github.com:org/repo.git",
+        "postgres://app:${DB_PASSWORD}@db/orders",
+        "headers = {'Authorization': f'Bearer {token}'}",
+        "primary_key=True, key=lambda each: each.number, keys = sorted(found)",
+        "tokens: 48231, max_tokens=4096, next_token: Token = Token.COMMA",
+        "CACHE_KEY = 'user_profile_by_name'",
+        "12:30:45:AArdvark eyJ is how base64 of JSON begins",
+    ],
+)
+def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
+    assert MASKER.text(text) is text
+
+
+def test_the_same_secret_has_the_same_mark_and_another_another() -> None:
+    one, other = SECRETS["groq key"], SECRETS["groq key"][:-1] + "Z"
+    mark = MASKER.text(one)
+    assert MASKER.text(f"{one}\n{other}") == f"{mark}\n{MASKER.text(other)}"
+    assert MASKER.text(other) != mark
+    assert Masker(Secrets(), b"another key").text(one) != mark
+
+
+@pytest.mark.parametrize("text", [*SECRETS.values(), *(a.format(s) for a, s in NAMED.values())])
+def test_masking_again_changes_nothing(text: str) -> None:
+    masked = MASKER.text(text)
+    assert MASKER.text(masked) == masked
+
+
+def test_who_writes_a_mark_around_a_secret_hides_nothing() -> None:
+    secret = SECRETS["xai key"]
+    assert secret not in MASKER.text(f"[masked: {secret} 123456]")
+
+
+def test_the_values_of_the_process_itself_are_masked_in_every_form() -> None:
+    value = 'wo-der ist/"es"?'
+    masker = Masker(sought({"DEPLOY_TOKEN": value}), b"key")
+    for form in known_values({"DEPLOY_TOKEN": value}):
+        assert masker.text(f"<{form}>").startswith("<[masked: DEPLOY_TOKEN ")
+    assert json.dumps(value)[1:-1] not in masker.text(json.dumps({"say": value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OPENAI_API_KEY", "plain-words"),
+        ("AWS_SECRET_ACCESS_KEY", "plain-words"),
+        ("SECRET_KEY_BASE", "plain-words"),
+        ("PGPASSWORD", "plain-words"),
+        ("MIDWATCH_MQTT_PASSWORD", "plain-words"),
+        ("DATABASE_URL", "postgres://app:plain-words@db/x"),
+        ("MIDWATCH_JOURNAL", "postgresql://app:plain-words@db/x"),
+    ],
+)
+def test_a_variable_is_known_by_its_name_or_its_password(name: str, value: str) -> None:
+    assert known_values({name: value})["plain-words"] == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "/srv/project"),
+        ("AWS_REGION", "eu-central-1"),
+        ("SSH_AUTH_SOCK", "/run/agent.sock"),
+        ("TLS_KEY_FILE", "certificates/own.pem"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/keys/app.json"),
+        ("MAX_TOKENS", "1234567890"),
+        ("SHORT_TOKEN", "abc"),
+        ("KEYBOARD", "international"),
+    ],
+)
+def test_what_is_no_secret_of_the_process_is_not_looked_for(name: str, value: str) -> None:
+    assert known_values({name: value}) == {}
+
+
+def test_a_record_is_masked_in_all_its_texts_and_in_no_digest() -> None:
+    secret = SECRETS["anthropic key"]
+    step = Step(
+        number=1,
+        kind=StepKind.TOOL,
+        tool="run_command",
+        args=f'{{"command": "echo {secret}"}}',
+        path=f"{secret}.txt",
+        edits=(Edit(path=f"a/{secret}", digest=secret),),
+        output=secret,
+        output_digest=secret,
+        text=f"I use {secret}",
+        call=secret,
+        checkpoint=Checkpoint(progress_percent=1, confidence=2, notes=secret, blockers=(secret,)),
+    )
+    mark = MASKER.text(secret)
+    masked = MASKER.record(step)
+    assert repr(masked) == (
+        repr(step)
+        .replace(secret, mark)
+        .replace(f"digest='{mark}'", f"digest='{secret}'")
+        .replace(f"call='{mark}'", f"call='{secret}'")
+    )
+    assert MASKER.record(masked) is masked
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Step(number=1, kind=StepKind.MESSAGE, text="I run the tests now."),
+        Plan(steps=(PlanStep(title="Write the parser"),)),
+    ],
+)
+def test_a_record_without_secrets_is_the_same_object(record: Record) -> None:
+    assert MASKER.record(record) is record
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_leave_a_secret() -> None:
+    secret = SECRETS["npm token"]
+    assert MASKER.text(f"\ud800 {secret} ü") == f"? {MASKER.text(secret)} ü"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN RSA PRIVATE KEY-----\n" * 30_000,
+        "sk-" * 300_000,
+        "eyJ-" * 200_000,
+        "password " * 100_000,
+        "password for " * 70_000,
+        'token: "' * 100_000,
+        "://a:" * 200_000,
+        "key=" + "a" * 1_000_000,
+        "secret is " + "a" * 1_000_000,
+        "Bearer " * 150_000,
+        "1234567890:A" * 80_000,
+        "Authorization: Bearer " * 50_000,
+    ],
+    ids=lambda text: str(text)[:24],
+)
+def test_a_text_made_to_stall_the_masking_takes_little_longer_than_any_other(text: str) -> None:
+    began = time.process_time()
+    MASKER.text(text)
+    assert time.process_time() - began < 15  # a million characters
+
+
+def test_what_a_pattern_of_a_user_says_takes_linear_time_too() -> None:
+    masker = Masker(Secrets(patterns={"ours": "(a+)+b", "theirs": "th_[0-9]{4}"}), b"key")
+    assert masker.text("a" * 100_000 + " th_1234").endswith("]")
