@@ -18,6 +18,7 @@ from midwatch_monitor.journal.identity import go_on_after
 from midwatch_monitor.journal.learned import Learned
 from midwatch_monitor.journal.upgrading import alembic_config, upgrade
 from midwatch_monitor.words import Chore, Ending, Wanted
+from midwatch_stage.made_up import SECRETS
 
 T = TypeVar("T")
 
@@ -144,3 +145,27 @@ async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> No
     assert not {"lesson", "lesson_text", "project", "receipt"} & found
     query = text("SELECT count(*) FROM entry")
     assert on(old, lambda connection: connection.execute(query).scalar()) == 6
+
+
+async def test_a_journal_of_the_version_before_is_read_as_it_is_and_written_once_upgraded(
+    old: str,
+) -> None:
+    migrate(old, "0003")
+    async with await Journal.open_to_read(old) as journal:
+        assert len(await journal.entries()) == 6
+    query = text("SELECT version_num FROM alembic_version")
+    assert on(old, lambda connection: connection.execute(query).scalar()) == "0003"
+    bring_up(old)
+    async with await Journal.open(old) as one, await Journal.open(old) as other:
+        secret = SECRETS["github token"]
+        assert one.masker.text(secret) == other.masker.text(secret) != secret
+
+
+def test_every_journal_has_a_key_of_its_own_that_stays(tmp_path: Path) -> None:
+    query = text("SELECT mask_key FROM compatibility")
+    keys: list[str] = []
+    for name in ("one.db", "other.db", "one.db"):
+        migrate(str(tmp_path / name), "head")
+        keys.append(on(str(tmp_path / name), lambda c: str(c.execute(query).scalar_one())))
+    assert keys[0] == keys[2] != keys[1]
+    assert {len(key) for key in keys} == {64}

@@ -13,7 +13,7 @@ from midwatch_monitor.errors import JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.engine import Access, Store, connect, transaction
 from midwatch_monitor.journal.schema import opened, version_of
-from midwatch_monitor.journal.tables import REVISION, node
+from midwatch_monitor.journal.tables import OLDEST, REVISION, node
 from midwatch_monitor.journal.upgrading import Upgrade, alembic_config, upgrade
 from midwatch_monitor.words import NodeState
 
@@ -21,7 +21,7 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
+revision = "0005"
 down_revision = "{revision}"
 {oldest}
 
@@ -129,11 +129,11 @@ async def test_an_older_journal_is_left_to_the_command(postgres_journal: str, st
 
 def test_an_empty_database_is_set_up_by_the_command_too(postgres: str) -> None:
     store = connect(postgres, Access.WRITE, Synchronous.NORMAL)
-    wanted = Upgrade(before=None, after=REVISION, oldest=REVISION)
+    wanted = Upgrade(before=None, after=REVISION, oldest=OLDEST)
     assert upgrade(store, dry_run=True) == wanted
     assert version_of(store).revision is None
     assert upgrade(store) == wanted
-    assert upgrade(store) == Upgrade(before=REVISION, after=REVISION, oldest=REVISION)
+    assert upgrade(store) == Upgrade(before=REVISION, after=REVISION, oldest=OLDEST)
     assert version_of(store).current
     store.close()
 
@@ -157,17 +157,17 @@ def test_a_migration_that_leaves_no_node_behind_is_made_while_they_work(
 ) -> None:
     enter(store, "a", NodeState.UP, REVISION)
     done = upgrade(store, config=alembic_config(migration("")))
-    assert done == Upgrade(before=REVISION, after="0004", oldest=REVISION)
+    assert done == Upgrade(before=REVISION, after="0005", oldest=OLDEST)
     assert version_of(store).current
 
 
 def test_a_migration_waits_for_the_nodes_that_it_would_leave_behind(
     store: Store, migration: Callable[[str], Path]
 ) -> None:
-    config = alembic_config(migration("0004"))
+    config = alembic_config(migration("0005"))
     enter(store, "old", NodeState.UP, REVISION)
     enter(store, "slow", NodeState.DRAINING, REVISION)
-    enter(store, "new", NodeState.UP, "0004")
+    enter(store, "new", NodeState.UP, "0005")
     enter(store, "gone", NodeState.DOWN, REVISION)
     enter(store, "silent", NodeState.UP, REVISION, seconds_ago=61)
     named = rf"node old \(made for {REVISION}\), node slow \(made for {REVISION}\) could not"
@@ -180,7 +180,7 @@ def test_a_migration_waits_for_the_nodes_that_it_would_leave_behind(
 def test_after_a_migration_that_raises_it_the_program_before_is_refused(
     store: Store, postgres_journal: str, migration: Callable[[str], Path]
 ) -> None:
-    upgrade(store, config=alembic_config(migration("0004")))
+    upgrade(store, config=alembic_config(migration("0005")))
     assert not version_of(store).current
     with pytest.raises(JournalTooNewError):
         opened(postgres_journal, Access.WRITE)
