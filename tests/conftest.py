@@ -9,11 +9,18 @@ import pytest
 from midwatch_monitor.journal.engine import Access
 from midwatch_monitor.journal.schema import opened
 from midwatch_stage.database import Database, create_database, drop_database, programs
+from midwatch_stage.orphans import end_orphans_with_this_process
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_orphans() -> None:  # pyright: ignore[reportUnusedFunction]
+    """What tests have started ends with them, even where they are killed."""
+    end_orphans_with_this_process()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -30,7 +30,14 @@ from midwatch_monitor.words import (
     Task,
     TaskState,
 )
-from midwatch_stage.aftermath import Counts, Evidence, Mark, counted
+from midwatch_stage.aftermath import (
+    QUIET_SECONDS,
+    Counts,
+    Evidence,
+    Mark,
+    Standing,
+    counted,
+)
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="Fix it", spec="{}")
@@ -89,6 +96,7 @@ def evidence(
     incarnations: int = 1,
     told: Sequence[str] = (SAID,),
     marks: Sequence[str] = ("1 a", "2 a"),
+    standing: Standing | None = None,
 ) -> Counts:
     lines = [Mark(label=line.split()[0], process=line.split()[1]) for line in marks]
     return counted(
@@ -99,6 +107,7 @@ def evidence(
             incarnations={1: incarnations},
             prompts={1: told},
             marks={1: lines},
+            standing=standing,
         )
     )
 
@@ -115,14 +124,95 @@ def test_nothing_is_wrong_with_a_run_in_which_nothing_went_wrong() -> None:
 
 
 @pytest.mark.parametrize("missing", [END, OVER])
-def test_what_never_ended_is_seen(missing: Record) -> None:
-    (fault,) = evidence(*without(missing)).unended
+def test_what_never_ended_is_lost(missing: Record) -> None:
+    (fault,) = evidence(*without(missing)).lost
     assert fault.endswith("never ended")
 
 
-def test_an_escalation_that_nobody_answered_is_seen() -> None:
-    (fault,) = evidence(*without(ANSWERED)).unended
+def test_an_escalation_that_nobody_answered_is_lost() -> None:
+    (fault,) = evidence(*without(ANSWERED)).lost
     assert fault == "escalation 1 of attempt 1 was never answered"
+
+
+def test_a_task_that_failed_is_seen() -> None:
+    failed = TaskState(lifecycle=Lifecycle.FAILED)
+    counts = evidence(*without(OVER), failed)
+    assert (counts.completed, counts.faults) == (0, ("task fix is failed",))
+
+
+# -- slow or lost --------------------------------------------------------------------------------
+
+SOON = Standing(at=AT + timedelta(seconds=QUIET_SECONDS - 1))
+LATE = Standing(at=AT + timedelta(seconds=QUIET_SECONDS + 1))
+UNDER_WAY = without(CHECK, END, OVER)
+OPEN = ("task fix never ended", "attempt 1 never ended")
+
+
+def test_what_moved_lately_is_unfinished() -> None:
+    counts = evidence(*UNDER_WAY, standing=SOON)
+    assert (counts.unfinished, counts.lost, counts.faults) == (OPEN, (), ())
+
+
+@pytest.mark.parametrize(
+    "standing", [LATE, replace(LATE, held=frozenset({1})), replace(LATE, full=True)]
+)
+def test_what_did_not_move_is_lost_where_nothing_else_moves(standing: Standing) -> None:
+    counts = evidence(*UNDER_WAY, standing=standing)
+    assert (counts.unfinished, counts.lost) == ((), OPEN)
+
+
+def test_what_a_person_says_is_no_move() -> None:
+    said = Intervention(action=Action.NUDGE, by=Actor.OPERATOR)
+    lately = [replace(entry, at=LATE.at) for entry in log(*UNDER_WAY, said)[-1:]]
+    counts = counted(replace(stopped(LATE), entries=[*log(*UNDER_WAY), *lately]))
+    assert counts.unfinished == ()
+    assert set(OPEN) < set(counts.lost)
+
+
+def stopped(standing: Standing) -> Evidence:
+    """A task that has stopped, and another one."""
+    return Evidence(
+        tasks=[TASK, replace(TASK, id=2, name="other")],
+        attempts=[ATTEMPT],
+        entries=log(*UNDER_WAY),
+        standing=standing,
+    )
+
+
+def beside_another(standing: Standing) -> Counts:
+    """The same while the other one gets on."""
+    working = TaskState(lifecycle=Lifecycle.WORKING)
+    moving = Entry(id=99, record=working, at=standing.at, task=2, attempt=None, seq=None)
+    return counted(replace(stopped(standing), entries=[*log(*UNDER_WAY), moving]))
+
+
+def test_what_stopped_while_others_move_and_nobody_has_it_is_lost() -> None:
+    counts = beside_another(LATE)
+    assert (counts.unfinished, counts.lost) == (("task other never ended",), OPEN)
+
+
+@pytest.mark.parametrize("standing", [replace(LATE, held=frozenset({1})), replace(LATE, full=True)])
+def test_what_a_node_has_or_a_slot_is_missing_for_is_unfinished_while_others_move(
+    standing: Standing,
+) -> None:
+    counts = beside_another(standing)
+    assert (set(counts.unfinished), counts.lost) == ({*OPEN, "task other never ended"}, ())
+
+
+def test_an_attempt_that_is_left_open_by_a_task_that_is_over_is_lost() -> None:
+    counts = evidence(*without(END), standing=SOON)
+    assert (counts.unfinished, counts.lost) == ((), ("attempt 1 never ended",))
+
+
+def test_an_escalation_is_unfinished_as_long_as_its_task_moves() -> None:
+    story = without(ANSWERED)
+    assert len(evidence(*story, standing=SOON).unfinished) == 1
+    assert len(evidence(*story, standing=LATE).lost) == 1
+
+
+def test_nothing_is_lost_in_a_run_that_was_interrupted() -> None:
+    counts = evidence(*UNDER_WAY, standing=replace(LATE, interrupted=True))
+    assert (counts.unfinished, counts.lost) == (OPEN, ())
 
 
 @pytest.mark.parametrize("twice", [END, OVER, CHECK])

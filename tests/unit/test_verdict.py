@@ -1,72 +1,85 @@
-"""Whether a result was accepted, by whatever says so."""
+"""A run through chaos is right only if its processes were, too; and slow is not lost."""
+
+from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.verdict import teaches, verdict_of, weight
-from midwatch_monitor.words import (
-    AttemptState,
-    Ending,
-    Fault,
-    Feedback,
-    Lifecycle,
-    Origin,
-    Sign,
+from midwatch_stage.aftermath import Counts
+from midwatch_stage.verdict import Findings, Verdict
+
+COUNTS = Counts(
+    tasks=2,
+    completed=2,
+    attempts=2,
+    ended_once=2,
+    restarted=0,
+    moved=0,
+    alerted=0,
+    interventions=0,
+    delivered=0,
+    failed=(),
+    unfinished=(),
+    lost=(),
+    doubled=(),
+    lost_interventions=(),
+    doubled_interventions=(),
+    sequence_gaps=(),
 )
+RIGHT = Findings(counts=COUNTS)
+SLOW = replace(RIGHT, counts=replace(COUNTS, completed=1, unfinished=("task b never ended",)))
 
 
-def ended(ending: Ending | None) -> AttemptState:
-    lifecycle = Lifecycle.COMPLETED if ending is Ending.DONE else Lifecycle.FAILED
-    return AttemptState(lifecycle=lifecycle, ending=ending, reason="because")
+def test_a_run_in_which_nothing_went_wrong_is_right() -> None:
+    assert (RIGHT.verdict, RIGHT.faults) == (Verdict.RIGHT, ())
+    assert RIGHT.verdict.exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("ending", "accepted"),
+    ("findings", "fault"),
     [
-        (Ending.DONE, True),
-        (Ending.UNACCEPTED, False),
-        (Ending.STUCK, False),
-        (Ending.RESTARTED, False),
-        (Ending.OUT_OF_BUDGET, False),
+        (
+            replace(RIGHT, ended=("node-1",)),
+            "node-1 did not end when it was told to, and was killed",
+        ),
+        (replace(RIGHT, exits={"node-2": [2]}), "node-2 ended by itself, with exit code 2"),
+        (replace(RIGHT, exits={"monitor-1": [-11]}), "monitor-1 ended by itself, by signal 11"),
+        (replace(RIGHT, exits={"node-1": [0]}), "node-1 ended by itself, with exit code 0"),
+        (replace(RIGHT, left=3), "3 processes were left behind, and were killed"),
+        (replace(RIGHT, failure="no disk"), "the run did not come to its end: no disk"),
+        (
+            replace(RIGHT, counts=replace(COUNTS, failed=("task b is failed",))),
+            "task b is failed",
+        ),
+        (
+            replace(RIGHT, counts=replace(COUNTS, lost=("task b never ended",))),
+            "task b never ended",
+        ),
     ],
 )
-def test_r2_an_ending_that_says_something_of_the_work_is_a_verdict(
-    ending: Ending, accepted: bool
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_each_thing_that_is_wrong_is_named(
+    findings: Findings, fault: str, interrupted: bool
 ) -> None:
-    assert verdict_of(ended(ending)) == Feedback(
-        accepted=accepted,
-        comment="because",
-        origin=Origin.AUTOMATIC,
-        author="midwatch",
-        sign=Sign.ENDED,
-    )
+    found = replace(findings, interrupted=interrupted)
+    assert (found.verdict, found.faults) == (Verdict.WRONG, (fault,))
+    assert found.verdict.exit_code == 1
 
 
-@pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CANCELED, Ending.SPLIT, None])
-def test_other_endings_are_none(ending: Ending | None) -> None:
-    assert verdict_of(ended(ending)) is None
+def test_each_unexpected_exit_is_named() -> None:
+    found = replace(RIGHT, exits={"node-1": [1, 1], "node-2": [-6]})
+    assert len(found.faults) == 3
 
 
-def test_a_verdict_is_itself_and_anything_else_is_none() -> None:
-    feedback = Feedback(accepted=False)
-    assert verdict_of(feedback) is feedback
-    assert verdict_of(Fault(part="x", error="y")) is None
+def test_work_that_was_still_getting_on_is_too_slow_and_not_wrong() -> None:
+    assert (SLOW.verdict, SLOW.faults) == (Verdict.TOO_SLOW, ())
+    assert SLOW.verdict.exit_code == 3
 
 
-def test_r18_a_persons_word_weighs_more_than_a_sign_and_that_more_than_the_checks() -> None:
-    assert sorted(Origin, key=weight) == [Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT]
+def test_a_slow_run_in_which_something_is_wrong_is_wrong() -> None:
+    assert replace(SLOW, ended=("node-1",)).verdict is Verdict.WRONG
 
 
-@pytest.mark.parametrize(
-    ("record", "lesson"),
-    [
-        (Feedback(accepted=False), True),
-        (Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED), True),
-        (Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.REVIEWED), False),
-        (Feedback(accepted=True), False),
-        (ended(Ending.UNACCEPTED), True),
-        (ended(Ending.DONE), False),
-        (ended(Ending.ERROR), False),
-    ],
-)
-def test_r6_a_rejection_teaches(record: Feedback | AttemptState, lesson: bool) -> None:
-    assert teaches(record) is lesson
+def test_an_interrupted_run_is_neither_right_nor_too_slow() -> None:
+    for found in (RIGHT, SLOW):
+        assert replace(found, interrupted=True).verdict is Verdict.INTERRUPTED
+    assert Verdict.INTERRUPTED.exit_code == 130

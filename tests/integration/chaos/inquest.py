@@ -8,10 +8,10 @@ from sqlalchemy import Connection, select
 
 from midwatch_monitor.journal import Journal, tables
 from midwatch_monitor.words import Attempt, Task
-from midwatch_stage.aftermath import Evidence, Mark
+from midwatch_stage.aftermath import Evidence, Mark, Standing
 
 
-async def evidence(journal: Journal, marks: Path) -> Evidence:
+async def evidence(journal: Journal, marks: Path, standing: Standing | None) -> Evidence:
     """All of it."""
     tasks = [task for run in await journal.runs() for task in await journal.tasks(run.id)]
     attempts = [each for task in tasks for each in await journal.attempts(task.id)]
@@ -22,6 +22,7 @@ async def evidence(journal: Journal, marks: Path) -> Evidence:
         incarnations=await journal.read(_incarnations),
         prompts={each.id: await _prompts(journal, each.id) for each in attempts},
         marks=_marks(marks, tasks, attempts),
+        standing=standing,
     )
 
 

@@ -1,12 +1,10 @@
-"""The processes that are killed: `midwatch node` and `midwatch monitor`, started again like systemd
-would, each behind proxies of its own."""
+"""The processes that are killed: `midwatch node` and `midwatch monitor`, each behind proxies of its
+own."""
 
 import asyncio
-import contextlib
 import os
-import signal
 import sys
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Self
 from chaos_script import MARKS
 
 from midwatch_stage.hints import HintProxy
+from midwatch_stage.kept import KeptProcess
+from midwatch_stage.orphans import kill_marked
 from midwatch_stage.proxy import Cut, TcpProxy
 
 PROGRAM = (
@@ -23,8 +23,6 @@ PROGRAM = (
     "-c",
     "import sys; from midwatch_supervisor.cli import main; sys.exit(main())",
 )
-_AGAIN_SECONDS = 0.5
-"""Before a process that ended is started again."""
 _BESIDE = Path(__file__).parent
 
 
@@ -63,23 +61,25 @@ class Backdrop:
 class Player:
     """One process, and its lines to the servers. While it is meant to be up, it is kept up."""
 
-    def __init__(self, name: str, backdrop: Backdrop, *words: str, seed: int) -> None:
-        """Run `midwatch WORDS` as `name`."""
+    def __init__(self, kind: str, name: str, backdrop: Backdrop, *, seed: int) -> None:
+        """Run `midwatch KIND --name NAME`."""
         self.name = name
-        self.words = words
-        self.starts = 0
-        self.exits: list[int] = []
-        """Codes with which it ended by itself."""
-        self._backdrop = backdrop
         self.database = TcpProxy(backdrop.database)
         self.broker = HintProxy(backdrop.broker, seed=seed)
-        self._process: Process | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        config = str(backdrop.folder / "midwatch.yaml")
+        self.process = KeptProcess(
+            name,
+            (*PROGRAM, kind, "--name", name, "--config", config),
+            folder=backdrop.folder / name,
+            logs=backdrop.logs,
+            environ=backdrop.environ(database=self.database.port, broker=self.broker.port),
+            greeting=f"{kind.capitalize()} {name} ",
+        )
 
     async def __aenter__(self) -> Self:
         await self.database.__aenter__()
         await self.broker.__aenter__()
-        self.start()
+        self.process.start()
         return self
 
     async def __aexit__(
@@ -88,28 +88,9 @@ class Player:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.kill()
+        await self.process.kill()
         await self.broker.__aexit__(kind, error, trace)
         await self.database.__aexit__(kind, error, trace)
-
-    def start(self) -> None:
-        """Start it, and start it again whenever it ends, until it is killed."""
-        if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep())
-
-    async def kill(self) -> bool:
-        """`kill -9`, and leave it dead; whether there was anything to kill."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        await process.wait()
-        return True
 
     async def cut(self, how: Cut) -> None:
         """Cut it off from both servers."""
@@ -120,29 +101,6 @@ class Player:
         """Let it back."""
         await self.database.restore()
         await self.broker.restore()
-
-    async def _keep(self) -> None:
-        while True:
-            self._process = await self._spawn()
-            self.exits.append(await self._process.wait())
-            await asyncio.sleep(_AGAIN_SECONDS)
-
-    async def _spawn(self) -> Process:
-        self.starts += 1
-        home = self._backdrop.folder / self.name
-        home.mkdir(exist_ok=True)
-        path = self._backdrop.logs / f"{self.name}.{self.starts}.log"
-        with path.open("wb") as log:
-            return await asyncio.create_subprocess_exec(
-                *PROGRAM,
-                *self.words,
-                cwd=home,
-                env=self._backdrop.environ(database=self.database.port, broker=self.broker.port),
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
 
 
 async def command(backdrop: Backdrop, *words: str) -> None:
@@ -155,21 +113,15 @@ async def command(backdrop: Backdrop, *words: str) -> None:
         stdin=DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
     said, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"midwatch {words[0]} failed: {said.decode(errors='replace')}")
+        raise RuntimeError(
+            f"midwatch {words[0]} ended with {process.returncode}: {said.decode(errors='replace')}"
+        )
 
 
 def sweep(backdrop: Backdrop) -> int:
-    """End what killed nodes have left running of their workers' commands; how many there were."""
-    sign = f"{MARKS}={backdrop.marks}".encode()
-    found = 0
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal() or int(folder.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            if sign in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
-                found += 1
-    return found
+    """Kill what nodes have left running of their workers' commands; how many there were."""
+    return kill_marked(MARKS, str(backdrop.marks))

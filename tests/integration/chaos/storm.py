@@ -93,12 +93,12 @@ class Storm:
 
     async def _kill(self, what: str, players: Sequence[Player]) -> None:
         for player in players:
-            if await player.kill():
+            if await player.process.kill():
                 self.kills[what] += 1
                 self.say(f"killed {player.name}")
         await self._pause(0.5 * self.calm)
         for player in players:
-            player.start()
+            player.process.start()
 
     async def _kill_broker(self) -> None:
         await self._kill_server("broker", self.cast.broker)

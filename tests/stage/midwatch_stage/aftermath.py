@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TypeVar
 
@@ -32,6 +33,14 @@ _R = TypeVar("_R", bound=Record)
 
 LONG_ENOUGH = 3
 """Steps that an attempt must have gone on for before what it was not given counts as lost."""
+QUIET_SECONDS = 120.0
+"""Work of which nothing was recorded for so long has stopped. The longest pause that is meant to be
+is a tenth of it: a node that is cut off until it is given up, and the start of another."""
+MOVES: tuple[type[Record], ...] = (
+    *(Step, AttemptState, TaskState, Acceptance),
+    *(Escalation, Decision),
+)
+"""What is recorded as work gets on. What a person says is none: lost work is spoken to as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +49,20 @@ class Mark:
 
     label: str
     process: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How things stood when nobody waited for them any longer."""
+
+    at: datetime
+    """By the clock of the journal's database."""
+    held: frozenset[int] = frozenset()
+    """Attempts that a node had in hand and was heard of."""
+    full: bool = False
+    """Whether no node had a free slot, so that tasks had to wait for one."""
+    interrupted: bool = False
+    """Whether somebody ended the run: then nothing can be expected to be over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +79,8 @@ class Evidence:
     """What each attempt's worker was told, in its history."""
     marks: Mapping[int, Sequence[Mark]] = field(default_factory=dict[int, Sequence[Mark]])
     """By attempt, in the order in which they were made."""
+    standing: Standing | None = None
+    """Without it everything has had all the time that it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +99,12 @@ class Counts:
     """Attempts with an escalation."""
     interventions: int
     delivered: int
-    unended: tuple[str, ...]
+    failed: tuple[str, ...]
+    """Tasks that are over, and not completed."""
+    unfinished: tuple[str, ...]
+    """What was still getting on."""
+    lost: tuple[str, ...]
+    """What was not over, and did not get on."""
     doubled: tuple[str, ...]
     lost_interventions: tuple[str, ...]
     doubled_interventions: tuple[str, ...]
@@ -82,9 +112,10 @@ class Counts:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """All that is wrong."""
+        """All that is wrong. What was still getting on is not."""
         return (
-            *self.unended,
+            *self.failed,
+            *self.lost,
             *self.doubled,
             *self.lost_interventions,
             *self.doubled_interventions,
@@ -100,6 +131,7 @@ def counted(evidence: Evidence) -> Counts:
     stamps = [each for _, each in _of(entries, Delivery)]
     last = {each.task: each.record for each in entries if isinstance(each.record, TaskState)}
     completed = [one for one in last.values() if one.lifecycle is Lifecycle.COMPLETED]
+    unended = list(_unended(evidence, ends))
     return Counts(
         tasks=len(evidence.tasks),
         completed=len(completed),
@@ -110,7 +142,9 @@ def counted(evidence: Evidence) -> Counts:
         alerted=len({each.attempt for _, each in _of(entries, Escalation)}),
         interventions=sum(1 for _ in _of(entries, Intervention)),
         delivered=sum(stamp.state is DeliveryState.DELIVERED for stamp in stamps),
-        unended=tuple(_unended(evidence, ends)),
+        failed=tuple(_failed(evidence, last)),
+        unfinished=tuple(text for text, moves in unended if moves),
+        lost=tuple(text for text, moves in unended if not moves),
         doubled=tuple(_doubled(evidence, records, ends)),
         lost_interventions=tuple(_lost(evidence, records)),
         doubled_interventions=tuple(_doubled_interventions(evidence)),
@@ -137,22 +171,55 @@ def _of(entries: Iterable[Entry], kind: type[_R]) -> Iterator[tuple[int, _R]]:
             yield entry.id, entry.record
 
 
-def _unended(evidence: Evidence, ends: Mapping[int, Sequence[AttemptState]]) -> Iterator[str]:
+def _failed(evidence: Evidence, last: Mapping[int, TaskState]) -> Iterator[str]:
+    for task in evidence.tasks:
+        state = last.get(task.id)
+        if state and state.lifecycle.over and state.lifecycle is not Lifecycle.COMPLETED:
+            yield f"task {task.name} is {state.lifecycle}"
+
+
+# -- what is not over ----------------------------------------------------------------------------
+
+
+def _unended(
+    evidence: Evidence, ends: Mapping[int, Sequence[AttemptState]]
+) -> Iterator[tuple[str, bool]]:
+    """What never ended, and whether it was still getting on."""
     over = {
         each.task
         for each in evidence.entries
         if isinstance(each.record, TaskState) and each.record.lifecycle.over
     }
+    moving = _moving(evidence)
     for task in evidence.tasks:
         if task.id not in over:
-            yield f"task {task.name} never ended"
-    for attempt, states in ends.items():
-        if not states:
-            yield f"attempt {attempt} never ended"
+            yield f"task {task.name} never ended", task.id in moving
+    for attempt in evidence.attempts:
+        if not ends[attempt.id]:
+            yield f"attempt {attempt.id} never ended", attempt.task in moving - over
+    of = {each.id: each.task for each in evidence.attempts}
     state: dict[int, Escalation] = {each.id: each for _, each in _of(evidence.entries, Escalation)}
     for id, escalation in state.items():
         if escalation.state is EscalationState.OPEN:
-            yield f"escalation {id} of attempt {escalation.attempt} was never answered"
+            text = f"escalation {id} of attempt {escalation.attempt} was never answered"
+            yield text, of.get(escalation.attempt) in moving
+
+
+def _moving(evidence: Evidence) -> set[int]:
+    """The tasks that were getting on, or had to wait for others that were."""
+    standing = evidence.standing
+    if standing is None:
+        return set()
+    tasks = {each.id for each in evidence.tasks}
+    if standing.interrupted:
+        return tasks
+    since = standing.at - timedelta(seconds=QUIET_SECONDS)
+    moved = {
+        each.task for each in evidence.entries if each.at > since and type(each.record) in MOVES
+    }
+    if not moved or standing.full:
+        return tasks if moved else set()
+    return moved | {each.task for each in evidence.attempts if each.id in standing.held}
 
 
 # -- work done twice -----------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from midwatch_stage.ports import free_port
 USER = "midwatch"
 """The role that owns everything; it has no password."""
 _SCHEME = "postgresql+psycopg"
-_START_SECONDS = 30
+_START_SECONDS = 120
 _PLAIN_USERS = ("postgres", "daemon")
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -136,7 +136,13 @@ class Database:
         with (self._folder / "log").open("ab") as log:
             user = _plain_user()
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self._folder, user=user, group=user
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                user=user,
+                group=user,
+                start_new_session=True,  # Ctrl-C is for the tests, which end it
             )
         _await(self._answers)
 

@@ -1,0 +1,301 @@
+"""A run through chaos, from the first server to the last count."""
+
+import asyncio
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from inquest import evidence, write_down
+from players import Backdrop, Player, command, sweep
+from scenery import LOST_AFTER, build, pace
+from storm import Cast, Operator, Storm
+
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.nodes import Nodes
+from midwatch_monitor.words import Escalation, EscalationState, NodeState, TaskState
+from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Standing, counted
+from midwatch_stage.broker import Broker
+from midwatch_stage.database import Database
+from midwatch_stage.verdict import Findings
+
+NODES, MONITORS = 3, 2
+START_SECONDS = 300.0
+"""For the nodes to begin, at most."""
+SHARE = 0.6
+"""Of the time in which things go wrong."""
+LONGEST = 10.0
+"""Work that gets on is waited for, until it has taken so many times as long as it should …"""
+LONGEST_SECONDS = 300.0
+"""… and so long besides."""
+STOP_SECONDS = 90.0
+"""For a node to leave in order, which takes 7 s by its configuration."""
+READ_SECONDS = 120.0
+"""For what is read from the journal in the end."""
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is asked for."""
+
+    attempts: int
+    seconds: float
+    seed: int
+    storm: bool
+    """Whether anything goes wrong."""
+    quiet: bool
+    """Whether nothing is said meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to."""
+
+    findings: Findings
+    kills: dict[str, int]
+    cuts: int
+    hints: dict[str, int]
+    acts: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far the work has got by the journal."""
+
+    journal: Journal
+    nodes: Nodes
+    up: int = 0
+    """Nodes."""
+    over: dict[int, bool] = field(default_factory=dict[int, bool])
+    """By task."""
+    open: set[int] = field(default_factory=set[int])
+    """Escalations that a monitor has still to see to."""
+    _last: int = 0
+
+    async def read_nodes(self) -> bool:
+        """Whether another one has come up."""
+        before = self.up
+        self.up = sum(node.state is NodeState.UP for node in await self.nodes.all())
+        return self.up > before
+
+    async def read(self) -> bool:
+        """Whether work has got on since."""
+        before = self._last
+        async for entry in self.journal.all_entries(before, kinds=MOVES):
+            self._last, record = entry.id, entry.record
+            if isinstance(record, TaskState):
+                self.over[entry.task] = record.lifecycle.over
+            if isinstance(record, Escalation):
+                closed = record.state is EscalationState.CLOSED
+                (self.open.discard if closed else self.open.add)(record.id)
+        return self._last > before
+
+
+class Interrupted(Exception):
+    """It is to end before its time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Play:
+    """The servers, the processes, and what becomes of them."""
+
+    folder: Path
+    plan: Plan
+    told: asyncio.Event
+    """Set when it is to end before its time."""
+    players: list[Player] = field(default_factory=list[Player])
+    storm: Storm | None = None
+    operator: Operator | None = None
+    ending: bool = False
+    """Whether nothing more is to go wrong."""
+    left: int = 0
+    """Processes of workers that outlived all nodes."""
+
+    async def perform(self) -> Outcome:
+        """All of it. Whatever happens, what was started has ended when this returns."""
+        began, failure, found = time.monotonic(), "", Evidence(tasks=[], attempts=[], entries=[])
+        async with AsyncExitStack() as stack:
+            try:
+                found = await self._found(stack)
+            except Interrupted:
+                pass
+            except Exception as error:  # a run that fails is reported like any other
+                traceback.print_exc()
+                failure = f"{type(error).__name__}: {error}"
+        return self._outcome(found, failure, seconds=time.monotonic() - began)
+
+    async def _found(self, stack: AsyncExitStack) -> Evidence:
+        backdrop, journal = await self._prepare(stack)
+        try:
+            standing = await self._act(journal)
+        finally:
+            await asyncio.gather(*(each.process.stop(STOP_SECONDS) for each in self.players))
+            self.left = sweep(backdrop)
+        self._say("all processes have ended")
+        async with asyncio.timeout(READ_SECONDS):
+            found = await evidence(journal, backdrop.marks, standing)
+        write_down(found, self.folder / "journal.txt")
+        return found
+
+    def _outcome(self, found: Evidence, failure: str, *, seconds: float) -> Outcome:
+        kept = [player.process for player in self.players]
+        return Outcome(
+            findings=Findings(
+                counts=counted(found),
+                exits={each.name: each.exits for each in kept if each.exits},
+                ended=[each.name for each in kept if each.stubborn],
+                left=self.left,
+                failure=failure,
+                interrupted=self.told.is_set(),
+            ),
+            kills=dict(self.storm.kills if self.storm else Counter[str]()),
+            cuts=self.storm.cuts if self.storm else 0,
+            hints=_hints(self.players),
+            acts=self.operator.acts if self.operator else 0,
+            seconds=seconds,
+        )
+
+    async def _prepare(self, stack: AsyncExitStack) -> tuple[Backdrop, Journal]:
+        """Start the servers, submit the tasks, start all nodes and all monitors."""
+        for name in ("logs", "marks"):
+            (self.folder / name).mkdir()
+        plan = self.plan
+        pause = pace(attempts=plan.attempts, nodes=NODES, seconds=plan.seconds)
+        tasks = build(self.folder, attempts=plan.attempts, pause=pause)
+        database = await asyncio.to_thread(Database.start)
+        stack.push_async_callback(asyncio.to_thread, database.stop)
+        broker = await asyncio.to_thread(Broker.start, self.folder / "broker")
+        stack.push_async_callback(asyncio.to_thread, broker.stop)
+        url = await asyncio.to_thread(database.create, "chaos")
+        backdrop = Backdrop(
+            folder=self.folder, journal=url, database=database.port, broker=broker.port
+        )
+        journal = await stack.enter_async_context(await Journal.open(url))
+        self._check()
+        await command(backdrop, "submit", str(tasks), "--config", f"{self.folder}/midwatch.yaml")
+        self._check()
+        names = [("node", f"node-{at + 1}") for at in range(NODES)]
+        names += [("monitor", f"monitor-{at + 1}") for at in range(MONITORS)]
+        for at, (kind, name) in enumerate(names):
+            player = Player(kind, name, backdrop, seed=1000 * plan.seed + at)
+            self.players.append(await stack.enter_async_context(player))
+        nodes, monitors = self.players[:NODES], self.players[NODES:]
+        self._engage(
+            Cast(nodes=nodes, monitors=monitors, database=database, broker=broker), journal
+        )
+        return backdrop, journal
+
+    def _check(self) -> None:
+        if self.told.is_set():
+            raise Interrupted
+
+    def _engage(self, cast: Cast, journal: Journal) -> None:
+        plan = self.plan
+        self.storm = Storm(
+            cast=cast,
+            chance=random.Random(plan.seed),
+            calm=min(5.0, max(1.5, plan.seconds / 40)),
+            cut_seconds=2 * LOST_AFTER,
+            say=self._say,
+        )
+        self.operator = Operator(
+            journal=journal,
+            chance=random.Random(plan.seed + 1),
+            every=max(2.0, plan.seconds / 40),
+        )
+
+    async def _act(self, journal: Journal) -> Standing | None:
+        """Let the storm blow, then wait until all is over; answers how things stand then."""
+        assert self.operator is not None
+        progress = Progress(journal, Nodes(journal))
+        await self._wait(progress.read_nodes, lambda: progress.up == NODES, START_SECONDS)
+        self._say(f"{progress.up} nodes are there")
+        working = asyncio.create_task(self.operator.work())
+        blowing = asyncio.create_task(self._blow(SHARE * self.plan.seconds))
+
+        def over() -> bool:
+            if blowing.done():
+                blowing.result()
+            return len(progress.over) >= self.plan.attempts and all(progress.over.values())
+
+        try:
+            why = await self._wait(progress.read, over)
+            self._say(why or "all tasks are over")
+            self.ending = True
+            await blowing
+            if not why:
+                await self._wait(progress.read, lambda: not progress.open)
+        finally:
+            # The storm is not cancelled: what it has taken down it puts up again.
+            self.ending = True
+            working.cancel()
+            await asyncio.gather(working, blowing, return_exceptions=True)
+        return await self._standing(progress.nodes)
+
+    async def _blow(self, seconds: float) -> None:
+        assert self.storm is not None
+        if self.plan.storm:
+            await self.storm.blow(seconds, lambda: self.ending or self.told.is_set())
+            self._say("the storm is over")
+
+    async def _wait(
+        self,
+        look: Callable[[], Awaitable[bool]],
+        done: Callable[[], bool],
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> str:
+        """Look again and again, while the database comes and goes, until it is done.
+
+        As long as each look finds something new, it goes on. Answers why it is not done, if so.
+        """
+        began = moved = time.monotonic()
+        while not self.told.is_set():
+            with suppress(JournalError):
+                if await look():
+                    moved = time.monotonic()
+            if done():
+                return ""
+            now = time.monotonic()
+            if now - moved > quiet_seconds:
+                return f"nothing has moved for {quiet_seconds:g} s"
+            if now - began > LONGEST * self.plan.seconds + LONGEST_SECONDS:
+                return "the time is up, and work still gets on"
+            await asyncio.sleep(_LOOK_SECONDS)
+        return "told to end"
+
+    async def _standing(self, nodes: Nodes) -> Standing | None:
+        """Nothing, where the journal cannot be read."""
+        with suppress(JournalError, TimeoutError):
+            async with asyncio.timeout(READ_SECONDS):
+                up = [each for each in await nodes.all() if each.state is NodeState.UP]
+                held = await nodes.in_hand()
+                return Standing(
+                    at=await nodes.now(),
+                    held=frozenset(id for each in up for id in held.get(each.holder, ())),
+                    full=bool(up) and all(each.busy >= each.slots for each in up),
+                    interrupted=self.told.is_set(),
+                )
+        return None
+
+    def _say(self, text: str) -> None:
+        if not self.plan.quiet:
+            sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+
+
+def _hints(players: Sequence[Player]) -> dict[str, int]:
+    tallies = [player.broker.tally for player in players]
+    return {
+        "seen": sum(each.seen for each in tallies),
+        "dropped": sum(each.dropped for each in tallies),
+        "repeated": sum(each.repeated for each in tallies),
+        "reordered": sum(each.reordered for each in tallies),
+    }
