@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from midwatch_monitor.secrets.known import sought
+from midwatch_stage.made_up import SECRETS
 from midwatch_supervisor.cli.logbook import logbook
 
 
@@ -13,7 +13,7 @@ def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_op
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.node")
-    with logbook(sought({"DEPLOY_TOKEN": "plain-words-only"})):
+    with logbook():
         log.info("one takes nothing more")
         log.debug("a detail")
     log.info("afterwards")
@@ -25,7 +25,7 @@ def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.node")
-    with logbook(sought({})):
+    with logbook():
         try:
             raise ValueError("a\nForged\x1b[2J")
         except ValueError:
@@ -36,11 +36,12 @@ def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
 
 
 def test_a_secret_in_an_error_is_masked_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    with logbook(sought({"DEPLOY_TOKEN": "plain-words-only"})):
+    secret = SECRETS["openai key"]
+    with logbook():
         try:
-            raise ValueError("the provider refuses plain-words-only")
+            raise ValueError(f"the provider refuses {secret}")
         except ValueError:
             logging.getLogger("midwatch_monitor.loop").exception("a request failed")
     said = capsys.readouterr().err
-    assert "plain-words-only" not in said
-    assert "ValueError: the provider refuses [masked: DEPLOY_TOKEN " in said
+    assert secret not in said
+    assert "ValueError: the provider refuses [masked: openai key " in said

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, Select
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.masks import shown
 from midwatch_monitor.journal.records import kind_of, read
 from midwatch_monitor.words import Fault, Record
 
@@ -41,7 +42,7 @@ def record_in(connection: Connection, name: str, kind: str, body: str) -> Record
     So it has its place among the entries, whoever counts or follows them.
     """
     try:
-        return read(kind, body)
+        return shown(connection, read(kind, body))
     except (JournalCorruptError, JournalTooNewError) as error:
         pass_over(connection, name, str(error))
         return Fault(part=PART, error=f"{name} cannot be read: {error}")

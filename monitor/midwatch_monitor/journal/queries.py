@@ -19,7 +19,6 @@ from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal import tables
 from midwatch_monitor.journal.columns import MOST_BYTES, UNREADABLE, unpacked
 from midwatch_monitor.journal.damage import pass_over, record_in
-from midwatch_monitor.journal.masks import shown
 from midwatch_monitor.words import Attempt, Entry, Keeper, Message, Result, Run, Task
 
 _MOST_HISTORY = 2 * MOST_BYTES
@@ -110,10 +109,9 @@ def active(connection: Connection, since: datetime) -> list[int]:
 def _entry(connection: Connection, row: Row[Any]) -> Entry:
     if row.at is UNREADABLE:
         pass_over(connection, f"the time of entry {row.id}", "none stands there")
-    record = record_in(connection, f"entry {row.id}", row.kind, row.body)
     return Entry(
         id=row.id,
-        record=shown(connection, record),
+        record=record_in(connection, f"entry {row.id}", row.kind, row.body),
         at=row.at,
         task=row.task,
         attempt=row.attempt,

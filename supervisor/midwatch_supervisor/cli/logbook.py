@@ -1,40 +1,46 @@
 """What a process of a fleet writes on stderr of what it does, for whoever reads its log later."""
 
 import logging
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from secrets import token_bytes
 from types import TracebackType
 
-from midwatch_monitor.secrets.masking import Masker, Secrets
+from midwatch_monitor.secrets.known import sought
+from midwatch_monitor.secrets.masking import Masker
 from midwatch_supervisor.plain import visible
 
 _OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+_FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
 class PlainFormatter(logging.Formatter):
-    """Records of one line each, and tracebacks that are indented: neither steers a terminal."""
+    """Records of one line each, and tracebacks that are indented: neither steers a terminal.
+
+    An error may quote what a worker or a provider said, so secrets in it are masked.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The record's line, without its traceback."""
-        return visible(super().formatMessage(record))
+        return visible(_masked(super().formatMessage(record)))
 
     def formatException(self, ei: ExcInfo) -> str:
         """The traceback."""
-        return "\n".join(f"  {visible(line)}" for line in super().formatException(ei).split("\n"))
+        lines = _masked(super().formatException(ei)).split("\n")
+        return "\n".join(f"  {visible(line)}" for line in lines)
 
 
-class _MaskedFormatter(PlainFormatter):
-    """The same without secrets: an error may quote what a worker or a provider said."""
+def _masked(text: str) -> str:
+    return _masker().text(text)
 
-    def __init__(self, form: str, secrets: Secrets) -> None:
-        super().__init__(form)
-        self._masker = Masker(secrets, token_bytes())
 
-    def format(self, record: logging.LogRecord) -> str:
-        return self._masker.text(super().format(record))
+@cache
+def _masker() -> Masker:
+    return Masker(sought(os.environ), token_bytes())
 
 
 def make_stderr_plain() -> None:
@@ -50,20 +56,15 @@ def make_stderr_plain() -> None:
 
 
 @contextmanager
-def logbook(
-    secrets: Secrets,
-    *,
-    level: int = logging.INFO,
-    form: str = "%(asctime)s %(levelname)s %(message)s",
-) -> Generator[None]:
-    """Write what Midwatch logs, from a level on, a line each with its time; secrets are masked."""
+def logbook() -> Generator[None]:
+    """Write what Midwatch logs, from INFO on, a line each with its time."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_MaskedFormatter(form, secrets))
+    handler.setFormatter(PlainFormatter(_FORM))
     loggers = [logging.getLogger(name) for name in _OURS]
     before = [each.level for each in loggers]
     for each in loggers:
         each.addHandler(handler)
-        each.setLevel(level)
+        each.setLevel(logging.INFO)
     try:
         yield
     finally:

@@ -42,7 +42,6 @@ def monitor(
     That is what nodes of a fleet work on, and agents with `Watch` in them. Several may run: the
     attempts are shared, and when one dies, the others take over what it had.
     """
-    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.leaving import run_to_end
     from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import where
@@ -51,7 +50,7 @@ def monitor(
     settings = settings_in_force(config)
     who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
     work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
-    with logbook(sought(os.environ, settings.secrets.patterns)):
+    with logbook():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 

@@ -57,7 +57,6 @@ def node(
     what is left it gives back, and others go on with it. Told again, it gives back all at once.
     """
     from midwatch_monitor.private import private_folder
-    from midwatch_monitor.secrets.known import sought
     from midwatch_supervisor.cli.leaving import run_to_end
     from midwatch_supervisor.cli.logbook import logbook
     from midwatch_supervisor.cli.running import home as own_home
@@ -74,7 +73,7 @@ def node(
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be written: {error}") from error
     work = _work(settings, location, who, folder, json=json)
-    with logbook(sought(os.environ, settings.secrets.patterns)):
+    with logbook():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 

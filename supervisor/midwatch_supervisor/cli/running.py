@@ -1,11 +1,9 @@
 """What `run`, `demo` and `resume` share: a run conducted in this process, and its progress."""
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +22,6 @@ from midwatch_monitor.words import Entry
 from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli.console import show_run
 from midwatch_supervisor.cli.leaving import run_to_end
-from midwatch_supervisor.cli.logbook import logbook
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.deck import Deck
 from midwatch_supervisor.garbage import calm
@@ -107,12 +104,11 @@ def stay(
     """
     if console:
         check_looks(settings.console)
-    work = _stay(opened, settings, where(journal), console=console, json=json)
-    secrets = sought(os.environ, settings.secrets.patterns)
-    log = nullcontext() if console else logbook(secrets, level=logging.WARNING, form="%(message)s")
     try:
-        with log:
-            return run_to_end(work, grace_seconds=settings.run.grace_seconds)
+        return run_to_end(
+            _stay(opened, settings, where(journal), console=console, json=json),
+            grace_seconds=settings.run.grace_seconds,
+        )
     except (KeyboardInterrupt, asyncio.CancelledError):
         write_error("interrupted; `midwatch resume` goes on with it")
         raise KeyboardInterrupt from None
