@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Acceptance,
@@ -44,13 +45,16 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_stage.repository import commit_all
+from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.roll import Roll
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspace import prepare
+from midwatch_tools.git import git
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
@@ -174,11 +178,15 @@ def sit(tmp_path: Path) -> Sit:
 
     @asynccontextmanager
     async def seat(
-        *, bare: bool = False, size: tuple[int, int] = (120, 40), workspace: str = ""
+        *,
+        bare: bool = False,
+        size: tuple[int, int] = (120, 40),
+        workspace: str = "",
+        spec: str = "{}",
     ) -> AsyncGenerator[Seat]:
         async with await Journal.open(tmp_path / "journal.db") as journal:
             run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-            task = await journal.add_task(run=run.id, name="fix", title="Fix it", spec="{}", at=AT)
+            task = await journal.add_task(run=run.id, name="fix", title="Fix it", spec=spec, at=AT)
             whose = {"worker": "coder", "model": "m", "node": "n", "workspace": workspace}
             attempt = await journal.add_attempt(task=task.id, number=1, at=AT, **whose)
             bus = LocalBus()
@@ -340,14 +348,16 @@ async def test_a_task_that_has_not_begun_opens_nothing(sit: Sit) -> None:
 
 
 async def test_the_diff_of_the_worktree_is_shown_by_sign(sit: Sit, tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    await git(folder, "init", "--quiet")
-    (folder / "a.py").write_text("x = 1\n")
-    await git(folder, "add", "--all")
-    await git(folder, "commit", "--quiet", "--message", "begin")
+    source, folder = tmp_path / "source", tmp_path / "home" / "work" / "r1" / "fix-1"
+    source.mkdir()
+    await git(source, "init", "--quiet")
+    (source / "a.py").write_text("x = 1\n")
+    await commit_all(source, "begin")
+    await prepare(folder, source, branch="midwatch/r1/fix-1", merges=())
     (folder / "a.py").write_text("x = 2  # [b]\n")
-    async with sit(workspace=str(folder)) as seat:
+    task = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
+    wanted = Assignment(task=task, worker="w", spec=WorkerSpec(), models={}, workspace=source)
+    async with sit(workspace=str(folder), spec=wanted.model_dump_json()) as seat:
         await seat.open()
         await seat.press("f6")
         await seat.until(lambda: bool(seat.lines("diff")))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from midwatch_agents.prompt import Past
-from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Action,
@@ -42,6 +42,7 @@ from midwatch_monitor.words import (
     Teller,
     Terms,
 )
+from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.dossier import Dossier
 
 Write = Callable[[Record], Awaitable[int]]
@@ -184,10 +185,14 @@ async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next
 async def test_a_case_does_not_fail_over_a_workspace_that_git_cannot_read(
     journal: Journal, attempt: Attempt, tmp_path: Path
 ) -> None:
-    (tmp_path / ".git").write_text("gitdir: nowhere")
-    broken = replace(attempt, workspace=str(tmp_path))
-    case = await (await Dossier.read(journal, broken)).case(TASK)
-    assert case.diff.startswith("(it cannot be read now: git ")
+    source, folder = tmp_path / "source", tmp_path / "home" / "work" / "r1" / "fix-1"
+    folder.mkdir(parents=True)
+    (source / ".git").mkdir(parents=True)
+    dossier = await Dossier.read(journal, replace(attempt, workspace=str(folder)))
+    wanted = Assignment(task=TASK, worker="w", spec=WorkerSpec(), models={}, workspace=source)
+    dossier.task = replace(dossier.task, spec=wanted.model_dump_json())
+    case = await dossier.case(TASK)
+    assert case.diff == f"(it cannot be read now: {folder} is no worktree of {source})"
 
 
 async def test_a_case_says_where_the_files_of_a_moved_attempt_are(

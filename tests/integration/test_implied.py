@@ -166,7 +166,7 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
     await merge_branch(await plan_merge(ground, repository.folder))
     repository.git("worktree", "remove", "--force", str(folder))
     repository.git("branch", "-D", "midwatch/r1/fix-1")
-    long = FeedbackSettings.model_validate({"watched_for": "100000d"})
+    long = FeedbackSettings.model_validate({"watched_for": "3650d"})
     soon, later = datetime.now(UTC) + HOUR, datetime.now(UTC) + DAY
     assert await scan(journal, settings=long, now=soon) == []
     (kept,) = await scan(journal, settings=long, now=later)

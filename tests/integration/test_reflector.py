@@ -284,7 +284,7 @@ async def test_without_a_model_a_lesson_takes_its_fixed_form() -> None:
 async def test_a_comment_that_holds_a_secret_becomes_no_lesson() -> None:
     evil = Feedback(accepted=False, comment=f"Use ghp_{'a1B2' * 9}.")
     assert await write_lesson(None, replace(CASE, verdict=evil)) == Taught(
-        refused="it holds a secret: a code host's token"
+        refused="it holds a secret: github token"
     )
 
 

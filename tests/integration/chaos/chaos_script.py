@@ -77,7 +77,9 @@ def _end(key: str, number: int) -> tuple[Turn, ...]:
 
 def _mark(number: int | str) -> Call:
     log = f"{os.environ[MARKS]}/$(basename $PWD).log"
-    return _run(f"echo {number} $PPID >> {log}")
+    # Above the shell are the two processes that keep what a command leaves, and then ours.
+    climb = "; ".join(f"read -r _ _ _ above _ < /proc/{of}/stat" for of in ("$PPID", "$above"))
+    return _run(f"{climb}; echo {number} $above >> {log}")
 
 
 def _run(command: str) -> Call:
