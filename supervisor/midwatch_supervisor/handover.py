@@ -12,7 +12,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import Attempt, Edit, Record, Step, Writer
 from midwatch_supervisor.changes import beginning, changed_names
 from midwatch_supervisor.workspace import Ground, keep
-from midwatch_supervisor.workspace_files import copy_file
+from midwatch_supervisor.workspace_files import copy_file, entries_below
 from midwatch_tools.git import Worktree, git
 
 EVERYTHING = ("**",)
@@ -108,7 +108,7 @@ async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path
 
 def _files(folder: Path) -> list[str]:
     return sorted(
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_symlink() or path.is_file()
+        Path(entry.path).relative_to(folder).as_posix()
+        for entry in entries_below(folder)
+        if entry.is_symlink() or entry.is_file()
     )

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from midwatch_supervisor.workspace import Ground
+from midwatch_supervisor.workspace_files import entries_below
 from midwatch_tools.git import git
 
 MAX_NAMES = 300
@@ -25,5 +26,9 @@ async def listing(ground: Ground) -> str:
 
 
 def _names(folder: Path) -> list[str]:
-    paths = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-    return sorted(path.as_posix() for path in paths if not _HIDDEN & set(path.parts))
+    found = (
+        each
+        for each in entries_below(folder, hidden=_HIDDEN)
+        if not each.is_dir(follow_symlinks=False)
+    )
+    return sorted(Path(each.path).relative_to(folder).as_posix() for each in found)

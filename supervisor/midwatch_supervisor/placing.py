@@ -127,8 +127,11 @@ async def made(site: Site, folder: Path) -> Ground:
     aside = await make_way(folder, site.source, branch=branch, below=below)
     if aside is not None:
         log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
-    source = site.source if site.versioned or site.copied is None else site.copied
-    return await prepare(folder, source, branch=branch, merges=site.merges, base=site.base)
+    plain = not site.versioned
+    source = site.copied if plain and site.copied is not None else site.source
+    return await prepare(
+        folder, source, branch=branch, merges=site.merges, base=site.base, plain=plain
+    )
 
 
 async def inherited(deck: Deck, site: Site, ground: Ground) -> tuple[str, ...]:

@@ -4,14 +4,15 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
-from pathlib import Path
+from itertools import chain, count
+from pathlib import Path, PurePosixPath
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shelter import sheltered
+from midwatch_supervisor.workspace_files import entries_below
 from midwatch_tools.git import Worktree, ask_git, git, worktree_of
 
 CLONES = "clones"
@@ -43,15 +44,22 @@ class Ground:
 
 
 async def prepare(
-    folder: Path, source: Path | None, *, branch: str, merges: Sequence[str], base: str = ""
+    folder: Path,
+    source: Path | None,
+    *,
+    branch: str,
+    merges: Sequence[str],
+    base: str = "",
+    plain: bool = False,
 ) -> Ground:
     """Make the ground of an attempt in `folder`, which must not exist yet.
 
     `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
-    it starts from, by default the one that is checked out in `source`. Raises WorkspaceError with
-    the reason, a conflict between those branches among them.
+    it starts from, by default the one that is checked out in `source`. A `plain` source is copied,
+    whatever it holds: a repository that a worker made would have git run what its configuration
+    says. Raises WorkspaceError with the reason, a conflict between those branches among them.
     """
-    if await asyncio.to_thread(_without_git, folder, source):
+    if await asyncio.to_thread(_without_git, folder, source, plain=plain):
         return Ground(folder=folder)
     assert source is not None
     # Twice: it takes the place of an entry for a folder that is gone, if that is locked too.
@@ -79,7 +87,7 @@ async def reopened(folder: Path, source: Path | None, *, branch: str) -> Ground:
     return Ground(folder=folder, branch=branch, worktree=worktree)
 
 
-def _without_git(folder: Path, source: Path | None) -> bool:
+def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
     """Make the ground if it needs no git; else only the folder that will hold the worktree."""
     if folder.exists():
         raise WorkspaceError(f"{folder} exists already")
@@ -88,8 +96,11 @@ def _without_git(folder: Path, source: Path | None) -> bool:
         return True
     if not source.is_dir():
         raise WorkspaceError(f"the workspace {source} is no folder")
-    if not is_repository(source):
-        _copy(source, folder)
+    if plain or not is_repository(source):
+        try:
+            _copy(source, folder)
+        except OSError as error:  # a worker can make what cannot be read, or is named too long
+            raise WorkspaceError(f"{source} cannot be copied: {error}") from error
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     return False
@@ -156,9 +167,20 @@ def is_bare(folder: Path) -> bool:
     return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)
 
 
+_NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})
+
+
 def _copy(source: Path, folder: Path) -> None:
-    ignored = shutil.ignore_patterns(".midwatch", "__pycache__", ".venv", "node_modules")
-    shutil.copytree(source, folder, ignore=ignored, symlinks=True)
+    """Copy folders, links and plain files; pipes and sockets, which a worker can make, are not."""
+    folder.mkdir(parents=True)
+    for entry in entries_below(source, hidden=_NOT_COPIED):
+        target = folder / Path(entry.path).relative_to(source)
+        if entry.is_symlink():
+            target.symlink_to(Path(entry.path).readlink())
+        elif entry.is_dir():
+            target.mkdir()
+        elif entry.is_file():
+            shutil.copy2(entry.path, target, follow_symlinks=False)
 
 
 async def _merge(ground: Ground, branch: str) -> None:
@@ -179,9 +201,49 @@ async def keep(ground: Ground, message: str) -> None:
 
 async def _keep(worktree: Worktree, message: str) -> None:
     worktree.require_branch()
-    await git(worktree, "add", "--all")
+    await add_all(worktree)
     if await git(worktree, "status", "--porcelain"):
         await git(worktree, "commit", "--quiet", "--message", message)
+
+
+async def add_all(worktree: Worktree, *options: str) -> None:
+    """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
+
+    Over a nested repository that the index knows already, git would run `git status` in there, by
+    the nested configuration, with its filters. So it leaves the index first, to be found anew.
+    """
+    nested = await _nested(worktree)
+    for names in _some(list(nested)):
+        await git(worktree, "update-index", "--force-remove", "--", *names)
+    try:
+        await git(worktree, "add", "--all", *options)
+    finally:
+        await _submodules_back(worktree, nested)
+
+
+async def _nested(worktree: Worktree) -> dict[str, str]:
+    """The nested repositories that the index knows, with the commits that it names."""
+    listed = (await git(worktree, "ls-files", "--stage", "-z")).split("\0")
+    entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
+    return {name: entry.split()[1] for entry, name in entries}
+
+
+async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> None:
+    """Put back what is not checked out: an empty folder, which git would not find anew."""
+    if not nested:
+        return
+    known = set((await git(worktree, "ls-files", "-z")).split("\0"))
+    above = {str(each) for name in known for each in PurePosixPath(name).parents}
+    gone = [each for each in nested if each not in known | above]
+    there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
+    for names in _some(there):
+        infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
+        await git(worktree, "update-index", "--add", *chain(*infos))
+
+
+def _some(names: Sequence[str]) -> list[Sequence[str]]:
+    """As many at a time as stand in one command."""
+    return [names[start : start + 100] for start in range(0, len(names), 100)]
 
 
 async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:

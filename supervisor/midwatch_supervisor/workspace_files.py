@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -30,6 +31,22 @@ def open_file(folder: Path, name: str) -> BinaryIO:
         os.close(opened)
         raise OSError(22, "no plain file", name)
     return os.fdopen(opened, "rb")
+
+
+def entries_below(folder: Path, *, hidden: Collection[str] = ()) -> Iterator[os.DirEntry[str]]:
+    """All that is below a folder, a folder before what is in it, no link followed.
+
+    Without recursion: a worker can make folders deeper than Python calls go. What is named too long
+    to be opened, or cannot be read, is taken for empty.
+    """
+    pending = [os.fspath(folder)]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.name not in hidden:
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
 
 
 def copy_file(old: Path, new: Path, name: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, fetch_into
+from midwatch_supervisor.workspace import NETWORK_SECONDS, Ground, add_all, fetch_into
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import IGNORED
 
@@ -136,7 +136,8 @@ async def _staged(files: Files, index: Path, head: str) -> str:
 async def _add(files: Files, index: Path) -> str:
     """Put every file into the index; what git said of those that it could not."""
     try:
-        await files.git("add", "--all", "--ignore-errors", index=index)
+        worktree = replace(files.worktree, environ={"GIT_INDEX_FILE": str(index)})
+        await add_all(worktree, "--ignore-errors")
     except WorkspaceError as error:
         return str(error)
     return ""

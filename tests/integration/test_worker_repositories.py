@@ -1,0 +1,110 @@
+"""A repository that a worker makes in its workspace is files: git outside runs nothing of it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from midwatch_supervisor.fleet.snapshot import Mark, files_of, take
+from midwatch_supervisor.placing import Site, made
+from midwatch_supervisor.workspace import Ground, keep, prepare
+from midwatch_tools.git import git
+
+pytestmark = pytest.mark.anyio
+
+_AUTHOR = ("-c", "user.name=W", "-c", "user.email=w@example.invalid")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *_AUTHOR, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _repository(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    _git(folder, "init", "--quiet")
+    (folder / "file").write_text("one\n")
+    _git(folder, "add", "file")
+    _git(folder, "commit", "--quiet", "--message", "one")
+
+
+def _program(folder: Path, mark: Path) -> str:
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+async def _ground(folder: Path) -> Ground:
+    _repository(folder / "source")
+    ground = folder / "home" / "work" / "r1" / "task-1"
+    return await prepare(ground, folder / "source", branch="midwatch/r1/task-1", merges=())
+
+
+async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_path: Path) -> None:
+    mark, source, worked = tmp_path / "ran", tmp_path / "plain", tmp_path / "work" / "r1" / "a-1"
+    source.mkdir()
+    _repository(worked)
+    # A lost object is fetched from where the configuration says, by the program that it names.
+    blob = _git(worked, "rev-parse", "HEAD:file")
+    for setting in (
+        *("core.repositoryformatversion=1", "extensions.partialClone=o", "remote.o.promisor=true"),
+        *(f"remote.o.url={worked}/none", f"remote.o.uploadpack={_program(worked, mark)}"),
+    ):
+        _git(worked, "config", *setting.split("=", 1))
+    (worked / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+
+    ground = await made(Site(source=source, copied=worked), worked.with_name("b-1"))
+
+    assert not mark.exists()
+    assert ground.worktree is None
+    assert (ground.folder / "file").read_text() == "one\n"
+
+
+async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
+    tmp_path: Path,
+) -> None:
+    mark, ground = tmp_path / "ran", await _ground(tmp_path)
+    nested = ground.folder / "nested"
+    _repository(nested)
+    await keep(ground, "first")
+    _git(nested, "config", "filter.own.clean", _program(nested, mark))
+    (nested / ".gitattributes").write_text("* filter=own\n")
+    (nested / "file").write_text("two\n")
+    (ground.folder / "more").write_text("more\n")
+
+    await keep(ground, "second")
+    (nested / "file").write_text("six\n")
+    taken = await take(await files_of(ground, tmp_path / "private"), Mark(of="it"))
+
+    assert not mark.exists()
+    assert not taken.fault
+    assert "more" in (await git(ground.at, "show", "--name-only", "--format=", "HEAD")).split()
+
+
+async def test_nested_repositories_are_kept_as_git_would_keep_them(tmp_path: Path) -> None:
+    ground = await _ground(tmp_path)
+    for name in ("moved", "absorbed", "empty", "gone"):
+        _repository(ground.folder / name)
+    (ground.folder / "more").write_text("more\n")
+    await keep(ground, "first")
+    was = {name: await git(ground.at, "rev-parse", f"HEAD:{name}") for name in ("moved", "empty")}
+    _git(ground.folder / "moved", "commit", "--quiet", "--allow-empty", "--message", "two")
+    (ground.folder / "more").write_text("still more\n")
+    shutil.rmtree(ground.folder / "absorbed" / ".git")
+    for name in ("gone", "empty"):
+        shutil.rmtree(ground.folder / name)
+    (ground.folder / "empty").mkdir()
+
+    await keep(ground, "second")
+
+    assert await git(ground.at, "rev-parse", "HEAD:moved") != was["moved"]
+    assert await git(ground.at, "rev-parse", "HEAD:empty") == was["empty"]
+    assert await git(ground.at, "show", "HEAD:absorbed/file") == "one\n"
+    assert not await git(ground.at, "ls-files", "gone")
