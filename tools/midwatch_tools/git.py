@@ -30,6 +30,8 @@ _SETTINGS = (
     *("commit.gpgSign=false", "tag.gpgSign=false"),
     *("merge.verifySignatures=false", "log.showSignature=false"),
     *("submodule.recurse=false", "protocol.ext.allow=never"),
+    # Of a larger file git would hold every line in memory, and a worker makes them of any size.
+    "core.bigFileThreshold=8m",
     *("gc.auto=0", "maintenance.auto=false"),
 )
 _FLAGS = {
