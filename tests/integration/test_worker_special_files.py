@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox_mounts import SandboxPaths
+from midwatch_monitor.config.tasks import FileCheck
+from midwatch_supervisor.acceptance import check_all
 from midwatch_supervisor.handover import EVERYTHING, chosen, take_over
 from midwatch_supervisor.listing import listing
 from midwatch_supervisor.workspace import Ground, prepare
@@ -52,3 +56,17 @@ async def test_a_hostile_folder_is_listed_and_handed_over(worked: Path, tmp_path
 
     assert (new / "good").read_text() == "good\n"
     assert not (new / "pipe").exists()
+
+
+async def test_a_file_of_terabytes_is_not_read_for_a_check(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(1 << 40)
+    names = ("large", "empty", "folder", "none")
+    workspace = place(SandboxPaths(folder=tmp_path), Walls.NONE, network=False, env={})
+
+    found = await check_all([FileCheck(file=name) for name in names], workspace, seconds=5)
+
+    assert [each.detail for each in found] == ["", "it is empty", "it is a folder", "it is missing"]
+    assert [each.passed for each in found] == [True, False, False, False]
