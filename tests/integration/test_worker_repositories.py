@@ -1,11 +1,15 @@
 """A repository that a worker makes in its workspace is files: git outside runs nothing of it."""
 
+import asyncio
+import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from midwatch_supervisor.changes import changes
 from midwatch_supervisor.fleet.snapshot import Mark, files_of, take
 from midwatch_supervisor.placing import Site, made
 from midwatch_supervisor.workspace import Ground, keep, prepare
@@ -108,3 +112,22 @@ async def test_nested_repositories_are_kept_as_git_would_keep_them(tmp_path: Pat
     assert await git(ground.at, "rev-parse", "HEAD:empty") == was["empty"]
     assert await git(ground.at, "show", "HEAD:absorbed/file") == "one\n"
     assert not await git(ground.at, "ls-files", "gone")
+
+
+async def test_git_that_a_pipe_holds_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
+    ground = await _ground(tmp_path)
+    os.mkfifo(ground.folder / ".gitattributes")
+    (ground.folder / "file").write_text("six\n")
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(changes(ground), 1)
+
+    assert not _commands_about(ground.folder)
+
+
+def _commands_about(folder: Path) -> list[bytes]:
+    found: list[bytes] = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            found.append(each.read_bytes())
+    return [each for each in found if str(folder).encode() in each]

@@ -43,6 +43,9 @@ _FLAGS = {
 _WITHOUT_REPOSITORY = frozenset({"check-ignore", "clone", "init", "ls-remote"})
 """Commands that meet no files of a repository. All others may read its files: even
 `write-tree` filters those that changed just before the index was written."""
+_READING = frozenset({"diff", "ls-files", "reflog", "rev-list", "rev-parse", "show", "status"})
+"""Commands that leave nothing half done: they end with whoever waits for them, for a pipe that a
+worker made would hold them for ever."""
 _DRIVERS = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$"
 _ASK_DRIVERS = ("config", "--null", "--name-only", "--get-regexp", _DRIVERS)
 _PLAIN_MERGE = "git merge-file --marker-size=%L %A %O %B"
@@ -146,6 +149,10 @@ async def git(at: Path | Worktree, *command: str) -> str:
     except TimeoutError as error:
         await _end(process)
         raise WorkspaceError(f"git {command[0]}: not done after {_LOCAL_SECONDS:g} s") from error
+    except asyncio.CancelledError:
+        if command[0] in _READING:
+            await _end(process)
+        raise
     _require_success(command, process.returncode, stdout, stderr)
     return stdout.decode(errors="replace")
 
