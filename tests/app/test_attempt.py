@@ -13,7 +13,6 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.words import (
     Acceptance,
@@ -45,16 +44,13 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_stage.repository import commit_all
-from midwatch_supervisor.assignment import Assignment
+from midwatch_stage.repository import worktree_with
 from midwatch_supervisor.desk import Desk
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.attempt import AttemptScreen
 from midwatch_supervisor.tui.detail import Detail
 from midwatch_supervisor.tui.feed import Feed
 from midwatch_supervisor.tui.roll import Roll
-from midwatch_supervisor.workspace import prepare
-from midwatch_tools.git import git
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
@@ -348,16 +344,9 @@ async def test_a_task_that_has_not_begun_opens_nothing(sit: Sit) -> None:
 
 
 async def test_the_diff_of_the_worktree_is_shown_by_sign(sit: Sit, tmp_path: Path) -> None:
-    source, folder = tmp_path / "source", tmp_path / "home" / "work" / "r1" / "fix-1"
-    source.mkdir()
-    await git(source, "init", "--quiet")
-    (source / "a.py").write_text("x = 1\n")
-    await commit_all(source, "begin")
-    await prepare(folder, source, branch="midwatch/r1/fix-1", merges=())
+    folder, spec = await worktree_with(tmp_path, "a.py", "x = 1\n")
     (folder / "a.py").write_text("x = 2  # [b]\n")
-    task = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
-    wanted = Assignment(task=task, worker="w", spec=WorkerSpec(), models={}, workspace=source)
-    async with sit(workspace=str(folder), spec=wanted.model_dump_json()) as seat:
+    async with sit(workspace=str(folder), spec=spec) as seat:
         await seat.open()
         await seat.press("f6")
         await seat.until(lambda: bool(seat.lines("diff")))
