@@ -53,9 +53,10 @@ async def begin(
 
     `attended` is a start that somebody watches.
     """
-    walls = await find_walls(settings.run.sandbox, attended=attended)
     breakers = Breakers(settings.provider)
+    # Before the sandbox: what a worker lacks says more than what its commands would run in.
     crews = [Crew(each, settings=settings, breakers=breakers) for each in wanted]
+    walls = await find_walls(settings.run.sandbox, attended=attended)
     at = clock()
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
     jobs = [
