@@ -1,0 +1,127 @@
+"""A process that is kept up: how it ended is told from how it was told to end."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_stage.kept import KeptProcess
+
+GREETING = "ready"
+HEEDS = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+print("ready", flush=True)
+signal.sigwait([signal.SIGTERM])
+"""
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+"""
+ENOUGH = 120.0
+"""Seconds, far more than it takes."""
+
+Keep = Callable[[str], KeptProcess]
+
+
+@pytest.fixture
+async def keep(tmp_path: Path) -> AsyncGenerator[Keep]:
+    """Keeps up a program, of which Python's text is given."""
+    kept: list[KeptProcess] = []
+
+    def start(program: str) -> KeptProcess:
+        process = KeptProcess(
+            f"process-{len(kept)}",
+            (sys.executable, "-I", "-S", "-c", program),
+            folder=tmp_path,
+            logs=tmp_path,
+            environ=os.environ,
+            greeting=GREETING,
+        )
+        process.start()
+        kept.append(process)
+        return process
+
+    yield start
+    for process in kept:
+        await process.kill()
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    nothing = LocalBus().subscribe()
+    async with asyncio.timeout(ENOUGH):
+        while not happened():
+            await nothing.wait(0.01)
+
+
+async def until_it_said(word: str, tmp_path: Path) -> None:
+    log = tmp_path / "process-0.1.log"
+    await until(lambda: log.exists() and word in log.read_text())
+
+
+async def test_a_process_that_ends_when_it_is_told_to_is_as_it_must_be(
+    keep: Keep, tmp_path: Path
+) -> None:
+    process = keep(HEEDS)
+    await until_it_said(GREETING, tmp_path)
+    await process.stop(ENOUGH)
+    assert (process.exits, process.stubborn, process.starts) == ([], False, 1)
+
+
+async def test_a_process_that_does_not_end_when_it_is_told_to_is_killed_and_it_is_noted(
+    keep: Keep, tmp_path: Path
+) -> None:
+    process = keep(DEAF)
+    await until_it_said(GREETING, tmp_path)
+    await process.stop(0.1)
+    assert (process.exits, process.stubborn) == ([], True)
+
+
+async def test_what_is_killed_on_purpose_is_no_unexpected_exit(keep: Keep, tmp_path: Path) -> None:
+    process = keep(HEEDS)
+    await until_it_said(GREETING, tmp_path)
+    assert await process.kill()
+    assert not await process.kill()
+    assert (process.exits, process.stubborn) == ([], False)
+
+
+async def test_a_process_that_ends_by_itself_is_started_again_and_each_end_is_noted(
+    keep: Keep,
+) -> None:
+    process = keep("raise SystemExit(3)")
+    await until(lambda: process.starts > 2)
+    await process.kill()
+    assert process.exits[:2] == [3, 3]
+
+
+async def test_a_signal_that_nobody_here_sent_is_an_unexpected_exit(keep: Keep) -> None:
+    process = keep("import os\nos.kill(os.getpid(), 9)")
+    await until(lambda: bool(process.exits))
+    await process.stop(ENOUGH)
+    assert process.exits[0] == -signal.SIGKILL
+
+
+async def test_an_exit_code_that_is_not_zero_is_unexpected_of_one_that_was_told_to_end(
+    keep: Keep, tmp_path: Path
+) -> None:
+    process = keep(f"{HEEDS}\nraise SystemExit(4)")
+    await until_it_said(GREETING, tmp_path)
+    await process.stop(ENOUGH)
+    assert process.exits == [4]
+
+
+@pytest.mark.parametrize(("word", "exits"), [("importing", []), (GREETING, [-signal.SIGTERM])])
+async def test_only_a_process_that_does_not_heed_signals_yet_may_die_of_being_told(
+    keep: Keep, tmp_path: Path, word: str, exits: list[int]
+) -> None:
+    process = keep(f"import time\nprint({word!r}, flush=True)\ntime.sleep(600)")
+    await until_it_said(word, tmp_path)
+    await process.stop(ENOUGH)
+    assert process.exits == exits
