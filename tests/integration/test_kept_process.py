@@ -54,6 +54,10 @@ async def keep(tmp_path: Path) -> AsyncGenerator[Keep]:
         await process.kill()
 
 
+def codes(process: KeptProcess) -> list[int]:
+    return [each.code for each in process.exits]
+
+
 async def until(happened: Callable[[], bool]) -> None:
     nothing = LocalBus().subscribe()
     async with asyncio.timeout(ENOUGH):
@@ -98,14 +102,17 @@ async def test_a_process_that_ends_by_itself_is_started_again_and_each_end_is_no
     process = keep("raise SystemExit(3)")
     await until(lambda: process.starts > 2)
     await process.kill()
-    assert process.exits[:2] == [3, 3]
+    assert codes(process)[:2] == [3, 3]
+    first, second = process.exits[:2]
+    assert first.began < first.ended < second.began < second.ended
+    assert not first.ready
 
 
 async def test_a_signal_that_nobody_here_sent_is_an_unexpected_exit(keep: Keep) -> None:
     process = keep("import os\nos.kill(os.getpid(), 9)")
     await until(lambda: bool(process.exits))
     await process.stop(ENOUGH)
-    assert process.exits[0] == -signal.SIGKILL
+    assert codes(process)[0] == -signal.SIGKILL
 
 
 async def test_an_exit_code_that_is_not_zero_is_unexpected_of_one_that_was_told_to_end(
@@ -114,7 +121,8 @@ async def test_an_exit_code_that_is_not_zero_is_unexpected_of_one_that_was_told_
     process = keep(f"{HEEDS}\nraise SystemExit(4)")
     await until_it_said(GREETING, tmp_path)
     await process.stop(ENOUGH)
-    assert process.exits == [4]
+    assert codes(process) == [4]
+    assert process.exits[0].ready
 
 
 @pytest.mark.parametrize(("word", "exits"), [("importing", []), (GREETING, [-signal.SIGTERM])])
@@ -124,4 +132,4 @@ async def test_only_a_process_that_does_not_heed_signals_yet_may_die_of_being_to
     process = keep(f"import time\nprint({word!r}, flush=True)\ntime.sleep(600)")
     await until_it_said(word, tmp_path)
     await process.stop(ENOUGH)
-    assert process.exits == exits
+    assert codes(process) == exits

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_stage.aftermath import Counts
-from midwatch_stage.verdict import Findings, Verdict
+from midwatch_stage.verdict import Exit, Findings, Outage, Verdict, unexpected_exits
 
 COUNTS = Counts(
     tasks=2,
@@ -83,3 +83,38 @@ def test_an_interrupted_run_is_neither_right_nor_too_slow() -> None:
     for found in (RIGHT, SLOW):
         assert replace(found, interrupted=True).verdict is Verdict.INTERRUPTED
     assert Verdict.INTERRUPTED.exit_code == 130
+
+
+# -- exits that an outage explains -----------------------------------------------------------------
+
+AWAY = Outage(began=10.0, ended=20.0)
+NO_DATABASE = Exit(code=1, began=5.0, ended=15.0, ready=False)
+
+
+@pytest.mark.parametrize(("began", "ended"), [(5, 15), (12, 15), (5, 25), (15, 25), (20, 25)])
+def test_a_process_that_begins_while_the_database_is_away_may_end_with_1(
+    began: float, ended: float
+) -> None:
+    exits = [replace(NO_DATABASE, began=began, ended=ended)]
+    assert unexpected_exits("node-1", exits, [AWAY]) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(NO_DATABASE, ready=True),
+        replace(NO_DATABASE, code=2),
+        replace(NO_DATABASE, code=-11),
+        replace(NO_DATABASE, code=0),
+        replace(NO_DATABASE, began=21.0, ended=30.0),
+        replace(NO_DATABASE, began=1.0, ended=9.0),
+    ],
+)
+def test_any_other_end_is_unexpected(other: Exit) -> None:
+    assert unexpected_exits("node-1", [NO_DATABASE, other], [AWAY]) == [other.code]
+
+
+def test_a_process_that_is_cut_off_explains_no_end_of_another() -> None:
+    away = replace(AWAY, process="node-1")
+    assert unexpected_exits("node-1", [NO_DATABASE], [away]) == []
+    assert unexpected_exits("node-2", [NO_DATABASE], [away]) == [1]

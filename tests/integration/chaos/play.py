@@ -24,7 +24,7 @@ from midwatch_monitor.words import Escalation, EscalationState, NodeState, TaskS
 from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Standing, counted
 from midwatch_stage.broker import Broker
 from midwatch_stage.database import Database
-from midwatch_stage.verdict import Findings
+from midwatch_stage.verdict import Findings, unexpected_exits
 
 NODES, MONITORS = 3, 2
 START_SECONDS = 300.0
@@ -148,10 +148,12 @@ class Play:
 
     def _outcome(self, found: Evidence, failure: str, *, seconds: float) -> Outcome:
         kept = [player.process for player in self.players]
+        outages = self.storm.outages if self.storm else ()
+        exits = {each.name: unexpected_exits(each.name, each.exits, outages) for each in kept}
         return Outcome(
             findings=Findings(
                 counts=counted(found),
-                exits={each.name: each.exits for each in kept if each.exits},
+                exits={name: codes for name, codes in exits.items() if codes},
                 ended=[each.name for each in kept if each.stubborn],
                 left=self.left,
                 failure=failure,

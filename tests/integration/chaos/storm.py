@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from midwatch_monitor.words import (
     Lifecycle,
 )
 from midwatch_stage.proxy import Cut
+from midwatch_stage.verdict import Outage
 from midwatch_supervisor.desk import Desk
 
 
@@ -54,6 +56,7 @@ class Storm:
     say: Callable[[str], None]
     kills: Counter[str] = field(default_factory=Counter[str])
     cuts: int = 0
+    outages: list[Outage] = field(default_factory=list[Outage])
 
     async def blow(self, seconds: float, over: Callable[[], bool]) -> None:
         """Let things go wrong in turn, for so long or until all is over.
@@ -107,6 +110,7 @@ class Storm:
         await self._kill_server("database", self.cast.database)
 
     async def _kill_server(self, what: str, server: Server) -> None:
+        began = time.monotonic()
         await asyncio.to_thread(server.kill)
         self.kills[what] += 1
         self.say(f"killed the {what}")
@@ -114,16 +118,20 @@ class Storm:
             await self._pause(0.5 * self.calm)
         finally:
             await asyncio.to_thread(server.restart)
+        if what == "database":
+            self.outages.append(Outage(began=began, ended=time.monotonic()))
 
     async def _cut_off(self, how: Cut) -> None:
         node = self.chance.choice(self.cast.nodes)
         self.say(f"cut off {node.name} ({how})")
         self.cuts += 1
+        began = time.monotonic()
         await node.cut(how)
         try:
             await asyncio.sleep(self.cut_seconds)
         finally:
             await node.restore()
+            self.outages.append(Outage(began=began, ended=time.monotonic(), process=node.name))
             self.say(f"let {node.name} back")
 
 

@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from midwatch_stage.verdict import Exit
 
 _AGAIN_SECONDS = 0.5
 """Before a process that ended is started again."""
@@ -28,8 +31,8 @@ class KeptProcess:
         """Each start writes a log of its own; `greeting` is in it once signals are heeded."""
         self.name = name
         self.starts = 0
-        self.exits: list[int] = []
-        """Codes with which it ended otherwise than it was told to."""
+        self.exits: list[Exit] = []
+        """Each end that was not as it was told to."""
         self.stubborn = False
         """Whether it was told to end, did not, and was killed."""
         self._command = command
@@ -37,6 +40,7 @@ class KeptProcess:
         self._logs = logs
         self._environ = environ
         self._greeting = greeting
+        self._began = 0.0
         self._process: Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -57,7 +61,6 @@ class KeptProcess:
         process = await self._let_go()
         if process is None:
             return
-        heedless = self._greeting not in self._log.read_text("utf-8", "replace")
         try:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
@@ -65,14 +68,24 @@ class KeptProcess:
         except TimeoutError:
             self.stubborn = True
         else:
-            if code != 0 and not (heedless and code == -signal.SIGTERM):
-                self.exits.append(code)
+            # Before it heeds signals it dies of them.
+            if code != 0 and (self._ready or code != -signal.SIGTERM):
+                self._note(code)
         finally:
             await _end_at_once(process)
 
     @property
     def _log(self) -> Path:
         return self._logs / f"{self.name}.{self.starts}.log"
+
+    @property
+    def _ready(self) -> bool:
+        return self._greeting in self._log.read_text("utf-8", "replace")
+
+    def _note(self, code: int) -> None:
+        self.exits.append(
+            Exit(code=code, began=self._began, ended=time.monotonic(), ready=self._ready)
+        )
 
     async def _let_go(self) -> Process | None:
         """Keep it up no longer; the process, unless it has ended."""
@@ -83,7 +96,7 @@ class KeptProcess:
         process, self._process = self._process, None
         if process is None or process.returncode is None:
             return process
-        self.exits.append(process.returncode)
+        self._note(process.returncode)
         return None
 
     async def _keep(self) -> None:
@@ -91,11 +104,12 @@ class KeptProcess:
             self._process = await self._spawn()
             code = await self._process.wait()
             self._process = None
-            self.exits.append(code)
+            self._note(code)
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _spawn(self) -> Process:
         self.starts += 1
+        self._began = time.monotonic()
         self._folder.mkdir(exist_ok=True)
         with self._log.open("wb") as log:
             return await asyncio.create_subprocess_exec(

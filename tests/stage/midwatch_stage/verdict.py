@@ -33,6 +33,44 @@ _EXIT_CODES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """An end of a process that did not end as it was told to."""
+
+    code: int
+    began: float
+    """When it was started, in seconds, by the clock of the outages."""
+    ended: float
+    ready: bool
+    """Whether it had said that it is at work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A time in which the database was away."""
+
+    began: float
+    ended: float
+    process: str = ""
+    """For whom; empty is for all."""
+
+
+def unexpected_exits(name: str, exits: Sequence[Exit], outages: Sequence[Outage]) -> list[int]:
+    """The codes of a process that no outage explains.
+
+    One that does not reach its database as it begins ends with 1, and is started again. Once it is
+    at work it has to wait for the database.
+    """
+    away = [each for each in outages if each.process in ("", name)]
+    return [
+        each.code
+        for each in exits
+        if each.code != 1
+        or each.ready
+        or not any(one.began <= each.ended and each.began <= one.ended for one in away)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """What was seen of a run: in its journal, and of its processes."""
 
