@@ -44,7 +44,7 @@ def end_orphans_with_this_process() -> None:
 def kill_marked(variable: str, mark: str) -> int:
     """Kill every process with that mark in a variable of its environment; how many there were."""
     found: set[int] = set()
-    while new := _marked(variable, mark) - found:
+    while new := marked(variable, mark) - found:
         for pid in new:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -52,7 +52,8 @@ def kill_marked(variable: str, mark: str) -> int:
     return len(found)
 
 
-def _marked(variable: str, mark: str) -> set[int]:
+def marked(variable: str, mark: str) -> set[int]:
+    """All other processes with that mark in a variable of their environment."""
     found: set[int] = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal() and int(folder.name) != os.getpid():
