@@ -3,8 +3,11 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +78,12 @@ def test_half_of_the_hints_are_lost_meanwhile(counts: dict[str, Any]) -> None:
     assert hints["repeated"] > 0
 
 
+def pidfds(processes: Iterable[int]) -> Iterator[int]:
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            yield os.pidfd_open(pid)
+
+
 def test_a_run_that_is_interrupted_ends_what_it_has_started_and_reports(servers: None) -> None:
     mark = str(os.getpid())
     with subprocess.Popen(
@@ -86,10 +95,10 @@ def test_a_run_that_is_interrupted_ends_what_it_has_started_and_reports(servers:
     ) as run:
         assert run.stderr is not None
         assert any("3 nodes are there" in line for line in run.stderr)
-        started = [os.pidfd_open(pid) for pid in marked(MARK, mark) - {run.pid}]
+        started = list(pidfds(marked(MARK, mark) - {run.pid}))
         assert len(started) >= 7  # two servers, three nodes, two monitors
         run.terminate()
-        report, _ = run.communicate(timeout=SECONDS)
+        report, said = run.communicate(timeout=SECONDS)
     ended, _, _ = select.select(started, [], [], 0)
     assert ended == started
     for each in started:
@@ -97,3 +106,4 @@ def test_a_run_that_is_interrupted_ends_what_it_has_started_and_reports(servers:
     assert run.returncode == Verdict.INTERRUPTED.exit_code, report
     assert report.endswith("\ninterrupted\n")
     assert not marked(MARK, mark)
+    shutil.rmtree(said.splitlines()[-1].removeprefix("the logs are in "))
