@@ -36,6 +36,7 @@ class Pattern:
         """Where it, or its group `secret`, stands in a text."""
         # As bytes: of a `str` RE2's wrapper works out the place of every character first.
         data = text.encode()
+        place, before = 0, 0
         for found in self._compiled.finditer(data):
             start, end = cast("tuple[int, int]", found.span(self._group))
             if start < 0:
@@ -43,8 +44,9 @@ class Pattern:
             if len(data) == len(text):
                 yield start, end
             else:
-                begin = len(data[:start].decode())
-                yield begin, begin + len(data[start:end].decode())
+                before += len(data[place:start].decode())
+                place = start
+                yield before, before + len(data[start:end].decode())
 
 
 class PatternSet:

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import hmac
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,7 +26,9 @@ T = TypeVar("T")
 _SHORTEST = 8
 """Characters; what is shorter holds no secret that could be told from a word."""
 _NAMED = "password or key"
-_ESCAPED = re.compile(r"\\[nrt]")
+_ESCAPED = re.compile(
+    r"\\[nrt]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,20}[A-Za-z]|%[0-9A-Fa-f]{2}"
+)
 _MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
 _PLAIN = (int, float, bool, datetime, Enum, NoneType)
 _KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
@@ -88,19 +91,23 @@ class Finder:
     def _unmarked(self, text: str, found: list[Found]) -> list[Found]:
         """Without what stands in a mark."""
         marks = [each.span() for each in _MARK.finditer(text) if each[1] in self._kinds]
-        return [
-            each
-            for each in found
-            if not any(start <= each.start and each.end <= end for start, end in marks)
-        ]
+        starts = [start for start, _ in marks]
+
+        def in_mark(each: Found) -> bool:
+            place = bisect_right(starts, each.start) - 1
+            return place >= 0 and each.end <= marks[place][1]
+
+        return [each for each in found if not in_mark(each)]
 
 
 def _flat(text: str) -> str:
-    """The text, as long as before, with blanks for line ends that are escaped as in JSON.
+    """The text, as long as before, without the letters of escapes: line ends, colours, `%3D`.
 
-    No secret begins in the middle of a word, and the `n` would be taken for a part of it.
+    No secret begins in the middle of a word, and such a letter would be taken for a part of it.
     """
-    return _ESCAPED.sub("  ", text) if "\\" in text else text
+    if not any(sign in text for sign in ("\\", "\x1b", "%")):
+        return text
+    return _ESCAPED.sub(lambda each: ("%" if each[0][0] == "%" else " ") * len(each[0]), text)
 
 
 def _is_meant(secret: str, *, part: bool) -> bool:

@@ -25,7 +25,7 @@ _BEFORE, _AFTER, _LONGEST = 24, 100, 600
 _SPACE = re.compile(r"\s")
 _NAMED = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
-    (?P<name>(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
+    (?P<name>(?:(?:pg)?password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
        |access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|credentials?
        |(?-i:[A-Z0-9_]{1,40}_KEY)))
     (?:["'`\\]{0,8}\s{0,9}(?P<sign>=>|:=|=(?!=)|:(?!:))\s{0,9}|\s{1,9}is\s{1,9}(?=["'`]))

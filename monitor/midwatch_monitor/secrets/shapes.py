@@ -9,9 +9,14 @@ from types import MappingProxyType
 
 _BODY = (
     r"(?:[^A-Za-z+/=-]{0,20}(?:[A-Za-z-]{4,12}: [^\n]{1,80}\s+){0,3}"
-    r"[A-Za-z0-9+/=]{16}[^-]*(?:-----END[^-\n]*-----)?)?"
+    r"[A-Za-z0-9+/=]{16}[^-]*(?:-----END[^-\n]*-----)?"
+    r"|(?:\r?\n[^\n]{0,120}[A-Za-z0-9+/]{40}[^\n]{0,60})+"
+    r"(?:\r?\n[^\n]{0,160}(?:\r?\n[^\n]{0,120})?-----END[^-\n]*-----)?)?"
 )
-"""The lines of a key block: as they stand, numbered or quoted, with or without headers."""
+"""The lines of a key block: as they stand, numbered or quoted, with or without headers.
+
+Last, what stands behind the name of a file or a time in each line, as `grep` and logs write it.
+"""
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
@@ -35,12 +40,24 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "slack token": r"\b(?:xox[abeoprs]|xapp)[.-][A-Za-z0-9.-]{10,}",
         "web hook": r"hooks\.slack\.com/services/(?P<secret>T\w+/B\w+/\w{16,})",
         "github token": r"\b(?:gh[opusr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})",
-        "gitlab token": r"\bglpat-[A-Za-z0-9_-]{20,}",
+        "gitlab token": r"\bgl(?:pat|rt|dt|ptt|ft|soat)-[A-Za-z0-9_.-]{20,}",
         "npm token": r"\bnpm_[A-Za-z0-9]{36}\b",
         "pypi token": r"\bpypi-[A-Za-z0-9_-]{50,}",
         "stripe key": r"\b(?:[rs]k_(?:live|test)_|whsec_)[A-Za-z0-9]{16,}",
         "json web token": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-        "url password": r"://[^\s/:@\"'<>]*:(?P<secret>[^\s/@\"'<>]{3,200})@",
+        "perplexity key": r"\bpplx-[A-Za-z0-9]{32,}",
+        "nvidia key": r"\bnvapi-[A-Za-z0-9_-]{40,}",
+        "cerebras key": r"\bcsk-[A-Za-z0-9]{32,}",
+        "replicate token": r"\br8_[A-Za-z0-9]{37}\b",
+        "tavily key": r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}",
+        "vault token": r"\bhv[sb]\.[A-Za-z0-9_-]{24,}",
+        "docker token": r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}",
+        "databricks token": r"\bdapi[0-9a-f]{32}\b",
+        "shopify token": r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
+        "atlassian token": r"\bATATT3[A-Za-z0-9_=-]{40,}",
+        "grafana token": r"\bglsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}\b",
+        "url password": r"://[^\s/:@\"'<>]*:(?P<secret>[^\s/\"'<>]{3,200})@",
+        "url token": r"://(?P<secret>[A-Za-z0-9_]{32,200})@",
         "authorization": r"(?i)authorization[\"'\\]*\s*[:=]\s*[\"'\\]*"
         r"(?:bearer|basic|token|digest|apikey)\s+(?P<secret>[\w.~+/=:-]{8,})",
     }
