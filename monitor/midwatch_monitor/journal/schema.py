@@ -54,7 +54,7 @@ class Version:
     @property
     def newer(self) -> bool:
         """Whether a newer program has made them."""
-        return self.revision is not None and self.revision > REVISION
+        return self.revision is not None and self.revision > REVISION and not self.strange
 
     @property
     def strange(self) -> bool:
@@ -72,10 +72,18 @@ def opened(
     store = connect(location, access, synchronous)
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
+        return replace(store, mask_key=_key(store, found))
     except BaseException:
         store.close()
         raise
-    return replace(store, mask_key=bytes.fromhex(found.mask_key))
+
+
+def _key(store: Store, found: Version) -> bytes:
+    """The key of the marks, as the database holds it."""
+    try:
+        return bytes.fromhex(found.mask_key)
+    except (TypeError, ValueError):
+        raise JournalCorruptError(f"{store.name} is damaged: its key of marks is none") from None
 
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
@@ -101,7 +109,7 @@ def read_version(connection: Connection) -> Version:
     if not look.has_table("alembic_version"):
         return Version(revision=None, oldest=None)
     query = select(column("version_num", String)).select_from(table("alembic_version"))
-    revision = connection.execute(query).scalar()
+    revision = _said(connection.execute(query).scalar())
     if revision is None or not look.has_table(compatibility.name):
         return Version(revision=revision, oldest=None)
     # Whichever columns there are.
@@ -109,7 +117,12 @@ def read_version(connection: Connection) -> Version:
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         return Version(revision=revision, oldest=None)
-    return Version(revision=revision, oldest=row["oldest"], mask_key=row.get("mask_key", ""))
+    return Version(revision=revision, oldest=_said(row["oldest"]), mask_key=row.get("mask_key", ""))
+
+
+def _said(value: object) -> str | None:
+    """A value as text: SQLite holds any type in any column."""
+    return None if value is None else str(value)
 
 
 def _prepare(store: Store, access: Access) -> Version:
