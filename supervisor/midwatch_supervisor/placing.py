@@ -99,8 +99,9 @@ async def ground_of(assignment: Assignment | None, folder: Path) -> Ground:
 
     Raises WorkspaceError where it is no longer the one that was made.
     """
-    ours = assignment is not None and not assignment.bare and len(folder.parents) > 2
-    if assignment is None or not ours or not await asyncio.to_thread(folder.is_dir):
+    if assignment is None or assignment.bare or len(folder.parents) < 3:
+        return Ground(folder=folder)  # not made by a run, or without a repository
+    if not await asyncio.to_thread(folder.is_dir):
         return Ground(folder=folder)
     home, branch = folder.parents[2], branch_of(folder)
     places = (assignment.workspace, clone_of(assignment.source, home))

@@ -178,9 +178,9 @@ def run_git(at: Path | Worktree, *command: str, stdin: str = "", seconds: float 
     """Run git from a thread, or before there is a loop. Raises WorkspaceError as `git` does."""
     call = _call(at)
     try:
-        drivers = (
-            "" if command[0] in _WITHOUT_REPOSITORY else _output(call, _ASK_DRIVERS, "", seconds)[1]
-        )
+        drivers = ""
+        if command[0] not in _WITHOUT_REPOSITORY:
+            _, drivers, _ = _output(call, _ASK_DRIVERS, "", seconds)
         code, said, refused = _output(call, _whole(command, drivers), stdin, seconds)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WorkspaceError(f"git {command[0]}: {error}") from error
@@ -237,16 +237,13 @@ class _Call:
 
 
 def _call(at: Path | Worktree, *, network: bool = False) -> _Call:
-    worktree = at if isinstance(at, Worktree) else None
-    path = _path_outside(worktree)
+    folder, path = (at, _path()) if isinstance(at, Path) else (at.folder, _path(at.folder))
     program = shutil.which("git", path=path)
     if program is None:
         raise UnreachableError("git is not installed")
     environ = _environ(path, network=network)
-    folder = at
     if isinstance(at, Worktree):
         at.require_unchanged()
-        folder = at.folder
         environ |= {"GIT_DIR": str(at.git_dir), "GIT_WORK_TREE": str(folder), **at.environ}
     own = () if network else ("credential.helper=", *_own_settings(program, path))
     argv = (program, "-C", str(folder), *_options((*_SETTINGS, *own)))
@@ -266,12 +263,12 @@ def _options(settings: Sequence[str]) -> list[str]:
     return [part for setting in settings for part in ("-c", setting)]
 
 
-def _path_outside(worktree: Worktree | None) -> str:
-    """The PATH without what a worker could have put its own git into."""
+def _path(untrusted: Path | None = None) -> str:
+    """The PATH without folders that a worker could have put its own git into."""
     parts = map(Path, os.environ.get("PATH", os.defpath).split(os.pathsep))
     kept = [part for part in parts if part.is_absolute()]
-    if worktree is not None:
-        inside = worktree.folder.resolve()
+    if untrusted is not None:
+        inside = untrusted.resolve()
         kept = [part for part in kept if not part.resolve().is_relative_to(inside)]
     return os.pathsep.join(map(str, kept))
 
