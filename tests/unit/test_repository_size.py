@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MAX_FILE = 400
+MAX_FILE = 500
 MAX_FUNCTION = 50
 NO_NOUNS = {"utils", "helpers", "common", "base", "manager", "service"}
 
@@ -31,7 +31,7 @@ def functions(source: str) -> Iterator[tuple[str, int, int]]:
             yield node.name, node.lineno, length - len(docstring.splitlines())
 
 
-def test_no_file_is_longer_than_four_hundred_lines() -> None:
+def test_no_file_is_longer_than_five_hundred_lines() -> None:
     lengths = {file: len((ROOT / file).read_text("utf-8").splitlines()) for file in sources()}
     long = [f"{file}: {lines} lines" for file, lines in lengths.items() if lines > MAX_FILE]
     assert not long, f"more than {MAX_FILE} lines; make a folder of the noun: {long}"
