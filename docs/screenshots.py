@@ -19,13 +19,13 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Alert, Entry, Severity
-from midwatch_supervisor.assignment import assignments
+from midwatch_monitor.records import Alert, Entry, Severity
 from midwatch_supervisor.demo import make_project
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.launch import begin, conduct
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import begin, conduct
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Batch, Feed
+from midwatch_supervisor.tui.state.feed import Batch, Feed
 
 FOLDER = Path(__file__).parent / "screenshots"
 SIZE = (120, 32)
@@ -80,7 +80,7 @@ async def take(journal: Journal, pictures: Mapping[str, Sequence[str]], *, until
     """Write pictures of the console as it was at a moment."""
     feed = Past(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
     feed.until = until
-    desk = Desk(journal, author="ada")
+    desk = OperatorActions(journal, author="ada")
     about = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap", "Models: scripted")
     app = Console(feed, desk, now=lambda: until, about=about)
     app.animation_level = "none"

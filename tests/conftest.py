@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from midwatch_monitor.journal.engine import Access
-from midwatch_monitor.journal.schema import opened
+from midwatch_monitor.journal.core.engine import Access
+from midwatch_monitor.journal.core.schema import opened
 from midwatch_stage.database import Database, create_database, drop_database, programs
 from midwatch_stage.orphans import end_orphans_with_this_process
 

@@ -10,7 +10,7 @@ from pydantic_ai.models import Model
 
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.words import Spending
+from midwatch_monitor.records import Spending
 from midwatch_tools.session import cost
 
 CORRECTIONS = 2

@@ -7,11 +7,11 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
-from midwatch_agents.memory.case import Case, rendered
-from midwatch_agents.memory.factanswer import Answer, faults
+from midwatch_agents.learning.case import Case, rendered
+from midwatch_agents.learning.factanswer import Answer, faults
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import KnownFact, Spending
+from midwatch_monitor.records import KnownFact, Spending
 from midwatch_tools.facts import LONGEST
 from midwatch_tools.quotation import DATA_RULE, DataBlocks, plain
 

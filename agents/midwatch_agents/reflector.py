@@ -14,10 +14,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
-from midwatch_agents.memory.case import Case, rendered
-from midwatch_agents.memory.classes import named_class
-from midwatch_agents.memory.drafts import LessonDraft, LookBackDraft, usable_facts
-from midwatch_agents.memory.fixed import (
+from midwatch_agents.learning.case import Case, rendered
+from midwatch_agents.learning.classes import named_class
+from midwatch_agents.learning.drafts import LessonDraft, LookBackDraft, usable_facts
+from midwatch_agents.learning.fixed import (
     MAX_FILES,
     MAX_STEPS,
     MAX_TAGS,
@@ -27,14 +27,14 @@ from midwatch_agents.memory.fixed import (
     tags_of,
     unique,
 )
-from midwatch_agents.memory.likeness import ALIKE, likeness
-from midwatch_agents.memory.particulars import cited_steps, named_files
-from midwatch_agents.memory.questions import FACTS, INSTRUCTIONS, SUMMARY, lesson_question
-from midwatch_agents.memory.screening import BY_A_MODEL, objection
+from midwatch_agents.learning.likeness import ALIKE, likeness
+from midwatch_agents.learning.particulars import cited_steps, named_files
+from midwatch_agents.learning.questions import FACTS, INSTRUCTIONS, SUMMARY, lesson_question
+from midwatch_agents.learning.screening import BY_A_MODEL, objection
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.words import Fact, Lesson, Origin, Spending, Summary
+from midwatch_monitor.records import Fact, Lesson, Origin, Spending, Summary
 from midwatch_tools.quotation import DataBlocks
 from midwatch_tools.session import cost
 

@@ -13,7 +13,7 @@ from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import MidwatchError
-from midwatch_monitor.words import Claim, Spending
+from midwatch_monitor.records import Claim, Spending
 from midwatch_tools.quotation import DATA_RULE, DataBlocks
 
 REQUESTS = 12

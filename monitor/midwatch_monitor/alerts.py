@@ -6,7 +6,7 @@ from datetime import datetime
 
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.span import Length
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,

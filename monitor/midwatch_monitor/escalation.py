@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from midwatch_monitor.words import Alert, AlertKey, Severity
+from midwatch_monitor.records import Alert, AlertKey, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

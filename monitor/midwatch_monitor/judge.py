@@ -5,15 +5,7 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
 from midwatch_monitor.config.rules import Rules, RuleSettings
-from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
-from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import UNMOVED
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeats
-from midwatch_monitor.rules.tuning import for_worker
-from midwatch_monitor.rules.windows import Windows
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
@@ -25,6 +17,14 @@ from midwatch_monitor.words import (
     Lifecycle,
     Resolution,
 )
+from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.act import Act, Facet, Normaliser
+from midwatch_monitor.rules.detector import UNMOVED
+from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.panel import Panel
+from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeats
+from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.rules.windows import Windows
 
 _NOTHING = Judgement()
 _NO_ACT = Act(number=0, work=False)

@@ -12,22 +12,17 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.concurrent_attempts import Neighbours, project_of
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.escalation import joining, overdue, question
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import kind_of
-from midwatch_monitor.neighbours import Neighbours, project_of
-from midwatch_monitor.remarks import closed, ended, expired, joined, judged_split, still_open, taken
-from midwatch_monitor.rules.tuning import for_worker
-from midwatch_monitor.shelter import sheltered
-from midwatch_monitor.view import View
-from midwatch_monitor.vigil import Vigil
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
-    AttemptState,
+    AttemptTransition,
     Change,
     Commit,
     Draft,
@@ -41,8 +36,13 @@ from midwatch_monitor.words import (
     Plan,
     Record,
     Step,
-    TaskState,
+    TaskTransition,
 )
+from midwatch_monitor.remarks import closed, ended, expired, joined, judged_split, still_open, taken
+from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.shielding import sheltered
+from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.state.attempt import View
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Monitor:
         self._read_at: datetime | None = None
         """Of what was written until then all is known."""
         self._views: dict[int, View] = {}
-        self._over: dict[int, TaskState] = {}
+        self._over: dict[int, TaskTransition] = {}
         """The tasks that have ended."""
         self._touched: set[int] = set()
         self._refused: set[int] = set()
@@ -213,7 +213,7 @@ class Monitor:
                 if entry.attempt is not None:
                     await self._fold(entry, entry.attempt)
                     self._touched.add(entry.attempt)
-                if isinstance(entry.record, TaskState) and entry.record.lifecycle.over:
+                if isinstance(entry.record, TaskTransition) and entry.record.lifecycle.over:
                     self._over[entry.task] = entry.record
                     self._touched |= {id for id, v in self._views.items() if v.task == entry.task}
                 self._after = entry.id  # at once: what is read twice would count twice
@@ -227,14 +227,14 @@ class Monitor:
         view.fold(entry)
         if isinstance(entry.record, Step | Change | Plan):
             self._touched.update(self._neighbours.observe(attempt, entry.record))
-        elif isinstance(entry.record, AttemptState) and view.over:
+        elif isinstance(entry.record, AttemptTransition) and view.over:
             self._touched.update(self._neighbours.end(attempt))
 
     async def _meet(self, attempt: int, task: int) -> View:
         worker = (await self._journal.attempt(attempt)).worker
         of = await self._journal.task(task)
         self._neighbours.join(attempt, project_of(of), f"task {of.name}")
-        vigil = Vigil(for_worker(self._settings.rules, worker), began=self._began)
+        vigil = SilenceAlerts(for_worker(self._settings.rules, worker), began=self._began)
         after = self._settings.monitor.outcome_after
         return View(attempt=attempt, task=task, outcome_after=after, vigil=vigil)
 

@@ -5,7 +5,7 @@ The worker is told by it, and `budget_burn` judges by it, so that both see the s
 
 from dataclasses import dataclass
 
-from midwatch_monitor.words import Budget, Meter
+from midwatch_monitor.records import Budget, Meter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

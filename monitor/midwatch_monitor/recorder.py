@@ -8,12 +8,12 @@ from typing import Self
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import hint_of
+from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -124,7 +124,7 @@ class Recorder:
     def _hold(self, record: Record) -> None:
         if isinstance(record, Plan):
             self.plan = record
-        elif isinstance(record, AttemptState):
+        elif isinstance(record, AttemptTransition):
             self.lifecycle = record.lifecycle
 
     @property
@@ -179,7 +179,7 @@ class Recorder:
             publish(hint_of(entry))
         return entries
 
-    async def end(self, state: AttemptState, *more: Record) -> None:
+    async def end(self, state: AttemptTransition, *more: Record) -> None:
         """Close the attempt: what still fires ends with it."""
         now = self.clock()
         alerts = () if self._judge is None else self._judge.end(now).alerts
@@ -238,6 +238,6 @@ class Recorder:
             self.plan_step_began = self.last_request
 
 
-def working(reason: str = "") -> AttemptState:
+def working(reason: str = "") -> AttemptTransition:
     """The state of an attempt that has begun, or goes on."""
-    return AttemptState(lifecycle=Lifecycle.WORKING, reason=reason)
+    return AttemptTransition(lifecycle=Lifecycle.WORKING, reason=reason)

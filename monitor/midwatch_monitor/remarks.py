@@ -4,9 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from midwatch_monitor.alerts import Moment, resolve
-from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.view import View
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
@@ -18,11 +16,13 @@ from midwatch_monitor.words import (
     Outcome,
     OutcomeReport,
     Resolution,
-    TaskState,
+    TaskTransition,
 )
+from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.state.attempt import View
 
 
-def judged_split(view: View, end: TaskState | None) -> tuple[OutcomeReport, ...]:
+def judged_split(view: View, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
     """A split is judged by what became of the whole task."""
     if view.split is None or end is None:
         return ()

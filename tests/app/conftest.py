@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Activity,
@@ -16,7 +16,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -58,13 +58,13 @@ from midwatch_monitor.words import (
     Sign,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.tui.feed import NodesNow
+from midwatch_supervisor.tui.state.feed import NodesNow
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-DONE = AttemptState(
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+DONE = AttemptTransition(
     lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", ending=Ending.DONE
 )
 EDITS = AlertKey(rule="repeated_edits", subject="orders/totals.py")
@@ -124,7 +124,7 @@ class Chronicle:
         task = await self._journal.add_task(
             run=self._run, name=name, title=title, spec=spec, at=self._at, project=project
         )
-        await self._commit(task.id, None, TaskState(lifecycle=Lifecycle.SUBMITTED))
+        await self._commit(task.id, None, TaskTransition(lifecycle=Lifecycle.SUBMITTED))
         return task.id
 
     async def attempt(
@@ -140,7 +140,7 @@ class Chronicle:
             workspace="",
             at=self._at,
         )
-        await self._commit(task, None, TaskState(lifecycle=Lifecycle.WORKING))
+        await self._commit(task, None, TaskTransition(lifecycle=Lifecycle.WORKING))
         await self.tell(attempt, WORKING, *records)
         return attempt
 
@@ -148,10 +148,10 @@ class Chronicle:
         """Add records of an attempt; the id of the last."""
         return await self._commit(attempt.task, attempt.id, *records)
 
-    async def over(self, attempt: Attempt, state: AttemptState) -> None:
+    async def over(self, attempt: Attempt, state: AttemptTransition) -> None:
         """End an attempt and its task."""
         await self.tell(attempt, state)
-        await self._commit(attempt.task, None, TaskState(lifecycle=state.lifecycle))
+        await self._commit(attempt.task, None, TaskTransition(lifecycle=state.lifecycle))
 
     async def _commit(self, task: int, attempt: int | None, *records: Record) -> int:
         last = 0
@@ -229,12 +229,15 @@ async def the_others(log: Chronicle) -> None:
     labels = await log.attempt(
         await log.task("labels", "Labels for parcels"), reflects(1, 50, 65, "Which paper?")
     )
-    parked = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?")
+    parked = AttemptTransition(
+        lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?"
+    )
     await log.tell(labels, used(9, "", Activity.WAITING), parked)
     shipping = await log.task("shipping", "Shipping costs by weight")
     first = await log.attempt(shipping, reflects(1, 10, 20, "I do not find the table."))
     await log.tell(
-        first, AttemptState(lifecycle=Lifecycle.FAILED, reason="restart", ending=Ending.RESTARTED)
+        first,
+        AttemptTransition(lifecycle=Lifecycle.FAILED, reason="restart", ending=Ending.RESTARTED),
     )
     second = await log.attempt(
         shipping,

@@ -11,13 +11,13 @@ from textual.widgets import Static
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Delivery,
     DeliveryState,
     Intervention,
@@ -30,8 +30,8 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_stage.seat import Seat, seated
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.tui.dialogs import TextDialog
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.tui.widgets.dialogs import TextDialog
 
 CYCLE = AlertKey(rule="cycle")
 ALERT = Alert(
@@ -44,9 +44,9 @@ ALERT = Alert(
     step=4,
 )
 STEP = Step(number=4, kind=StepKind.MESSAGE)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, reason="every check passed")
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, reason="every check passed")
 HELD = Intervention(
     action=Action.NUDGE,
     by=Actor.POLICY,

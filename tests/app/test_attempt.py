@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -22,7 +22,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Commit,
     Delivery,
@@ -45,17 +45,17 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_stage.repository import worktree_with
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.detail import Detail
-from midwatch_supervisor.tui.feed import Feed
-from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.detail import Detail
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
 CODE = "x = [b]1[/b] \x1b[31m\u202e"
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 PLAN = Plan(
     steps=(PlanStep(title="find it", state=PlanStepState.DONE), PlanStep(title="fix it")),
     revision=1,
@@ -153,7 +153,7 @@ class Seat:
 
     def lines(self, roll: str) -> list[str]:
         """What a list shows, line by line."""
-        found = self.app.screen.query_one(f"#{roll}", Roll)
+        found = self.app.screen.query_one(f"#{roll}", LineList)
         return [found.render_line(y).text.rstrip() for y in range(found.count)]
 
     @property
@@ -187,7 +187,7 @@ def sit(tmp_path: Path) -> Sit:
             attempt = await journal.add_attempt(task=task.id, number=1, at=AT, **whose)
             bus = LocalBus()
             feed = Feed(journal, run=run.id, bus=bus, poll_seconds=0.1, hertz=50)
-            app = Console(feed, Desk(journal, author="ada", bus=bus), now=lambda: AT)
+            app = Console(feed, OperatorActions(journal, author="ada", bus=bus), now=lambda: AT)
             async with app.run_test(size=size) as pilot:
                 seated = Seat(journal, attempt, app, pilot)
                 if not bare:

@@ -10,8 +10,8 @@ from textual.widgets import Static
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Checkpoint,
     Commit,
     Draft,
@@ -20,15 +20,15 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.state.feed import Feed
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SAID = Step(
     number=1, kind=StepKind.CHECKPOINT, checkpoint=Checkpoint(progress_percent=40, confidence=80)
 )
-FAILED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 
 
 async def failures(journal: Journal, count: int) -> None:
@@ -66,6 +66,6 @@ async def test_the_header_tells_it_once_there_are_enough_attempts(
     async with await Journal.open(tmp_path / "journal.db") as journal:
         await failures(journal, attempts)
         feed = Feed(journal, run=None, bus=LocalBus(), poll_seconds=0.1, hertz=50)
-        app = Console(feed, Desk(journal, author="ada"), now=lambda: AT)
+        app = Console(feed, OperatorActions(journal, author="ada"), now=lambda: AT)
         async with app.run_test(size=(120, 30)) as pilot:
             await until_told(app, pilot, words)

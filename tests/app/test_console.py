@@ -12,13 +12,13 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
-from midwatch_supervisor.tui.dialogs import ConfirmDialog
-from midwatch_supervisor.tui.feed import Feed
-from midwatch_supervisor.tui.fleet import FleetPane
-from midwatch_supervisor.tui.heading import Heading
-from midwatch_supervisor.tui.help import HelpScreen
+from midwatch_supervisor.tui.screens.fleet import FleetPane
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog
+from midwatch_supervisor.tui.widgets.help import HelpScreen
+from midwatch_supervisor.tui.widgets.title import Heading
 
 Seated = tuple[Console, Pilot[int]]
 Open = Callable[..., AbstractAsyncContextManager[Seated]]
@@ -34,7 +34,7 @@ def opened(six_tasks: Journal) -> Open:
     ) -> AsyncGenerator[Seated]:
         feed = Feed(six_tasks, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
         about = ("Run 1: [b]six[/b] tasks", "No sandbox")
-        desk = Desk(six_tasks, author="ada")
+        desk = OperatorActions(six_tasks, author="ada")
         app = Console(feed, desk, work=work, settings=settings, about=about)
         async with app.run_test() as pilot:
             yield app, pilot

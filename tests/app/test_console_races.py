@@ -13,10 +13,10 @@ from textual.command import CommandList
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Delivery,
     DeliveryState,
@@ -30,11 +30,11 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_stage.seat import AT, Seat, seated
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.timeline import Timeline
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.timeline import Timeline
 
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 STEP = Step(number=4, kind=StepKind.MESSAGE)
 HELD = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Up.", needs_approval=True)
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
@@ -150,7 +150,10 @@ async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -
 
 async def test_what_was_not_stored_can_be_said_again(sit: Sit) -> None:
     async with sit(HELD) as seat:
-        desk, seat.app.desk = seat.app.desk, Desk(await closed(), author="ada", clock=lambda: AT)
+        desk, seat.app.desk = (
+            seat.app.desk,
+            OperatorActions(await closed(), author="ada", clock=lambda: AT),
+        )
         await seat.pilot.press("a")
         await seat.until(lambda: bool(seat.app.told))
         seat.app.desk = desk

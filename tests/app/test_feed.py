@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.roster import MonitorStatus
-from midwatch_monitor.words import Attempt, Commit, Draft, Step, StepKind
-from midwatch_supervisor.desk import Desk
+from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Batch, Feed, NodesNow
+from midwatch_supervisor.tui.state.feed import Batch, Feed, NodesNow
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -106,7 +106,7 @@ async def test_what_is_added_later_comes_without_a_bus() -> None:
 
 async def test_a_key_is_heard_while_a_long_history_loads() -> None:
     async with journal_of(1, 1) as journal:
-        app = Console(feed(journal), Desk(journal, author="ann"), now=lambda: AT)
+        app = Console(feed(journal), OperatorActions(journal, author="ann"), now=lambda: AT)
         async with app.run_test(), asyncio.timeout(30):
             await commit(journal, await journal.attempt(1), 10_000)
             await until(lambda: 1 in app.board.rows and app.board.rows[1].last_step > 1)

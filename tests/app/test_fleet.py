@@ -11,10 +11,10 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Checkpoint,
     Entry,
@@ -24,14 +24,14 @@ from midwatch_monitor.words import (
     StepKind,
     Task,
 )
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.fleet import FleetPane, bar, span, sparkline
-from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
+from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.themes import THEMES
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-ASKS = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+ASKS = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
 REPORT = Step(
     number=1,
     kind=StepKind.CHECKPOINT,
@@ -52,7 +52,7 @@ class Watch(App[None]):
     def compose(self) -> ComposeResult:
         yield self.pane
 
-    def on_roll_opened(self, message: Roll.Opened) -> None:
+    def on_roll_opened(self, message: LineList.Opened) -> None:
         self.opened.append(message.index)
 
 

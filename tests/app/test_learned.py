@@ -12,8 +12,8 @@ from textual.widgets import Static, TabbedContent
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Commit,
     Draft,
     FactAct,
@@ -28,14 +28,14 @@ from midwatch_monitor.words import (
     Record,
 )
 from midwatch_stage.seat import Hearing
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.detail import Detail
-from midwatch_supervisor.tui.dialogs import ConfirmDialog, TextDialog
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
-from midwatch_supervisor.tui.roll import Roll
-from midwatch_supervisor.tui.taught import NOTHING
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.detail import Detail
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, TextDialog
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
@@ -73,7 +73,7 @@ class Reader:
 
     def lines(self, name: str) -> list[str]:
         """What a list shows, line by line."""
-        roll = self.app.screen_stack[0].query_one(f"#{name}", Roll)
+        roll = self.app.screen_stack[0].query_one(f"#{name}", LineList)
         return [" ".join(roll.render_line(y).text.split()) for y in range(roll.count)]
 
     @property
@@ -89,9 +89,11 @@ class Reader:
 
 
 @asynccontextmanager
-async def sitting(journal: Journal, desk: Desk | None = None) -> AsyncGenerator[Reader]:
+async def sitting(journal: Journal, desk: OperatorActions | None = None) -> AsyncGenerator[Reader]:
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=0.05, hertz=100)
-    app = Hearing(feed, desk or Desk(journal, author="ada", clock=lambda: NOW), now=lambda: NOW)
+    app = Hearing(
+        feed, desk or OperatorActions(journal, author="ada", clock=lambda: NOW), now=lambda: NOW
+    )
     async with app.run_test(size=(120, 40)) as pilot:
         reader = Reader(journal, app, pilot, await journal.last_id())
         await reader.press("5")
@@ -335,7 +337,7 @@ async def test_r20_an_attempt_tells_every_verdict_on_its_result(reader: Reader) 
     header = str(screen.query_one("#waiting", Static).render())
     assert "✗ result rejected by ada: Discounts come out wrong." in header
     await reader.press("f8")
-    roll = screen.query_one("#checks", Roll)
+    roll = screen.query_one("#checks", LineList)
     assert " ".join(roll.render_line(0).text.split()) == (
         ">✗ reject result rejected by ada Discounts come out wrong."
     )
@@ -366,7 +368,7 @@ async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
     shop: Journal,
 ) -> None:
     async with await Journal.open_to_read(shop.name) as closed:
-        desk = Desk(closed, author="ada", clock=lambda: NOW)
+        desk = OperatorActions(closed, author="ada", clock=lambda: NOW)
         async with sitting(closed, desk) as reader:
             await reader.until(lambda: bool(reader.lines("lessons")))
             await reader.press("x", "enter")

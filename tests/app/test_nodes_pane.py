@@ -11,12 +11,12 @@ from textual.widgets import TabbedContent
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Change
-from midwatch_supervisor.desk import Desk
+from midwatch_monitor.records import Change
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import NO_BROKER, Console
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed, NodesNow
-from midwatch_supervisor.tui.heading import Heading
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.feed import Feed, NodesNow
+from midwatch_supervisor.tui.widgets.title import Heading
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ async def seated(
         nodes=nodes,
         connected=connected,
     )
-    app = Console(feed, Desk(journal, author="ada"), now=lambda: NOW)
+    app = Console(feed, OperatorActions(journal, author="ada"), now=lambda: NOW)
     async with app.run_test(size=(140, 40)) as pilot:
         await until(pilot, lambda: app.board.last_at is not None)
         yield app, pilot

@@ -13,12 +13,12 @@ from textual.widgets import Input, TabbedContent
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Commit,
     Draft,
@@ -31,14 +31,14 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_stage.seat import AT, Hearing
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed
-from midwatch_supervisor.tui.overview import OverviewPane
-from midwatch_supervisor.tui.roll import Roll
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.overview import OverviewPane
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which [b]port?")
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which [b]port?")
 CYCLE = Alert(
     key=AlertKey(rule="cycle"),
     severity=Severity.CRITICAL,
@@ -59,7 +59,7 @@ def reflects(number: int, confidence: int, notes: str = "") -> Step:
 class Ringing(Hearing):
     """A console that keeps its rings, and whose time stands still."""
 
-    def __init__(self, feed: Feed, desk: Desk) -> None:
+    def __init__(self, feed: Feed, desk: OperatorActions) -> None:
         self.time = AT
         self.rings = 0
         super().__init__(feed, desk, now=lambda: self.time)
@@ -106,9 +106,9 @@ class Watch:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    def roll(self, name: str) -> Roll:
+    def roll(self, name: str) -> LineList:
         """A list of the first screen."""
-        return self.app.screen_stack[0].query_one(f"#{name}", Roll)
+        return self.app.screen_stack[0].query_one(f"#{name}", LineList)
 
     def lines(self, name: str) -> list[str]:
         """What a list shows, line by line."""
@@ -133,7 +133,7 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
         bus = LocalBus()
         feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=1000)
-        app = Ringing(feed, Desk(journal, author="ada", bus=bus, clock=lambda: AT))
+        app = Ringing(feed, OperatorActions(journal, author="ada", bus=bus, clock=lambda: AT))
         async with app.run_test(size=(120, 30)) as pilot:
             yield Watch(journal=journal, run=run.id, bus=bus, app=app, pilot=pilot)
 

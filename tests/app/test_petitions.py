@@ -9,10 +9,10 @@ import pytest
 from textual.widgets import Static
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -25,9 +25,9 @@ from midwatch_monitor.words import (
     Terms,
 )
 from midwatch_stage.seat import Seat, seated
-from midwatch_supervisor.tui.dialogs import TextDialog
+from midwatch_supervisor.tui.widgets.dialogs import TextDialog
 
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="[b]two[/b] files left")
 REVISION = PlanCheck(
     plan_step=2, assumption="", reality="", impact="", proposed=("x", "y"), ruling=Ruling.PENDING

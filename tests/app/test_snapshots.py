@@ -18,11 +18,11 @@ from textual.widgets import TextArea
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed, NodesNow
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.feed import Feed, NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -88,7 +88,7 @@ def _utc() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
 
 def console(journal: Journal, nodes: NodesNow | None = None) -> Console:
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10, nodes=nodes)
-    desk = Desk(journal, author="ada", clock=lambda: NOW)
+    desk = OperatorActions(journal, author="ada", clock=lambda: NOW)
     app = Console(feed, desk, now=lambda: NOW, about=ABOUT)
     app.animation_level = "none"
     return app

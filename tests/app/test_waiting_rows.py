@@ -16,20 +16,20 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.roster import MonitorStatus
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.records import (
     Commit,
     Draft,
     Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.state.feed import Feed
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 EAST = NodeStatus(
@@ -61,7 +61,7 @@ async def handed_over() -> AsyncGenerator[Journal]:
             task = await journal.add_task(
                 run=run.id, name=wanted.id, title="", spec=spec.model_dump_json(), at=NOW
             )
-            waits = TaskState(lifecycle=Lifecycle.SUBMITTED)
+            waits = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
             draft = Draft(record=waits, at=NOW, task=task.id, attempt=None)
             await journal.commit(Commit(drafts=(draft,)))
         yield journal
@@ -70,7 +70,7 @@ async def handed_over() -> AsyncGenerator[Journal]:
 class Listener(Console):
     """A console that keeps what it told."""
 
-    def __init__(self, feed: Feed, desk: Desk, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, feed: Feed, desk: OperatorActions, *, now: Callable[[], datetime]) -> None:
         super().__init__(feed, desk, now=now)
         self.told: list[str] = []
 
@@ -110,7 +110,7 @@ async def seated(
         nodes=fleet.nodes,
         monitors=fleet.monitors,
     )
-    app = Listener(feed, Desk(journal, author="ada"), now=lambda: NOW)
+    app = Listener(feed, OperatorActions(journal, author="ada"), now=lambda: NOW)
     async with app.run_test(size=size) as pilot:
         yield app, pilot
 

@@ -27,7 +27,7 @@ import aiomqtt
 
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker

@@ -25,12 +25,12 @@ from textual.widgets import DataTable
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Entry,
     Lifecycle,
@@ -40,16 +40,16 @@ from midwatch_monitor.words import (
     StepKind,
     Task,
 )
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.collector import calm_collector
-from midwatch_supervisor.tui.columns import fitted
-from midwatch_supervisor.tui.feed import Feed
-from midwatch_supervisor.tui.fleet import columns
-from midwatch_supervisor.tui.order import Order
-from midwatch_supervisor.tui.palette import palette
-from midwatch_supervisor.tui.row import TREND, Row
+from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.state.order import Order
+from midwatch_supervisor.tui.state.row import TREND, Row
+from midwatch_supervisor.tui.widgets.columns import fitted
+from midwatch_supervisor.tui.widgets.palette import palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SIZE = (140, 45)
@@ -104,7 +104,7 @@ class Fleet:
             name = f"task-{id:05}"
             self.board.meet_task(Task(id=id, run=1, name=name, title=f"Do {name}", spec="{}"))
             self.board.meet_attempt(attempt(id))
-            self.fold(id, AttemptState(lifecycle=Lifecycle.WORKING))
+            self.fold(id, AttemptTransition(lifecycle=Lifecycle.WORKING))
 
     def entry(self, id: int, record: Record) -> Entry:
         """What the journal would say of a record of one attempt."""
@@ -214,7 +214,7 @@ class Lines(Console):
     def __init__(self, journal: Journal) -> None:
         bus = LocalBus()
         feed = Feed(journal, run=None, bus=bus, poll_seconds=60, hertz=10)
-        super().__init__(feed, Desk(journal, author="ann", bus=bus), now=now)
+        super().__init__(feed, OperatorActions(journal, author="ann", bus=bus), now=now)
         self.driver_class = Bytes
         self.out = asyncio.Event()
 

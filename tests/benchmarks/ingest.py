@@ -38,11 +38,12 @@ from sqlalchemy.orm import Session, registry
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.journal.records import kind_of, written
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of, written
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Event, Step
-from midwatch_supervisor.garbage import calm
+from midwatch_monitor.records import Event, Step
+from midwatch_supervisor.run.garbage import calm
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker

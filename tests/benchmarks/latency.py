@@ -40,7 +40,7 @@ from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Alert, Checkpoint, Hint, Step, StepKind
+from midwatch_monitor.records import Alert, Checkpoint, Hint, Step, StepKind
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
+from midwatch_monitor.records import Step
 from midwatch_monitor.secrets.known import sought
 from midwatch_monitor.secrets.masking import Masker
 from midwatch_monitor.traces import find_traces, open_trace
-from midwatch_monitor.words import Step
 
 Run = Sequence[Step]
 ENVIRON = {f"PROVIDER_{n}_API_KEY": f"made-up-value-{n}" * 3 for n in range(5)}

@@ -20,12 +20,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, text
 
-from midwatch_monitor.journal import Journal, search, tables
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.journal.lessons import tagged, wording_of
-from midwatch_monitor.journal.records import written
-from midwatch_monitor.journal.search import Shelf
-from midwatch_monitor.words import Lesson, Step, StepKind, Wanted
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import written
+from midwatch_monitor.journal.learned import search
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.journal.learned.lessons import tagged, wording_of
+from midwatch_monitor.journal.learned.search import Shelf
+from midwatch_monitor.records import Lesson, Step, StepKind, Wanted
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TASKS = 500

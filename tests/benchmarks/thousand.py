@@ -32,8 +32,8 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import Attempt, Change, Plan, PlanStep
-from midwatch_supervisor.garbage import calm
+from midwatch_monitor.records import Attempt, Change, Plan, PlanStep
+from midwatch_supervisor.run.garbage import calm
 from midwatch_tools import Watch
 
 OUTPUT = "line of output\n" * 90

@@ -28,11 +28,11 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Commit,
@@ -44,8 +44,8 @@ from midwatch_monitor.words import (
     PlanStep,
     Record,
 )
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.launch import again, begin, conduct
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_tools import Watch
 
 T = TypeVar("T")
@@ -381,7 +381,7 @@ class Past:
         """Let an attempt be over; the id of its last state."""
         done = ending is Ending.DONE
         lifecycle = Lifecycle.COMPLETED if done else Lifecycle.FAILED
-        return await self.say(attempt, AttemptState(lifecycle=lifecycle, ending=ending))
+        return await self.say(attempt, AttemptTransition(lifecycle=lifecycle, ending=ending))
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Entry, holder_of
-from midwatch_supervisor.assignment import assignments, pinned
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.launch import again, begin, conduct
+from midwatch_monitor.records import Entry, holder_of
+from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
 
 async def put(ctx: RunContext[object], path: str, text: str) -> str:
@@ -69,7 +69,7 @@ async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
             file = TaskFile.model_validate(yaml.safe_load(tasks))
             wanted = await pinned(assignments(file, home.parent))
             deck, jobs = await begin(journal, wanted, source="", settings=settings, home=home)
-        depot = Depot(journal=journal, home=home, node=node, settings=settings.fleet)
+        depot = SnapshotStore(journal=journal, home=home, node=node, settings=settings.fleet)
         deck = replace(deck, depot=depot, node=node, holder=holder_of(node, "1"))
         return await conduct(deck, jobs, _ignore)
 

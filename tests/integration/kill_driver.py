@@ -20,10 +20,10 @@ import kill_script
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.records import kind_of
-from midwatch_monitor.words import Commit, Entry
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.launch import again, begin, conduct
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.records import Commit, Entry
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import again, begin, conduct
 
 TASKS = TaskFile.model_validate(
     {

@@ -17,7 +17,7 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Intervention
+from midwatch_monitor.records import Intervention
 
 JOURNAL = Path("journal.db")
 REQUESTS = Path("requests.log")

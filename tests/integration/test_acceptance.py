@@ -7,8 +7,8 @@ import pytest
 from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
-from midwatch_monitor.words import Acceptance
-from midwatch_supervisor.acceptance import check_all, summary
+from midwatch_monitor.records import Acceptance
+from midwatch_supervisor.run.acceptance import check_all, summary
 
 
 @pytest.fixture(params=list(Walls))

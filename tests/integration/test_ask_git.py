@@ -9,7 +9,7 @@ import pytest
 from anyio import wait_readable
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspace import ask_git, git
+from midwatch_supervisor.workspaces.workspace import ask_git, git
 
 
 @pytest.fixture

@@ -19,19 +19,19 @@ from midwatch_agents.sandbox import MARK
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Delivery,
     Draft,
     Entry,
     Intervention,
     Lifecycle,
-    TaskState,
+    TaskTransition,
 )
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ async def waits(stage: "Stage", times: int = 1) -> None:
     (attempt,) = await stage.journal.attempts(1)
 
     async def parked() -> bool:
-        states = [each.lifecycle for each in await stage.told(AttemptState, attempt=attempt.id)]
+        states = [
+            each.lifecycle for each in await stage.told(AttemptTransition, attempt=attempt.id)
+        ]
         return states.count(Lifecycle.INPUT_REQUIRED) == times
 
     await stage.until(parked)
@@ -155,7 +157,7 @@ def ends(commit: Commit) -> bool:
 
 
 def _over(draft: Draft) -> bool:
-    return isinstance(draft.record, TaskState) and draft.record.lifecycle.over
+    return isinstance(draft.record, TaskTransition) and draft.record.lifecycle.over
 
 
 class Lingering(Journal):
@@ -191,7 +193,7 @@ async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
     await waits(stage)
     scene.may_end.set()
     assert await run == 3
-    states = [each.lifecycle for each in await stage.told(TaskState)]
+    states = [each.lifecycle for each in await stage.told(TaskTransition)]
     assert states.count(Lifecycle.COMPLETED) == 2
 
 
@@ -308,7 +310,7 @@ class Withdrawn(Journal):
     """A journal in which a task is canceled at the moment at which it fails."""
 
     async def attempts(self, task: int) -> list[Attempt]:
-        state = TaskState(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
+        state = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
         await self.commit(Commit(drafts=(Draft(record=state, at=datetime.now(UTC), task=task),)))
         raise WorkspaceError("the disk is gone")
 
@@ -318,4 +320,4 @@ async def test_a_task_that_is_canceled_as_it_fails_is_no_failure_of_its_run(
 ) -> None:
     async with await Withdrawn.open(location) as stage.journal:
         assert await stage.run(tasks("id: one, worker: slow")) == 1
-        assert (await stage.told(TaskState))[-1].lifecycle is Lifecycle.CANCELED
+        assert (await stage.told(TaskTransition))[-1].lifecycle is Lifecycle.CANCELED

@@ -13,7 +13,7 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
-from midwatch_monitor.words import AttemptState, Ending, Lifecycle
+from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -78,7 +78,7 @@ async def test_an_attempt_whose_history_is_broken_fails_and_says_which_row_it_is
     await interrupted(stage)
     break_rows(stage, statement)
     assert await stage.resume() == 1
-    last = (await stage.told(AttemptState, attempt=1))[-1]
+    last = (await stage.told(AttemptTransition, attempt=1))[-1]
     assert (last.lifecycle, last.ending) == (Lifecycle.FAILED, Ending.ERROR)
     assert last.reason.startswith(f"the attempt cannot go on where it was: {why}")
 

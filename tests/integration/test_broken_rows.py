@@ -16,10 +16,10 @@ import pytest
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.columns import MOST_BYTES, unpacked
-from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.core.columns import MOST_BYTES, unpacked
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Commit,
     Ending,

@@ -6,8 +6,8 @@ import pytest
 
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundle, Bundles
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.bundles import Bundle, Bundles
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,

@@ -9,14 +9,14 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, User
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.calibration import Sample, calibrate
 from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.metrics.calibration import Sample, calibrate
+from midwatch_monitor.records import (
     AlertKey,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Commit,
     Draft,
@@ -28,17 +28,17 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor import calibrator as reading
-from midwatch_supervisor.calibrator import Calibrator
-from midwatch_supervisor.decide import Supervisor
-from midwatch_supervisor.supervision import Supervision
+from midwatch_supervisor.decide import calibration as reading
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.decide.supervision import Supervision
 
 Begin = Callable[..., Awaitable[Attempt]]
 Tell = Callable[..., Awaitable[None]]
 
-GOOD = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-BAD = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
-CANCELED = AttemptState(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
+GOOD = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+BAD = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
+CANCELED = AttemptTransition(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
 
 
 def reflects(number: int, confidence: int) -> Step:

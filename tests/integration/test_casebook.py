@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from midwatch_agents.memory.case import Alarm, Help
-from midwatch_monitor.words import (
+from midwatch_agents.learning.case import Alarm, Help
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.changes import MAX_CHARS, begin, changes
-from midwatch_supervisor.workspace import Ground, git, keep, prepare
+from midwatch_supervisor.workspaces.changes import MAX_CHARS, begin, changes
+from midwatch_supervisor.workspaces.workspace import Ground, git, keep, prepare
 
 
 @pytest.fixture

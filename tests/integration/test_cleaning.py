@@ -10,24 +10,24 @@ import pytest
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundles
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Lifecycle,
     Run,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.assignment import branch_of
-from midwatch_supervisor.fleet.cleaning import Cleaner
-from midwatch_supervisor.fleet.clone import Origin
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.workspace import git, prepare
+from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
+from midwatch_supervisor.present.assignment import branch_of
+from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import git, prepare
 
 LABEL = "r1-1122120000"
 WEEK = timedelta(days=7)
@@ -44,7 +44,7 @@ class Home:
     settings: FleetSettings
 
     def __post_init__(self) -> None:
-        self.depot = Depot(
+        self.depot = SnapshotStore(
             journal=self.journal,
             home=self.path,
             node="a",
@@ -79,10 +79,10 @@ class Home:
 
     async def end(self, attempt: Attempt, *, over: bool) -> None:
         """End an attempt, and its task if it is `over`."""
-        state = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.RESTARTED)
+        state = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.RESTARTED)
         drafts = [Draft(record=state, at=self.now, task=attempt.task, attempt=attempt.id)]
         if over:
-            done = TaskState(lifecycle=Lifecycle.COMPLETED)
+            done = TaskTransition(lifecycle=Lifecycle.COMPLETED)
             drafts.append(Draft(record=done, at=self.now, task=attempt.task))
         await self.journal.commit(Commit(drafts=tuple(drafts)))
 

@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Checkpoint,
     Commit,
     Draft,
@@ -35,7 +35,7 @@ async def finish(
     whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
     attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
     said = Checkpoint(progress_percent=40, confidence=confidence)
-    state = AttemptState(
+    state = AttemptTransition(
         lifecycle=Lifecycle.COMPLETED if ok else Lifecycle.FAILED,
         ending=Ending.DONE if ok else Ending.STUCK,
     )

@@ -11,29 +11,29 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.withdrawal import commit_unmoved
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Intervention,
     Lifecycle,
     Record,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.assignment import assignments
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.submitting import submit
+from midwatch_supervisor.fleet.queue.submission import submit
+from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
 
-CANCELED = TaskState(lifecycle=Lifecycle.CANCELED, reason="canceled by ada: too dear")
-SPLIT = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada: too dear")
+SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
 both = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
@@ -73,9 +73,9 @@ async def begin(journal: Journal, at: datetime, *said: Record, task: int = 1) ->
     return attempt
 
 
-async def states(journal: Journal, task: int = 1) -> list[TaskState]:
-    entries = await journal.entries(task=task, kinds=(TaskState,))
-    return [each.record for each in entries if isinstance(each.record, TaskState)]
+async def states(journal: Journal, task: int = 1) -> list[TaskTransition]:
+    entries = await journal.entries(task=task, kinds=(TaskTransition,))
+    return [each.record for each in entries if isinstance(each.record, TaskTransition)]
 
 
 @both
@@ -123,7 +123,7 @@ async def test_an_attempt_that_nobody_has_begun_is_canceled_with_its_task(
     await begin(submitted, at)
     assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
     last = (await submitted.entries(attempt=1))[-1].record
-    assert last == AttemptState(
+    assert last == AttemptTransition(
         lifecycle=Lifecycle.CANCELED, reason=CANCELED.reason, ending=Ending.CANCELED
     )
     assert (await states(submitted))[-1] == CANCELED

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, text
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.engine import Access, connect, transaction
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.journal.tables import REVISION
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.engine import Access, connect, transaction
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Commit,
     Ending,
     Fact,

@@ -14,14 +14,12 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.settings import MonitorSettings, ReflectSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.replay import AlertLine, replay
-from midwatch_monitor.traces import open_trace
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Ending,
     Entry,
@@ -32,6 +30,8 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.replay.replay import AlertLine, replay
+from midwatch_monitor.traces import open_trace
 from midwatch_stage.command import midwatch
 
 Capture = pytest.CaptureFixture[str]
@@ -154,7 +154,7 @@ async def test_a_silent_run_that_is_parked_gives_the_same_alerts(
         *[running("c.py x")] * 12,
     ]
     work = asyncio.create_task(perform(*turns, settings=SETTINGS, tools=(call_for_a_pause,)))
-    await until(AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Wait."))
+    await until(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Wait."))
     await write(Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Go on."))
     await work
     await prove_the_round_trip(journal, {"missed_checkpoint"})
@@ -177,7 +177,7 @@ async def test_a_run_that_went_on_after_a_crash_gives_the_same_alerts(
 async def test_the_end_of_an_attempt_is_a_line_without_a_number(
     journal: Journal, claim: Claim, capsys: Capture
 ) -> None:
-    await (await claim()).end(AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE))
+    await (await claim()).end(AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE))
     assert await midwatch("export", "1") == 0
     assert json.loads(capsys.readouterr().out) == {
         "kind": "state",

@@ -12,11 +12,11 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Alert,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Edit,
     Ending,
@@ -32,8 +32,8 @@ Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]
 Fired = tuple[str, str, str, str, int]
 
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 
 
 @pytest.fixture(autouse=True)

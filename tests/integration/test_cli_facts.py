@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Certainty,
     Commit,

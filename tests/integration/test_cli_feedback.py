@@ -10,9 +10,9 @@ import pytest
 
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
@@ -26,13 +26,13 @@ from midwatch_monitor.words import (
     StudyState,
 )
 from midwatch_stage.command import midwatch
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE, reason="it passed")
-STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK, reason="stop")
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE, reason="it passed")
+STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK, reason="stop")
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 COMMENT = "The total in totals.py is rounded before the discount is taken off."
 Attempted = Callable[..., Awaitable[Attempt]]
 

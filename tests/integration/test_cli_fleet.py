@@ -11,12 +11,12 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import Keeper, NodeState
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import Keeper, NodeState
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.handout import Handout
-from midwatch_supervisor.fleet.identity import Identity
-from midwatch_supervisor.fleet.node import status_of
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.queue.queue import Handout
 from midwatch_tools.watch import now
 
 TASKS = """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from midwatch_monitor.words import Feedback, Lesson
+from midwatch_monitor.records import Feedback, Lesson
 from midwatch_stage.command import midwatch
-from midwatch_supervisor.cli.forget import KEPT, says_yes
+from midwatch_supervisor.cli.learn.forget import KEPT, says_yes
 
 if TYPE_CHECKING:
     from conftest import Past

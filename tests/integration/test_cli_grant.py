@@ -7,14 +7,14 @@ import pytest
 
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Change,
     Ending,
@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
     Terms,
 )
 from midwatch_stage.command import midwatch, write
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 
@@ -124,12 +124,12 @@ async def test_a_dry_run_writes_nothing(
         ((), ("switch", "fix", " "), "name the model that shall go on"),
         ((Change(model="big"),), ("switch", "fix", "big"), "fix#1 works with big already"),
         (
-            (AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR),),
+            (AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR),),
             ("grant", "fix", "--requests", "5"),
             "fix#1 is over: failed; nothing reaches it any more",
         ),
         (
-            (AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT),),
+            (AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT),),
             ("switch", "fix", "big"),
             "fix#1 is over: split; nothing reaches it any more",
         ),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from midwatch_monitor.words import Guidelines, GuidelinesMark, GuidelinesState
+from midwatch_monitor.records import Guidelines, GuidelinesMark, GuidelinesState
 from midwatch_stage.command import midwatch
 
 if TYPE_CHECKING:

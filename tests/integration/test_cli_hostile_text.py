@@ -20,9 +20,9 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_stage.hostile import FORGED, HOSTILE, HostilePast, hostile
-from midwatch_supervisor.assignment import assignments
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import build
+from midwatch_supervisor.present.assignment import assignments
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.config.span import parse_duration
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Ending,
     Feedback,
     Lesson,
@@ -20,9 +20,9 @@ from midwatch_monitor.words import (
     Wanted,
 )
 from midwatch_stage.command import midwatch
-from midwatch_supervisor.cli.lessons import LISTED
+from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.operator.learning_actions import LearningActions
 
 if TYPE_CHECKING:
     from conftest import Past
@@ -131,7 +131,7 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
     build = await past.attempt(task="build")
     for text in ("b", "c"):
         id = await past.say(build, Lesson(text=text, failure_class="loop"))
-    await Shelf(past.journal, author="ada").retire_lesson(id)
+    await LearningActions(past.journal, author="ada").retire_lesson(id)
     argv = argv if "--project" in argv else (*argv, "--project", "shop")
     assert [line["text"] for line in await lines(capsys, "list", *argv)] == found
 
@@ -139,7 +139,7 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
 async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
     capsys: Capture, past: "Past", taught: int
 ) -> None:
-    await Shelf(past.journal, author="ada").rate_lesson(taught, 4, "good")
+    await LearningActions(past.journal, author="ada").rate_lesson(taught, 4, "good")
     (line,) = await lines(capsys, "show", str(taught))
     accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
@@ -271,7 +271,7 @@ async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
 
 async def test_r59_a_lesson_that_a_person_restored_stays(past: "Past", taught: int) -> None:
     past.at += timedelta(days=40)
-    shelf = Shelf(past.journal, author="ada", clock=lambda: past.at)
+    shelf = LearningActions(past.journal, author="ada", clock=lambda: past.at)
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 1
     await shelf.restore_lesson(taught)
     assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 0

@@ -9,16 +9,16 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Lifecycle,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.command import midwatch
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -100,10 +100,10 @@ async def finish(
     attempt = await journal.add_attempt(
         task=task.id, number=1, worker="w", model="m", node="n", workspace=str(workspace), at=AT
     )
-    state = AttemptState(lifecycle=lifecycle, ending=Ending.DONE)
+    state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
     drafts = (
         Draft(record=state, at=AT, task=task.id, attempt=attempt.id),
-        Draft(record=TaskState(lifecycle=lifecycle), at=AT, task=task.id),
+        Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task.id),
     )
     await journal.commit(Commit(drafts=drafts))
 

@@ -16,15 +16,16 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import select
 
 from midwatch_monitor.config.settings import MonitorSettings, Settings
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.journal.watches import NOBODY
-from midwatch_monitor.words import (
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.fleet.watches import NOBODY
+from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Decision,
     Draft,
@@ -62,7 +63,7 @@ CYCLE = Alert(
     step=1,
 )
 BEGUN = (
-    AttemptState(lifecycle=Lifecycle.WORKING),
+    AttemptTransition(lifecycle=Lifecycle.WORKING),
     Step(number=1, kind=StepKind.TOOL, tool="edit"),
     CYCLE,
 )
@@ -158,7 +159,7 @@ async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet
         await fleet.until_told(Intervention)
         took = asyncio.get_running_loop().time() - began
         assert (await fleet.holder(attempt.id), took < 3 * LEASE_SECONDS) == (second, True)
-        await fleet.say(attempt, AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+        await fleet.say(attempt, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
 
         async def finished() -> bool:
             return await fleet.holder(attempt.id) == NOBODY

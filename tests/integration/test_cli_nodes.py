@@ -10,13 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, update
 
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.journal.roster import InHand, MonitorStatus, Roster
-from midwatch_monitor.journal.watches import Watches
-from midwatch_monitor.words import (
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.roster import InHand, MonitorStatus, Roster
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Keeper,
@@ -24,9 +25,9 @@ from midwatch_monitor.words import (
     NodeState,
 )
 from midwatch_stage.nodes import node
-from midwatch_supervisor.absence import monitor_absent
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.status import lost_lines
+from midwatch_supervisor.cli.inspect.status import lost_lines
+from midwatch_supervisor.present.absence import monitor_absent
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
 NO_MONITOR = (
@@ -67,7 +68,7 @@ async def at_work(journal: Journal) -> Attempt:
 
 
 async def stands(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
-    state = AttemptState(lifecycle=lifecycle)
+    state = AttemptTransition(lifecycle=lifecycle)
     draft = Draft(record=state, at=datetime.now(UTC), task=attempt.task, attempt=attempt.id)
     await journal.commit(Commit(drafts=(draft,)))
 

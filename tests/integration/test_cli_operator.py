@@ -5,11 +5,11 @@ from datetime import datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Delivery,
     DeliveryState,
@@ -27,7 +27,7 @@ Capture = pytest.CaptureFixture[str]
 HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR)
 PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
 pytestmark = pytest.mark.usefixtures("by_ada")

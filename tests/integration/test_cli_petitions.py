@@ -6,11 +6,11 @@ from datetime import datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -37,7 +37,7 @@ REVISION = PlanCheck(
     ruling=Ruling.PENDING,
 )
 MINE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="ada")
-OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 
 
 pytestmark = pytest.mark.usefixtures("by_ada")

@@ -14,10 +14,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.words import Chore, Ending, Study, StudyState, Summary
-from midwatch_supervisor.assignment import Assignment
+from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.reflect import nightly
+from midwatch_supervisor.cli.learn.learn import nightly
+from midwatch_supervisor.present.assignment import Assignment
 
 if TYPE_CHECKING:
     from conftest import Past

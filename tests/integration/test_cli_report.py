@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Commit,
     Completion,
@@ -32,7 +32,7 @@ from midwatch_monitor.words import (
     Spending,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.command import midwatch
 
@@ -77,7 +77,7 @@ async def story(write: Write) -> None:
         Spending(role="supervisor", model="m", requests=1, tokens=10),
         Step(number=5, kind=StepKind.CHECKPOINT, request=5, checkpoint=said),
         Completion(plan_step=1, goal=EVIL, confidence=70, accepted=True, flag=EVIL),
-        AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
+        AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
     ):
         await write(record)
 
@@ -164,7 +164,7 @@ async def test_a_run_and_a_moment_choose_the_tasks(
 async def test_a_task_that_went_on_since_counts_from_its_beginning(
     capsys: Capture, story: None, journal: Journal, at: datetime
 ) -> None:
-    over = TaskState(lifecycle=Lifecycle.COMPLETED, reason="done")
+    over = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="done")
     draft = Draft(record=over, at=at + timedelta(days=3), task=1)
     await journal.commit(Commit(drafts=(draft,)))
     found = await lines(capsys, "--since", "2026-11-23T00:00Z")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Budget,
     Change,
     Commit,
@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
     Reflection,
     ReviewState,
     Spending,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.command import midwatch
 
@@ -74,7 +74,9 @@ async def story(past: "Past") -> int:
         group = Group.CONTROL if number == 2 else Group.TREATMENT
         await past.say(attempt, Recall(lessons=(recalled,), group=group, seconds=0.1), USED)
         await past.end(attempt, Ending.DONE)
-        over = Draft(record=TaskState(lifecycle=Lifecycle.COMPLETED), at=past.at, task=attempt.task)
+        over = Draft(
+            record=TaskTransition(lifecycle=Lifecycle.COMPLETED), at=past.at, task=attempt.task
+        )
         await past.journal.commit(Commit(drafts=(over,)))
     await past.say(first, Feedback(accepted=False, comment="no"))
     await past.say(

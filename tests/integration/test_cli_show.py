@@ -9,7 +9,7 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -17,7 +17,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Decision,
     Delivery,
@@ -40,8 +40,8 @@ from midwatch_monitor.words import (
     StepKind,
     Task,
 )
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.present.assignment import Assignment
 
 Capture = pytest.CaptureFixture[str]
 KEY = AlertKey(rule="cycle", subject="a.py")
@@ -116,7 +116,7 @@ async def eventful(journal: Journal, attempt: Attempt, at: datetime) -> int:
         Fault(part="silence", error="ValueError: x"),
         Acceptance(check="pytest", passed=False, detail="1 failed"),
         Step(number=17, kind=StepKind.TOOL, tool="run", args="pytest", ok=False, exit_code=1),
-        AttemptState(lifecycle=Lifecycle.FAILED, reason="no", ending=Ending.UNACCEPTED),
+        AttemptTransition(lifecycle=Lifecycle.FAILED, reason="no", ending=Ending.UNACCEPTED),
     )
     return id
 

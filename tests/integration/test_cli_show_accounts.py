@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Cause,
     Change,
@@ -138,7 +138,7 @@ async def test_the_model_in_force_is_shown_with_the_one_before(
 async def test_a_split_attempt_is_not_shown_as_failed(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    split = AttemptState(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT)
+    split = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT)
     await write(journal, attempt, at, split)
     lines = await shown(capsys)
     assert "waits for: the tasks that it was split into" in lines

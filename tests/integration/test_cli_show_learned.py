@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Chore,
     Ending,

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     BudgetRequest,
     Change,
@@ -39,13 +39,13 @@ from midwatch_monitor.words import (
     Severity,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look up.")
 
 
@@ -232,7 +232,9 @@ async def test_what_a_worker_asks_for_holds_nothing_up(
 async def test_a_task_that_was_split_waits_for_its_parts(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    await write(journal, attempt, at, AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT))
+    await write(
+        journal, attempt, at, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+    )
     await write(journal, attempt, at, alert(Severity.CRITICAL, AlertState.RESOLVED))
     (line,) = await lines(capsys)
     assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
@@ -250,8 +252,8 @@ async def test_a_task_that_has_not_begun_waits_for_its_turn(
 async def test_what_is_over_waits_for_nothing(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    over = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await write(journal, attempt, at, NUDGE, over, TaskState(lifecycle=Lifecycle.COMPLETED))
+    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    await write(journal, attempt, at, NUDGE, over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
     (line,) = await lines(capsys)
     assert (line["status"], line["waits_for"]) == ("completed", None)
 
@@ -259,13 +261,13 @@ async def test_what_is_over_waits_for_nothing(
 async def test_a_task_that_is_completed_with_reservations_says_so(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    over = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     done = Completion(
         plan_step=0, goal="g", confidence=70, accepted=True, flag="still open: b", doubts=("a: x",)
     )
     await write(journal, attempt, at, done, over)
     (before,) = await lines(capsys)
-    await write(journal, attempt, at, TaskState(lifecycle=Lifecycle.COMPLETED))
+    await write(journal, attempt, at, TaskTransition(lifecycle=Lifecycle.COMPLETED))
     (after,) = await lines(capsys)
     assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
     assert await midwatch("status") == 0

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Commit,
     Draft,
@@ -27,7 +27,7 @@ from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 SAVED = Snapshot(commit="0123456789abcdef", messages=4, step=12, size=14_300)
 NODE_A = node("node-a", slots=2, busy=1, began=AT)
 

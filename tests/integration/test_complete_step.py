@@ -11,7 +11,7 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Activity,
     Budget,

@@ -14,17 +14,17 @@ from pydantic_ai import Agent
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Delivery,
     DeliveryState,
     Entry,
     Intervention,
     Lifecycle,
 )
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -78,7 +78,7 @@ class Room:
 
     def __init__(self, stage: "Stage") -> None:
         self.stage = stage
-        self.desk = Desk(stage.journal, author="ada")
+        self.desk = OperatorActions(stage.journal, author="ada")
 
     async def start(self, *names: str, answer: Action = Action.NUDGE) -> Process:
         """Start a run whose policy answers a call for help in one way."""
@@ -153,11 +153,11 @@ async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: 
     process = await room.start("asker", "holder", answer=Action.ASK_OPERATOR)
     attempt = await room.attempt("asker")
     asked, _ = await room.entry(attempt, Intervention)
-    _, parked = await room.entry(attempt, AttemptState, after=asked.id)
+    _, parked = await room.entry(attempt, AttemptTransition, after=asked.id)
     assert parked.lifecycle is Lifecycle.INPUT_REQUIRED
     id = await room.desk.act(attempt, Action.RESUME)
     issued, _ = await room.entry(attempt, Intervention, after=id - 1)
-    answered, state = await room.entry(attempt, AttemptState, after=id)
+    answered, state = await room.entry(attempt, AttemptTransition, after=id)
     assert state.lifecycle is Lifecycle.WORKING
     assert answered.at - issued.at < SECOND
     room.let_go()

@@ -19,7 +19,7 @@ from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.config.settings import PolicySettings, SupervisorSettings
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -34,10 +34,10 @@ from midwatch_monitor.words import (
     StepKind,
 )
 from midwatch_stage.watched import uncoded
-from midwatch_supervisor.decide import REQUESTS, Decided, Supervisor
-from midwatch_supervisor.evidence import Case
-from midwatch_supervisor.policy import choose
-from midwatch_supervisor.standing import Diagnosed, Means, Standing
+from midwatch_supervisor.decide.agent import REQUESTS, Decided, Supervisor
+from midwatch_supervisor.decide.evidence import Case
+from midwatch_supervisor.decide.policy import choose
+from midwatch_supervisor.decide.standing import Diagnosed, Means, Standing
 
 ALERT = Alert(
     key=AlertKey(rule="repeated_edits", subject="calc.py"),

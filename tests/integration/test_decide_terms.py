@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import PolicySettings, SupervisorSettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -28,10 +28,10 @@ from midwatch_monitor.words import (
     Terms,
 )
 from midwatch_stage.watched import uncoded
-from midwatch_supervisor.decide import Decided, Supervisor
-from midwatch_supervisor.evidence import Case
-from midwatch_supervisor.petitions import Plea, Ruled
-from midwatch_supervisor.standing import Diagnosed, Means, Rival, Standing, Tried
+from midwatch_supervisor.decide.agent import Decided, Supervisor
+from midwatch_supervisor.decide.evidence import Case
+from midwatch_supervisor.decide.standing import Diagnosed, Means, Rival, Standing, Tried
+from midwatch_supervisor.decide.worker_requests import Plea, Ruled
 
 ALERT = Alert(
     key=AlertKey(rule="steps_on_plan_step"),

@@ -19,7 +19,7 @@ from midwatch_agents.scripted import play
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.words import Change, Checkpoint, Course, Edit, Lifecycle, Step, StepKind
+from midwatch_monitor.records import Change, Checkpoint, Course, Edit, Lifecycle, Step, StepKind
 from midwatch_supervisor.demo import make_project, script_for
 from midwatch_supervisor.demo.desk import list_orders, write_report
 

@@ -10,13 +10,13 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundles
-from midwatch_monitor.words import Attempt, Snapshot
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.assignment import branch_of
-from midwatch_supervisor.fleet.clone import Origin, clone_of, fetch
-from midwatch_supervisor.fleet.depot import Depot, Saved
-from midwatch_supervisor.workspace import Ground, ask_git, git, keep, prepare
+from midwatch_supervisor.present.assignment import branch_of
+from midwatch_supervisor.workspaces.clone import Origin, clone_of, fetch
+from midwatch_supervisor.workspaces.snapshot_store import Saved, SnapshotStore
+from midwatch_supervisor.workspaces.workspace import Ground, ask_git, git, keep, prepare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Node:
 
     name: str
     home: Path
-    depot: Depot
+    depot: SnapshotStore
     journal: Journal
     source: Path | None
     base: str
@@ -81,7 +81,7 @@ def fleet(
 ) -> tuple[Node, Node]:
     def node(name: str) -> Node:
         home = tmp_path / name
-        depot = Depot(journal=journal, home=home, node=name, settings=settings)
+        depot = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
         return Node(name=name, home=home, depot=depot, journal=journal, source=source, base=base)
 
     return node("a"), node("b")

@@ -12,9 +12,9 @@ import pytest
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.assignment import Assignment, assignments, pinned
-from midwatch_supervisor.fleet.clone import Origin, clone_of, origin_of
-from midwatch_supervisor.workspace import free_label, git, is_repository
+from midwatch_supervisor.present.assignment import Assignment, assignments, pinned
+from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
+from midwatch_supervisor.workspaces.workspace import free_label, git, is_repository
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Delivery, DeliveryState, Intervention, Snapshot, Step
+from midwatch_monitor.records import Delivery, DeliveryState, Intervention, Snapshot, Step
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
 

@@ -10,13 +10,13 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundles
-from midwatch_monitor.words import Attempt
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.records import Attempt
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.assignment import branch_of
-from midwatch_supervisor.fleet.clone import Origin
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.workspace import Ground, ask_git, git, prepare
+from midwatch_supervisor.present.assignment import branch_of
+from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import Ground, ask_git, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ANEW = f"{BRANCH}.begun-20261121T210000"
@@ -32,9 +32,11 @@ class Yard:
     home: Path
     base: str
 
-    def depot(self, node: str) -> Depot:
+    def depot(self, node: str) -> SnapshotStore:
         settings = FleetSettings(push=True)
-        return Depot(journal=self.journal, home=self.home / node, node=node, settings=settings)
+        return SnapshotStore(
+            journal=self.journal, home=self.home / node, node=node, settings=settings
+        )
 
     async def clone(self, node: str) -> Origin:
         folder = self.home / node / "clone"
@@ -42,7 +44,7 @@ class Yard:
             await ask_git(Path("/"), "clone", "-q", str(self.origin), str(folder), seconds=60)
         return Origin(folder=folder, base=self.base)
 
-    async def save(self, depot: Depot, *texts: str) -> Ground:
+    async def save(self, depot: SnapshotStore, *texts: str) -> Ground:
         """Begin on node a, and save after each text."""
         folder = depot.folder(self.attempt.workspace)
         source = (await self.clone("a")).folder

@@ -11,11 +11,11 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Fault,
     Lifecycle,
     Record,
@@ -23,9 +23,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.fleet.saver import Saver
-from midwatch_supervisor.workspace import Ground
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
+from midwatch_supervisor.workspaces.workspace import Ground
 
 
 @dataclass(kw_only=True)
@@ -34,7 +34,7 @@ class Bench:
 
     journal: Journal
     recorder: Recorder
-    saver: Saver
+    saver: SnapshotWriter
     folder: Path
     now: float = 0.0
 
@@ -81,10 +81,10 @@ def bench(
 
     async def build(settings: FleetSettings) -> Bench:
         recorder = await claim()
-        depot = Depot(journal=journal, home=tmp_path / "a", node="a", settings=settings)
+        depot = SnapshotStore(journal=journal, home=tmp_path / "a", node="a", settings=settings)
         ground = Ground(folder=folder)
         made: list[Bench] = []
-        saver = Saver(depot, ground, seconds=lambda: made[0].now if made else 0.0)
+        saver = SnapshotWriter(depot, ground, seconds=lambda: made[0].now if made else 0.0)
         made.append(Bench(journal=journal, recorder=recorder, saver=saver, folder=folder))
         saver.follow(recorder)
         await recorder.record(working())
@@ -138,7 +138,7 @@ async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle:
     built = await bench(FleetSettings(save_seconds=3600))
     await built.act("one")
     assert await built.saved() == []
-    await built.recorder.record(AttemptState(lifecycle=lifecycle))
+    await built.recorder.record(AttemptTransition(lifecycle=lifecycle))
     assert await built.saved() == [1]
 
 
@@ -146,7 +146,7 @@ async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(bench: Build
     built = await bench(FleetSettings(save_seconds=0, max_bundle_mb=0.0001))
     for text in ("one", "two", "three"):
         await built.act(text)
-    await built.recorder.record(AttemptState(lifecycle=Lifecycle.COMPLETED))
+    await built.recorder.record(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
     error = "the work is larger than 0.0001 MB: it cannot move"
     assert await built.told(Fault) == [Fault(part="saving", error=error)]
     assert len(await built.told(Step)) == 3
@@ -178,7 +178,7 @@ async def test_without_a_depot_nothing_is_saved(
     claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
 ) -> None:
     recorder = await claim()
-    saver = Saver(None, Ground(folder=tmp_path))
+    saver = SnapshotWriter(None, Ground(folder=tmp_path))
     saver.follow(recorder)
     await saver.leave()
     assert recorder.before is None

@@ -15,21 +15,21 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.tasks import Role, TaskFile
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Entry,
     Intervention,
     Lifecycle,
     Part,
     Terms,
 )
-from midwatch_supervisor.assignment import assignments, pinned
-from midwatch_supervisor.fleet.clone import clone_of
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.launch import again, begin, conduct
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.workspaces.clone import clone_of
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import git
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -93,10 +93,10 @@ SPLIT = Intervention(
 )
 
 
-def depot_of(stage: "Stage", name: str) -> Depot:
+def depot_of(stage: "Stage", name: str) -> SnapshotStore:
     home = stage.folder / f"home-{name}"
     settings = FleetSettings(save_seconds=0)
-    return Depot(journal=stage.journal, home=home, node=name, settings=settings)
+    return SnapshotStore(journal=stage.journal, home=home, node=name, settings=settings)
 
 
 async def node(stage: "Stage", name: str, file: TaskFile) -> int:
@@ -153,7 +153,7 @@ async def test_another_node_puts_the_whole_together(workspace: str, stage: "Stag
     names = {path.name for path in whole.glob("*.txt")}
     assert names - {"old.txt"} == {"begun.txt", "half.txt", "one.txt", "two.txt"}
     assert ("old.txt" in names) is (workspace != "null")
-    ends = [each.lifecycle for each in await stage.told(AttemptState) if each.lifecycle.over]
+    ends = [each.lifecycle for each in await stage.told(AttemptTransition) if each.lifecycle.over]
     assert ends.count(Lifecycle.COMPLETED) == 2
 
 

@@ -12,11 +12,11 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.bundles import Bundles
+from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Edit,
     Ending,
@@ -27,13 +27,13 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
-from midwatch_supervisor.assignment import place_of
-from midwatch_supervisor.fleet.clone import Origin
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.fleet.saver import Saver
-from midwatch_supervisor.fleet.shipping import fetched
-from midwatch_supervisor.fleet.snapshot import files_of
-from midwatch_supervisor.workspace import Ground
+from midwatch_supervisor.present.assignment import place_of
+from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.shipping import fetched
+from midwatch_supervisor.workspaces.snapshot import files_of
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
+from midwatch_supervisor.workspaces.workspace import Ground
 from midwatch_tools.tree import digest_of
 
 
@@ -45,7 +45,7 @@ class Node:
         self.journal = journal
         self.at = at
         settings = FleetSettings(save_seconds=0)
-        self.depot = Depot(journal=journal, home=home, node=name, settings=settings)
+        self.depot = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
 
     async def claim(self, attempt: Attempt) -> Recorder:
         return await Recorder.claim(
@@ -93,19 +93,21 @@ async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
 
 
 @pytest.fixture
-async def begun(nodes: tuple[Node, Node], attempt: Attempt) -> tuple[Recorder, Ground, Saver]:
+async def begun(
+    nodes: tuple[Node, Node], attempt: Attempt
+) -> tuple[Recorder, Ground, SnapshotWriter]:
     """The attempt on the first node."""
     ground = Ground(folder=Path(attempt.workspace))
     ground.folder.mkdir(parents=True)
     recorder = await nodes[0].claim(attempt)
-    saver = Saver(nodes[0].depot, ground)
+    saver = SnapshotWriter(nodes[0].depot, ground)
     saver.follow(recorder)
     await recorder.record(working(), Change(node="a"))
     await act(recorder, ground, "one")
     return recorder, ground, saver
 
 
-Begun = tuple[Recorder, Ground, Saver]
+Begun = tuple[Recorder, Ground, SnapshotWriter]
 
 
 async def told(journal: Journal) -> list[str]:
@@ -162,18 +164,20 @@ async def test_nothing_is_told_where_the_attempt_was_before(
     assert await told(journal) == []
 
 
-async def _end(recorder: Recorder, saver: Saver) -> None:
-    state = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+async def _end(recorder: Recorder, saver: SnapshotWriter) -> None:
+    state = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     await recorder.record(state)
 
 
-async def _leave(recorder: Recorder, saver: Saver) -> None:
+async def _leave(recorder: Recorder, saver: SnapshotWriter) -> None:
     await saver.leave()
 
 
 @pytest.mark.parametrize("leave", [_end, _leave], ids=["ended", "left"])
 async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
-    nodes: tuple[Node, Node], begun: Begun, leave: Callable[[Recorder, Saver], Awaitable[None]]
+    nodes: tuple[Node, Node],
+    begun: Begun,
+    leave: Callable[[Recorder, SnapshotWriter], Awaitable[None]],
 ) -> None:
     recorder, _, saver = begun
     assert nodes[0].depot.minded == 1

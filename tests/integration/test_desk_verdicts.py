@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from midwatch_monitor.journal import Journal, chores, lessons
-from midwatch_monitor.words import (
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned import chores, lessons
+from midwatch_monitor.records import (
     Chore,
     Ending,
     Feedback,
@@ -14,7 +15,7 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
 )
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 
 if TYPE_CHECKING:
     from conftest import Past
@@ -28,7 +29,7 @@ async def test_whoever_accepts_what_was_rejected_takes_back_what_that_taught(pas
     by_hand = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
     by_checks = Lesson(text="It was stuck.", origin=Origin.AUTOMATIC)
     taken, kept = [await past.say(attempt, each) for each in (by_hand, by_checks)]
-    await Desk(past.journal, author="ada").judge(attempt, accepted=True)
+    await OperatorActions(past.journal, author="ada").judge(attempt, accepted=True)
     known = await past.learned.lessons(attempt=attempt.id)
     assert {each.id: each.obsolete for each in known} == {taken: True, kept: False}
 
@@ -38,7 +39,7 @@ async def test_no_lesson_is_drawn_from_a_rejection_that_was_taken_back(past: "Pa
     await past.end(attempt, Ending.DONE)
     await past.say(attempt, REJECTED)
     assert Chore.LESSON in await _open(past)
-    await Desk(past.journal, author="ada").judge(attempt, accepted=True)
+    await OperatorActions(past.journal, author="ada").judge(attempt, accepted=True)
     assert Chore.LESSON not in await _open(past)
 
 
@@ -47,7 +48,7 @@ async def test_a_second_rejection_takes_nothing_back(past: "Past") -> None:
     verdict = await past.say(attempt, REJECTED)
     text = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
     await past.say(attempt, text)
-    await Desk(past.journal, author="ada").judge(attempt, accepted=False)
+    await OperatorActions(past.journal, author="ada").judge(attempt, accepted=False)
     assert len(await past.learned.lessons(attempt=attempt.id, obsolete=False)) == 1
 
 
@@ -73,7 +74,7 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
             return found
 
     async with await Drawing.open(location) as drawing:
-        await Desk(drawing, author="ada").judge(attempt, accepted=True)
+        await OperatorActions(drawing, author="ada").judge(attempt, accepted=True)
     known = await past.learned.lessons(attempt=attempt.id)
     assert [each.obsolete for each in known] == [True]
 

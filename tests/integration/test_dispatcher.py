@@ -11,9 +11,9 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
+    AttemptTransition,
     Commit,
     Draft,
     Fault,
@@ -22,15 +22,15 @@ from midwatch_monitor.words import (
     NodeState,
     Record,
     Run,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.fleet.dispatch import Dispatcher
-from midwatch_supervisor.fleet.handout import Handed, Ticket
-from midwatch_supervisor.fleet.identity import Identity
-from midwatch_supervisor.fleet.mishaps import Mishaps
-from midwatch_supervisor.fleet.node import status_of
-from midwatch_supervisor.fleet.submitting import submit
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.mishaps import Mishaps
+from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
+from midwatch_supervisor.fleet.queue.queue import Handed, QueuedTurn
+from midwatch_supervisor.fleet.queue.submission import submit
+from midwatch_supervisor.present.assignment import assignments
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -52,19 +52,21 @@ class InMemory:
         return {each.ticket.task: each.ticket.number for each in self.turns}
 
     async def hand_out(
-        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
         self.turns.append(Handed(ticket=ticket))
         self.queued.append((str(ticket), tuple(labels)))
 
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = (), holder: str = "") -> bool:
+    async def rescue(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
+    ) -> bool:
         if holder and Handed(ticket=ticket, holder=holder) not in self.turns:
             return False
         self.turns = [each for each in self.turns if each.ticket != ticket]
         self.queued.append((str(ticket), tuple(labels)))
         return True
 
-    async def drop(self, ticket: Ticket) -> None:
+    async def drop(self, ticket: QueuedTurn) -> None:
         self.turns = [each for each in self.turns if each.ticket != ticket]
         self.ended.append(str(ticket))
 
@@ -110,7 +112,7 @@ class Office:
         await self.journal.add_attempt(
             task=1, number=1, worker="coder", model="m", node="a", workspace="/w", at=AT
         )
-        await self.say(AttemptState(lifecycle=Lifecycle.WORKING), attempt=1)
+        await self.say(AttemptTransition(lifecycle=Lifecycle.WORKING), attempt=1)
 
     async def faults(self) -> list[Fault]:
         entries = await self.journal.entries(kinds=(Fault,))
@@ -128,7 +130,9 @@ async def test_a_run_is_stored_whole_for_a_monitor_to_keep(office: Office) -> No
     assert (run.keeper, run.source) == (Keeper.MONITOR, "t.yaml")
     assert [task.name for task in await office.journal.tasks(run.id)] == ["a", "b"]
     entries = await office.journal.entries()
-    assert [entry.record for entry in entries] == 2 * [TaskState(lifecycle=Lifecycle.SUBMITTED)]
+    assert [entry.record for entry in entries] == 2 * [
+        TaskTransition(lifecycle=Lifecycle.SUBMITTED)
+    ]
 
 
 async def test_what_can_begin_is_handed_out_once_and_the_rest_in_its_time(office: Office) -> None:
@@ -137,7 +141,7 @@ async def test_what_can_begin_is_handed_out_once_and_the_rest_in_its_time(office
     await office.dispatcher.look()
     first = ("night:1-20261121T200000:1:1", ("gpu",))
     assert office.hands.queued == [first]
-    await office.say(TaskState(lifecycle=Lifecycle.COMPLETED))
+    await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
     assert office.hands.queued == [first, ("night:1-20261121T200000:2:1", ())]
 
@@ -186,7 +190,7 @@ async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_seco
     class Slow(InMemory):
         async def last_numbers(self, run: Run) -> dict[int, int]:
             if not self.turns:
-                ticket = Ticket.of(self.fleet, run, 1, 1)
+                ticket = QueuedTurn.of(self.fleet, run, 1, 1)
                 await self.hand_out(ticket)
             return await super().last_numbers(run)
 
@@ -221,7 +225,7 @@ async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_to
 
 async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -> None:
     await office.submit({"id": "a"})
-    await office.say(TaskState(lifecycle=Lifecycle.FAILED, reason='no "lifecycle":"working"'))
+    await office.say(TaskTransition(lifecycle=Lifecycle.FAILED, reason='no "lifecycle":"working"'))
     await office.dispatcher.look()
     assert office.hands.queued == []
 
@@ -234,7 +238,7 @@ async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
     status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
     await office.nodes.enter(status, alive_seconds=1)
     await office.began("node-a:1")
-    await office.say(TaskState(lifecycle=Lifecycle.COMPLETED))
+    await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
     assert office.hands.ended == []
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
@@ -259,7 +263,7 @@ async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover
 
 async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
     await office.submit({"id": "a"})
-    await office.say(TaskState(lifecycle=Lifecycle.WORKING, reason='"lifecycle":"failed"'))
+    await office.say(TaskTransition(lifecycle=Lifecycle.WORKING, reason='"lifecycle":"failed"'))
     await office.dispatcher.look()
     assert len(office.hands.queued) == 1
 
@@ -276,11 +280,11 @@ async def test_a_task_fails_once_every_node_for_it_has_refused_it(office: Office
         status = status_of(Identity(name=name, boot="1"), slots=1, labels=labels)
         await office.nodes.enter(status, alive_seconds=1)
     assert [await unable(office, name) for name in ("one", "one", "two")] == [False, False, True]
-    entries = await office.journal.entries(kinds=(TaskState,))
+    entries = await office.journal.entries(kinds=(TaskTransition,))
     assert [entry.record for entry in entries][1:] == [
-        TaskState(lifecycle=Lifecycle.SUBMITTED, reason="one cannot do it: no key"),
-        TaskState(lifecycle=Lifecycle.SUBMITTED, reason="two cannot do it: no key"),
-        TaskState(lifecycle=Lifecycle.FAILED, reason="two cannot do it: no key"),
+        TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="one cannot do it: no key"),
+        TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason="two cannot do it: no key"),
+        TaskTransition(lifecycle=Lifecycle.FAILED, reason="two cannot do it: no key"),
     ]
 
 
@@ -297,11 +301,11 @@ async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Offic
     task = await office.journal.task(1)
     over = [await mishaps.broke(task, KeyError("x"), live=1) for _ in range(3)]
     assert over == [False, False, True]
-    entries = await office.journal.entries(kinds=(TaskState, AttemptState))
+    entries = await office.journal.entries(kinds=(TaskTransition, AttemptTransition))
     assert [
         entry.record.lifecycle
         for entry in entries
-        if isinstance(entry.record, TaskState | AttemptState)
+        if isinstance(entry.record, TaskTransition | AttemptTransition)
     ][-2:] == [
         Lifecycle.FAILED,
         Lifecycle.FAILED,
@@ -326,9 +330,9 @@ async def test_a_turn_that_breaks_ends_no_attempt_that_another_node_took_over_me
             await mishaps.broke(task, KeyError("x"), live=1)
     else:
         assert await mishaps.broke(task, KeyError("x"), live=1)
-    states = [each.record for each in await office.journal.entries(kinds=(AttemptState,))]
+    states = [each.record for each in await office.journal.entries(kinds=(AttemptTransition,))]
     last = states[-1]
-    assert isinstance(last, AttemptState)
+    assert isinstance(last, AttemptTransition)
     assert last.lifecycle.over == ends
 
 

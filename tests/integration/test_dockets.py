@@ -6,10 +6,10 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.journal.submission import NewTask, moves, submit
-from midwatch_monitor.words import Commit, Draft, Keeper, Lifecycle, Run, TaskState
-from midwatch_supervisor.fleet.dockets import Dockets
+from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
+from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
@@ -17,8 +17,8 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def dockets(journal: Journal) -> Dockets:
-    return Dockets(journal)
+def dockets(journal: Journal) -> UnfinishedRuns:
+    return UnfinishedRuns(journal)
 
 
 async def stored(
@@ -36,12 +36,12 @@ async def stored(
 
 
 async def become(journal: Journal, task: int, lifecycle: Lifecycle) -> None:
-    draft = Draft(record=TaskState(lifecycle=lifecycle), at=AT, task=task)
+    draft = Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task)
     await journal.commit(Commit(drafts=(draft,)))
 
 
 async def test_a_run_is_open_until_its_last_task_is_over(
-    journal: Journal, dockets: Dockets
+    journal: Journal, dockets: UnfinishedRuns
 ) -> None:
     assert await dockets.open() == []
     first, second = await stored(journal, "a", "b"), await stored(journal, "a")
@@ -50,11 +50,11 @@ async def test_a_run_is_open_until_its_last_task_is_over(
     await become(journal, 2, Lifecycle.WORKING)
     assert await dockets.open() == [first, second]
     await become(journal, 2, Lifecycle.FAILED)
-    assert await dockets.open() == await Dockets(journal).open() == [second]
+    assert await dockets.open() == await UnfinishedRuns(journal).open() == [second]
 
 
 async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
-    journal: Journal, dockets: Dockets
+    journal: Journal, dockets: UnfinishedRuns
 ) -> None:
     await stored(journal, "a", spec="{}")
     await stored(journal, "a", keeper=Keeper.PROCESS)
@@ -72,7 +72,9 @@ async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
     assert (third.open, third.over, third.last) == ({}, frozenset(), second.last)
 
 
-async def test_what_was_erased_is_not_open_any_more(journal: Journal, dockets: Dockets) -> None:
+async def test_what_was_erased_is_not_open_any_more(
+    journal: Journal, dockets: UnfinishedRuns
+) -> None:
     run = await stored(journal, "a")
     assert await dockets.open() == [run]
     with pytest.raises(UsageError):

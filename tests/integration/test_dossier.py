@@ -7,14 +7,14 @@ from pathlib import Path
 from midwatch_agents.prompt import Past
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
     AlertKey,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Cause,
     Change,
@@ -42,8 +42,8 @@ from midwatch_monitor.words import (
     Teller,
     Terms,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.dossier import Dossier
+from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.present.assignment import Assignment
 
 Write = Callable[[Record], Awaitable[int]]
 
@@ -88,7 +88,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
         Intervention(action=Action.RESTART, by=Actor.POLICY, message="Read first.", terms=terms),
     )
     await write(
-        AttemptState(lifecycle=Lifecycle.FAILED, reason="went round", ending=Ending.RESTARTED)
+        AttemptTransition(lifecycle=Lifecycle.FAILED, reason="went round", ending=Ending.RESTARTED)
     )
     assert (await Dossier.read(journal, attempt)).past == Past(
         number=1,

@@ -21,10 +21,10 @@ from midwatch_agents.factreviewer import PROMPT
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Certainty,
     Chore,
     Commit,
@@ -108,7 +108,7 @@ class Desk:
         )
         whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
         attempt = await self.journal.add_attempt(task=task.id, number=1, at=self.at, **whose)
-        done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+        done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
         await self.write(attempt, *facts, *([done] if over else []))
         return attempt
 

@@ -9,10 +9,10 @@ import pytest
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Chore,
     Commit,
     Draft,
@@ -24,7 +24,7 @@ from midwatch_monitor.words import (
     Lifecycle,
 )
 from midwatch_supervisor.learning.facts import store
-from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.operator.learning_actions import LearningActions
 
 REACT = "The app uses React 19"
 Ended = Callable[[], Awaitable[Attempt]]
@@ -46,7 +46,7 @@ def ended(journal: Journal, at: datetime) -> Ended:
         )
         whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
         attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-        done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+        done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
         draft = Draft(record=done, at=at, task=task.id, attempt=attempt.id)
         await journal.commit(Commit(drafts=(draft,)))
         return attempt
@@ -91,7 +91,7 @@ async def test_v7_an_extracted_fact_that_is_known_only_adds_its_source(
 ) -> None:
     before, attempt = await ended(), await ended()
     (known,) = await take(before, Fact(text=REACT))
-    await Shelf(journal, author="ann", clock=lambda: at).approve_fact(known.id)
+    await LearningActions(journal, author="ann", clock=lambda: at).approve_fact(known.id)
     for _ in range(2):  # the second time as after a crash
         (known,) = await take(attempt, Fact(text=REACT))
         assert known.sources == (before.id, attempt.id)
@@ -103,7 +103,7 @@ async def test_what_waits_ends_no_shared_fact(
     journal: Journal, ended: Ended, take: Take, at: datetime, review: bool
 ) -> None:
     (known,) = await take(await ended(), Fact(text=REACT))
-    await Shelf(journal, author="ann", clock=lambda: at).approve_fact(known.id)
+    await LearningActions(journal, author="ann", clock=lambda: at).approve_fact(known.id)
     more = Fact(text=REACT, value='"19.1"')
     found = await take(await ended(), more, settings=given(review=review))
     assert [each.shared for each in found] == [True, False]

@@ -9,10 +9,10 @@ import pytest
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Commit, Draft, Lifecycle, TaskState
-from midwatch_supervisor.cli.farewell import Farewell
-from midwatch_supervisor.fleet.holding import Holding
-from midwatch_supervisor.fleet.turn import Outcome
+from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
+from midwatch_supervisor.cli.fleet.node_exit import Farewell
+from midwatch_supervisor.fleet.nodes.holding import Holding
+from midwatch_supervisor.fleet.nodes.turn import Outcome
 
 Capture = pytest.CaptureFixture[str]
 
@@ -90,7 +90,7 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
     await desk.begin(1)
     farewell = desk.farewell(as_json=True)
     farewell.begin()
-    state = TaskState(lifecycle=Lifecycle.COMPLETED)
+    state = TaskTransition(lifecycle=Lifecycle.COMPLETED)
     await desk.journal.commit(Commit(drafts=(Draft(record=state, at=at, task=attempt.task),)))
     await desk.end(1, Outcome.OVER)
     await farewell.end()

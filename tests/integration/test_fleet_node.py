@@ -18,11 +18,11 @@ from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandb
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Change,
     Commit,
     Draft,
@@ -30,17 +30,17 @@ from midwatch_monitor.words import (
     Lifecycle,
     NodeState,
     Part,
-    TaskState,
+    TaskTransition,
     Terms,
 )
 from midwatch_stage.database import Database
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.fleet.dispatch import Dispatcher
-from midwatch_supervisor.fleet.handout import Handout
-from midwatch_supervisor.fleet.identity import identity
-from midwatch_supervisor.fleet.joining import joined
-from midwatch_supervisor.fleet.node import Node
-from midwatch_supervisor.fleet.submitting import submit
+from midwatch_supervisor.fleet.nodes.identity import identity
+from midwatch_supervisor.fleet.nodes.joining import joined
+from midwatch_supervisor.fleet.nodes.node import Node
+from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
+from midwatch_supervisor.fleet.queue.queue import Handout
+from midwatch_supervisor.fleet.queue.submission import submit
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_tools.watch import now
 
 T = TypeVar("T")
@@ -158,9 +158,9 @@ class Fleet:
         """Wait until an attempt is there."""
 
         async def there() -> bool:
-            found = await self.journal.entries(attempt=attempt, kinds=(AttemptState,))
+            found = await self.journal.entries(attempt=attempt, kinds=(AttemptTransition,))
             last = found[-1].record if found else None
-            return isinstance(last, AttemptState) and last.lifecycle is lifecycle
+            return isinstance(last, AttemptTransition) and last.lifecycle is lifecycle
 
         await self.until(there)
 
@@ -172,13 +172,13 @@ class Fleet:
 
         await self.until(there)
 
-    async def states(self, *names: str) -> list[TaskState]:
+    async def states(self, *names: str) -> list[TaskTransition]:
         run = (await self.journal.runs())[-1]
-        found: list[TaskState] = []
+        found: list[TaskTransition] = []
         for task in await self.journal.tasks(run.id):
-            entries = await self.journal.entries(task=task.id, kinds=(TaskState,))
+            entries = await self.journal.entries(task=task.id, kinds=(TaskTransition,))
             last = entries[-1].record
-            if task.name in names and isinstance(last, TaskState):
+            if task.name in names and isinstance(last, TaskTransition):
                 found.append(last)
         return found
 
@@ -209,7 +209,7 @@ async def test_a_node_does_what_was_submitted(fleet: Fleet) -> None:
         await fleet.until_over("a", "b")
         (status,) = await fleet.nodes.all()
         assert (status.name, status.state, status.slots) == ("node-a", NodeState.UP, 2)
-    completed = TaskState(
+    completed = TaskTransition(
         lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", passed=1, total=1
     )
     assert await fleet.states("a", "b") == [completed, completed]
@@ -242,7 +242,7 @@ async def test_a_node_with_fewer_slots_than_another_gives_back_what_it_has_no_pl
     async with fleet.node("narrow", slots=1):
         await fleet.until_at(Lifecycle.WORKING)
         await asyncio.to_thread(_until_given_back, fleet.location)
-        assert len(await fleet.told(AttemptState)) == 2  # one attempt: submitted, and working
+        assert len(await fleet.told(AttemptTransition)) == 2  # one attempt: submitted, and working
         open_gate("a", "b", "c")
         await fleet.until_over("a", "b", "c")
     assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
@@ -330,7 +330,7 @@ async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None
         await fleet.until_over("a")
     assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.COMPLETED]
     assert [attempt.node for attempt in await fleet.journal.attempts(1)] == ["node-a"]
-    states = await fleet.told(AttemptState)
+    states = await fleet.told(AttemptTransition)
     assert [state.lifecycle.over for state in states] == [False, False, True]
 
 
@@ -362,7 +362,7 @@ async def test_a_node_rides_out_a_database_that_is_killed(
             open_gate("a", "b")
             await asyncio.to_thread(database.restart)
             await fleet.until_over("a", "b")
-        states = [state.lifecycle.over for state in await fleet.told(AttemptState)]
+        states = [state.lifecycle.over for state in await fleet.told(AttemptTransition)]
         assert states.count(True) == 2
         assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
 

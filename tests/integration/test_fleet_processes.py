@@ -16,8 +16,8 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import AttemptState, Lifecycle, Step, TaskState
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import AttemptTransition, Lifecycle, Step, TaskTransition
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -98,14 +98,17 @@ class Company:
                     pytest.fail("\n".join((await ended(process))[1:]))
                 await nothing.wait(0.05)
 
-    async def until_over(self, count: int) -> list[TaskState]:
+    async def until_over(self, count: int) -> list[TaskTransition]:
         """Wait until so many tasks are over; their last states."""
 
         async def over() -> bool:
-            return sum(state.lifecycle.over for state in await self.stage.told(TaskState)) == count
+            return (
+                sum(state.lifecycle.over for state in await self.stage.told(TaskTransition))
+                == count
+            )
 
         await self.until(over)
-        return [state for state in await self.stage.told(TaskState) if state.lifecycle.over]
+        return [state for state in await self.stage.told(TaskTransition) if state.lifecycle.over]
 
     def kill(self, process: Process) -> None:
         process.kill()
@@ -138,7 +141,7 @@ async def prove_each_once(company: Company, tasks: int) -> None:
         assert seqs == list(range(1, len(seqs) + 1))
         steps = [entry.record.number for entry in entries if isinstance(entry.record, Step)]
         assert steps == [1, 2]
-        states = [each.record for each in entries if isinstance(each.record, AttemptState)]
+        states = [each.record for each in entries if isinstance(each.record, AttemptTransition)]
         assert sum(state.lifecycle.over for state in states) == 1
 
 

@@ -14,16 +14,16 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import AttemptState, Ending, Lifecycle, TaskState
-from midwatch_supervisor.assignment import assignments
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.dispatch import Dispatcher
-from midwatch_supervisor.fleet.handout import Handed, Handout
-from midwatch_supervisor.fleet.identity import identity
-from midwatch_supervisor.fleet.joining import joined
-from midwatch_supervisor.fleet.submitting import submit
-from midwatch_supervisor.withdrawal import Withdrawing
+from midwatch_supervisor.fleet.nodes.identity import identity
+from midwatch_supervisor.fleet.nodes.joining import joined
+from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
+from midwatch_supervisor.fleet.queue.queue import Handed, Handout
+from midwatch_supervisor.fleet.queue.submission import submit
+from midwatch_supervisor.operator.withdrawal import Withdrawing
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_tools.watch import now
 
 pytestmark = pytest.mark.parametrize("location", ["postgresql"], indirect=True)
@@ -119,12 +119,12 @@ class Yard:
             while not await happened():
                 await nothing.wait(0.05)
 
-    async def state(self, task: int) -> TaskState:
-        found = (await self.journal.entries(task=task, kinds=(TaskState,)))[-1].record
-        assert isinstance(found, TaskState)
+    async def state(self, task: int) -> TaskTransition:
+        found = (await self.journal.entries(task=task, kinds=(TaskTransition,)))[-1].record
+        assert isinstance(found, TaskTransition)
         return found
 
-    async def until_over(self, task: int) -> TaskState:
+    async def until_over(self, task: int) -> TaskTransition:
         async def over() -> bool:
             return (await self.state(task)).lifecycle.over
 
@@ -133,8 +133,8 @@ class Yard:
 
     async def until_working(self) -> None:
         async def there() -> bool:
-            working = AttemptState(lifecycle=Lifecycle.WORKING)
-            said = await self.journal.entries(kinds=(AttemptState,))
+            working = AttemptTransition(lifecycle=Lifecycle.WORKING)
+            said = await self.journal.entries(kinds=(AttemptTransition,))
             return working in [each.record for each in said]
 
         await self.until(there)
@@ -188,7 +188,7 @@ async def test_a_node_that_is_given_a_canceled_task_puts_it_away(yard: Yard) -> 
     await yard.withdraw()
     async with yard.node():
         state = await yard.until_over(2)
-    assert state == TaskState(
+    assert state == TaskTransition(
         lifecycle=Lifecycle.FAILED, reason="it depends on a, which is canceled"
     )
     assert await yard.journal.attempts(1) == await yard.journal.attempts(2) == []
@@ -206,6 +206,6 @@ async def test_what_is_under_way_is_stopped_and_what_depends_on_it_fails(yard: Y
         (Lifecycle.FAILED, "stop by operator: canceled by ada"),
         (Lifecycle.FAILED, "it depends on a, which is failed"),
     ]
-    ended = (await yard.journal.entries(attempt=1, kinds=(AttemptState,)))[-1].record
-    assert isinstance(ended, AttemptState)
+    ended = (await yard.journal.entries(attempt=1, kinds=(AttemptTransition,)))[-1].record
+    assert isinstance(ended, AttemptTransition)
     assert ended.ending is Ending.STUCK

@@ -13,15 +13,15 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.words import AttemptState, Ending, TaskState, Writer
+from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.aside import make_way
-from midwatch_supervisor.changes import changed_names, changes
-from midwatch_supervisor.fleet.snapshot import Mark, files_of, spread, take
-from midwatch_supervisor.handover import take_over
-from midwatch_supervisor.listing import listing
-from midwatch_supervisor.merging import merge_branch, plan_merge, rehearse
-from midwatch_supervisor.workspace import Ground, keep, prepare
+from midwatch_supervisor.workspaces.aside import make_way
+from midwatch_supervisor.workspaces.changes import changed_names, changes
+from midwatch_supervisor.workspaces.handover import take_over
+from midwatch_supervisor.workspaces.listing import listing
+from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
+from midwatch_supervisor.workspaces.snapshot import Mark, files_of, spread, take
+from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
 from midwatch_tools.git import git
 from midwatch_tools.home import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in
@@ -332,8 +332,8 @@ async def test_an_attempt_that_replaced_its_repository_fails_and_its_files_are_k
 ) -> None:
     assert source
     assert await stage.run(TASKS) == 1
-    ends = [each for each in await stage.told(AttemptState) if each.ending]
+    ends = [each for each in await stage.told(AttemptTransition) if each.ending]
     assert [each.ending for each in ends] == [Ending.ERROR]
     assert ends[0].reason.endswith("no longer the workspace that was made: its .git was replaced")
-    assert [each.lifecycle for each in await stage.told(TaskState)][-1] == "failed"
+    assert [each.lifecycle for each in await stage.told(TaskTransition)][-1] == "failed"
     assert (stage.home / "work" / "r1" / "fix-1" / "out.txt").read_text() == "two\n"

@@ -13,8 +13,8 @@ from midwatch_monitor.config.learning import GuidelinesSettings, LearningSetting
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Actor,
     Ending,
     Feedback,

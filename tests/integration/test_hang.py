@@ -16,10 +16,10 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play
 from midwatch_monitor.config.settings import RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Delivery,
     DeliveryState,
     Ending,
@@ -27,14 +27,14 @@ from midwatch_monitor.words import (
     Intervention,
     Lifecycle,
     Step,
-    TaskState,
+    TaskTransition,
 )
 
 if TYPE_CHECKING:
     from conftest import Stage
 
 STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR, message="it hangs")
-STOPPED = AttemptState(
+STOPPED = AttemptTransition(
     lifecycle=Lifecycle.FAILED, reason="stop by operator: it hangs", ending=Ending.STUCK
 )
 SHELL = "touch started; sleep 1000 & sleep 1000"
@@ -153,8 +153,8 @@ async def stopped(stage: "Stage", hangs: Callable[[], bool], tasks: str) -> floa
 async def test_a_hung_tool_or_model_request_is_stopped_at_once(agent: str, stage: "Stage") -> None:
     stage.settings = stage.settings.model_copy(update={"run": RunSettings(sandbox=Sandbox.OFF)})
     assert await stopped(stage, begun.is_set, tasks(agent)) < 3
-    assert (await stage.told(AttemptState))[-1] == STOPPED
-    assert (await stage.told(TaskState))[-1].reason == "stop by operator: it hangs"
+    assert (await stage.told(AttemptTransition))[-1] == STOPPED
+    assert (await stage.told(TaskTransition))[-1].reason == "stop by operator: it hangs"
     assert [each.state for each in await stage.told(Delivery)] == [DeliveryState.DELIVERED]
 
 
@@ -163,7 +163,7 @@ async def prove_no_process_is_left(stage: "Stage", sandbox: Sandbox) -> None:
     run = RunSettings(sandbox=sandbox)
     stage.settings = stage.settings.model_copy(update={"run": run})
     assert await stopped(stage, file.exists, SHELL_TASKS) < 5
-    assert (await stage.told(AttemptState))[-1] == STOPPED
+    assert (await stage.told(AttemptTransition))[-1] == STOPPED
     assert marked(stage.home) == []
 
 
@@ -189,7 +189,7 @@ async def test_a_worker_that_cannot_be_cancelled_is_given_up_and_its_late_result
     await stage.until(ended.is_set)
     await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
     assert await stage.journal.entries() == before
-    assert (await stage.told(AttemptState))[-1] == STOPPED
+    assert (await stage.told(AttemptTransition))[-1] == STOPPED
     assert await stage.told(Step) == []
     assert [each.part for each in await stage.told(Fault)] == faults
 

@@ -16,11 +16,11 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.ends import Ends
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.journal.learned.task_ends import Ends
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Chore,
     Commit,
     Draft,
@@ -32,13 +32,13 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
     Summary,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.fleet.watchkeeping import Watchkeeping
+from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflecting import NO_MODEL, reflect_project
+from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
@@ -55,8 +55,8 @@ ON = Settings.model_validate(
     }
 )
 OFF = Settings()
-COMPLETED = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-OVER = TaskState(lifecycle=Lifecycle.COMPLETED)
+COMPLETED = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 SKIPPED = "no qualifying attempts"
 T = TypeVar("T", bound=Record)
 asked: list[str] = []
@@ -151,7 +151,7 @@ class Past:
                 record=each,
                 at=AT,
                 task=attempt.task,
-                attempt=None if isinstance(each, TaskState) else attempt.id,
+                attempt=None if isinstance(each, TaskTransition) else attempt.id,
             )
             for each in records
         )
@@ -338,7 +338,7 @@ async def test_a_monitor_looks_back_at_what_its_fleet_has_done(
     past: Past, location: str, once: bool
 ) -> None:
     end = await past.over()
-    keeping = Watchkeeping(
+    keeping = FleetMonitor(
         past.journal,
         location=location,
         bus=LocalBus(),

@@ -12,8 +12,8 @@ import pytest
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
@@ -22,15 +22,15 @@ from midwatch_monitor.words import (
     Origin,
     Sign,
 )
-from midwatch_supervisor.assignment import Assignment, branch_of
-from midwatch_supervisor.learning.implied import scan
-from midwatch_supervisor.merging import merge_branch, plan_merge
-from midwatch_supervisor.workspace import reopened
+from midwatch_supervisor.learning.implied_feedback import scan
+from midwatch_supervisor.present.assignment import Assignment, branch_of
+from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
+from midwatch_supervisor.workspaces.workspace import reopened
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MERGED = AT + HOUR
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 Who = tuple[str, str]
 MIDWATCH = ("Midwatch", "midwatch@localhost")
 ADA = ("Ada", "ada@localhost")
@@ -95,7 +95,7 @@ def attempted(journal: Journal, repository: Repository) -> Attempted:
     """An attempt of a task of its own that wrote files in its worktree and ended."""
 
     async def attempt(
-        name: str = "fix", state: AttemptState = DONE, at: datetime = AT, **files: str
+        name: str = "fix", state: AttemptTransition = DONE, at: datetime = AT, **files: str
     ) -> Path:
         folder = repository.worktree(f"{name}-1", at)
         for stem, text in (files or {"a": "one\nTWO\nthree\n"}).items():
@@ -214,7 +214,7 @@ async def test_r45_silence_is_no_verdict(attempted: Attempted, look: Scan) -> No
 async def test_r44_only_attempts_that_ended_well_are_looked_at(
     repository: Repository, attempted: Attempted, look: Scan
 ) -> None:
-    await attempted(state=AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
+    await attempted(state=AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
     repository.merge()
     assert await look(2 * DAY) == []
 

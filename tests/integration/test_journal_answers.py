@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
@@ -18,7 +18,7 @@ from midwatch_monitor.words import (
     Intervention,
     Record,
 )
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 
 Write = Callable[[Record], Awaitable[int]]
 ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
@@ -35,8 +35,8 @@ def held(petition: int) -> Intervention:
 
 
 @pytest.fixture
-def desk(journal: Journal, at: datetime) -> Desk:
-    return Desk(journal, author="ada", clock=lambda: at)
+def desk(journal: Journal, at: datetime) -> OperatorActions:
+    return OperatorActions(journal, author="ada", clock=lambda: at)
 
 
 async def said(journal: Journal) -> list[str]:
@@ -45,7 +45,7 @@ async def said(journal: Journal) -> list[str]:
 
 
 async def test_a_second_answer_is_refused(
-    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
     await desk.grant(attempt, id, ASKS)
@@ -55,7 +55,7 @@ async def test_a_second_answer_is_refused(
 
 
 async def test_a_rejected_answer_is_none(
-    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))
@@ -65,7 +65,7 @@ async def test_a_rejected_answer_is_none(
 
 
 async def test_whoever_rejects_an_answer_may_give_another_with_it(
-    journal: Journal, desk: Desk, attempt: Attempt, write: Write
+    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))

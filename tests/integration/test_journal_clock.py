@@ -12,13 +12,13 @@ from pydantic_ai import Agent
 from sqlalchemy import make_url
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.clock import JournalClock, journal_clock, present
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, present
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Ending,
     Intervention,
     Lesson,
@@ -131,7 +131,7 @@ async def test_somebody_elses_agent_is_recorded_by_the_databases_time(
     watch = Watch(root=workspace, journal=postgres_journal, clock=lambda: now() + off)
     await worker([("put", {"path": "a.py", "text": "1"})]).run("Fix it.", capabilities=[watch])
     entries = await shared.entries()
-    assert entries[-1].record == AttemptState(
+    assert entries[-1].record == AttemptTransition(
         lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
     )
     times = [(await shared.run(1)).started_at, *(entry.at for entry in entries)]
@@ -175,7 +175,7 @@ async def _attempt(journal: Journal, project: Path) -> Attempt:
 
 
 HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
 @pytest.mark.parametrize(

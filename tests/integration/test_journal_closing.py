@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection
 
 from midwatch_monitor.config.settings import Synchronous
-from midwatch_monitor.journal.engine import Access, Store, connect
-from midwatch_monitor.journal.outage import Patience
-from midwatch_monitor.journal.reader import Reader
+from midwatch_monitor.journal.core.engine import Access, Store, connect
+from midwatch_monitor.journal.core.outage import Patience
+from midwatch_monitor.journal.core.reader import Reader
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.words import (
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
@@ -20,7 +21,7 @@ from midwatch_monitor.words import (
     Result,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
@@ -56,8 +57,10 @@ async def test_a_new_task_and_a_new_attempt_are_submitted(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     assert await journal.entries() == [
-        Entry(id=1, record=TaskState(lifecycle=Lifecycle.SUBMITTED), at=at, task=1),
-        Entry(id=2, record=AttemptState(lifecycle=Lifecycle.SUBMITTED), at=at, task=1, attempt=1),
+        Entry(id=1, record=TaskTransition(lifecycle=Lifecycle.SUBMITTED), at=at, task=1),
+        Entry(
+            id=2, record=AttemptTransition(lifecycle=Lifecycle.SUBMITTED), at=at, task=1, attempt=1
+        ),
     ]
 
 
@@ -94,7 +97,7 @@ async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
     assert [each.id for each in await journal.entries(run=run.id)] == [3]
     assert [each.id for each in await journal.entries(task=task.id)] == [3]
     assert [each.id for each in await journal.entries(attempt=attempt.id)] == [2, 4, 5]
-    assert [each.id for each in await journal.entries(kinds=[TaskState, Step])] == [1, 3, 4, 5]
+    assert [each.id for each in await journal.entries(kinds=[TaskTransition, Step])] == [1, 3, 4, 5]
     assert [each.id for each in await journal.entries(2, limit=2)] == [3, 4]
 
 
@@ -161,9 +164,9 @@ async def test_a_seq_is_given_once(journal: Journal, attempt: Attempt) -> None:
 
 @pytest.mark.parametrize("end", [each for each in Lifecycle if each.over])
 async def test_over_is_over(journal: Journal, attempt: Attempt, end: Lifecycle) -> None:
-    states = (AttemptState(lifecycle=Lifecycle.WORKING), AttemptState(lifecycle=end))
+    states = (AttemptTransition(lifecycle=Lifecycle.WORKING), AttemptTransition(lifecycle=end))
     await journal.commit(Commit(drafts=tuple(draft(state, attempt) for state in states)))
-    late = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    late = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     with pytest.raises(StaleIncarnationError, match=f"attempt 1 is already {end.value}"):
         await journal.commit(Commit(drafts=(draft(late, attempt),)))
 
@@ -171,10 +174,13 @@ async def test_over_is_over(journal: Journal, attempt: Attempt, end: Lifecycle) 
 async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
     journal: Journal, attempt: Attempt
 ) -> None:
-    over, late = TaskState(lifecycle=Lifecycle.CANCELED), TaskState(lifecycle=Lifecycle.WORKING)
+    over, late = (
+        TaskTransition(lifecycle=Lifecycle.CANCELED),
+        TaskTransition(lifecycle=Lifecycle.WORKING),
+    )
     await journal.commit(Commit(drafts=(draft(over, attempt),)))
     await journal.commit(
-        Commit(drafts=(draft(AttemptState(lifecycle=Lifecycle.WORKING), attempt),))
+        Commit(drafts=(draft(AttemptTransition(lifecycle=Lifecycle.WORKING), attempt),))
     )
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
         await journal.commit(Commit(drafts=(draft(late, attempt),)))

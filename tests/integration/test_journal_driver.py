@@ -7,8 +7,8 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from midwatch_monitor.config.settings import Synchronous
-from midwatch_monitor.journal import driver
-from midwatch_monitor.journal.engine import Access, connect, is_duplicate, transaction
+from midwatch_monitor.journal.core import driver
+from midwatch_monitor.journal.core.engine import Access, connect, is_duplicate, transaction
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
-from midwatch_monitor.journal.columns import metadata
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     Commit,
@@ -35,7 +35,7 @@ from midwatch_monitor.words import (
     Reflection,
     Result,
     Summary,
-    TaskState,
+    TaskTransition,
 )
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
 async def test_a_task_between_two_attempts_is_under_way(past: "Past") -> None:
     attempt = await past.attempt("shop")
     await past.end(attempt, Ending.UNACCEPTED)
-    state = TaskState(lifecycle=Lifecycle.WORKING)
+    state = TaskTransition(lifecycle=Lifecycle.WORKING)
     draft = Draft(record=state, at=past.at, task=attempt.task)
     await past.journal.commit(Commit(drafts=(draft,)))
     with pytest.raises(UsageError, match=f"task {attempt.task} of shop is under way"):

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     Commit,

@@ -15,10 +15,11 @@ from midwatch_monitor.errors import (
     JournalReadOnlyError,
     StaleIncarnationError,
 )
-from midwatch_monitor.journal import Journal, commits, queries, schema
-from midwatch_monitor.journal.engine import Access, Store, connect
-from midwatch_monitor.journal.writer import Writer
-from midwatch_monitor.words import Attempt, Commit, Draft, Run, Step, StepKind
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import commits, queries, schema
+from midwatch_monitor.journal.core.engine import Access, Store, connect
+from midwatch_monitor.journal.core.writer import Writer
+from midwatch_monitor.records import Attempt, Commit, Draft, Run, Step, StepKind
 
 
 @pytest.fixture

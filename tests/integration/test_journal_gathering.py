@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Connection, select
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.words import (
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.records import (
     Alert,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Entry,
@@ -86,11 +87,11 @@ async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another
 async def test_records_of_all_kinds_keep_their_order_too(
     journal: Journal, attempt: Attempt
 ) -> None:
-    working = AttemptState(lifecycle=Lifecycle.WORKING)
+    working = AttemptTransition(lifecycle=Lifecycle.WORKING)
     records = (step(1), step(2), working, step(3), working, working, step(4))
     entries = await journal.commit(commit(attempt, *records))
     assert tuple(each.record for each in entries) == records
-    stored = await journal.entries(kinds=[Step, AttemptState], attempt=attempt.id)
+    stored = await journal.entries(kinds=[Step, AttemptTransition], attempt=attempt.id)
     assert stored[-7:] == list(entries)
 
 
@@ -138,8 +139,8 @@ async def test_a_bad_commit_among_many_costs_few_transactions(
 
 
 async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: Attempt) -> None:
-    over = commit(attempt, AttemptState(lifecycle=Lifecycle.CANCELED))
-    late = commit(attempt, AttemptState(lifecycle=Lifecycle.COMPLETED))
+    over = commit(attempt, AttemptTransition(lifecycle=Lifecycle.CANCELED))
+    late = commit(attempt, AttemptTransition(lifecycle=Lifecycle.COMPLETED))
     first, second = await settled(journal, [over, late])
     assert isinstance(first, tuple)
     assert isinstance(second, StaleIncarnationError)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.watches import Watches
-from midwatch_monitor.words import Attempt, Commit, Draft, Step, StepKind
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 

@@ -17,7 +17,7 @@ from midwatch_monitor.errors import (
     JournalTooNewError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Run
+from midwatch_monitor.records import Run
 
 
 def execute(file: Path, *statements: str) -> None:

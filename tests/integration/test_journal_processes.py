@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE, Process
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Entry, Fault
+from midwatch_monitor.records import Attempt, Entry, Fault
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
@@ -16,7 +16,7 @@ WRITER = """
 import asyncio, sys
 from datetime import UTC, datetime
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Commit, Draft, Fault
+from midwatch_monitor.records import Commit, Draft, Fault
 
 async def main(location: str, name: str, count: int) -> None:
     async with await Journal.open(location) as journal:

@@ -14,11 +14,11 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal import schema
-from midwatch_monitor.journal.columns import metadata
-from midwatch_monitor.journal.engine import Access, connect, transaction
-from midwatch_monitor.journal.tables import REVISION
-from midwatch_monitor.journal.upgrading import alembic_config
+from midwatch_monitor.journal.core import schema
+from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.core.engine import Access, connect, transaction
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.core.upgrade import alembic_config
 
 
 @pytest.fixture

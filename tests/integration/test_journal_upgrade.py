@@ -13,11 +13,11 @@ from sqlalchemy import Connection, inspect, text
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.engine import Access, connect, transaction
-from midwatch_monitor.journal.identity import go_on_after
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.journal.upgrading import alembic_config, upgrade
-from midwatch_monitor.words import Chore, Ending, Wanted
+from midwatch_monitor.journal.core.engine import Access, connect, transaction
+from midwatch_monitor.journal.core.identity import go_on_after
+from midwatch_monitor.journal.core.upgrade import alembic_config, upgrade
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Chore, Ending, Wanted
 from midwatch_stage.made_up import SECRETS
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Change,
     Decision,
     Delivery,
@@ -22,7 +22,7 @@ from midwatch_monitor.words import (
     OutcomeReport,
     Record,
     Step,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.watched import uncoded
 
@@ -30,7 +30,7 @@ DRIVER = Path(__file__).with_name("kill_driver.py")
 RECORDS = 17
 """Commits of the recorder in an attempt that nobody kills."""
 WHERE = ["task_state", "decision", "outcome", *(f"record-{n}" for n in range(1, RECORDS + 1))]
-KEPT = (AttemptState, Decision, OutcomeReport, TaskState, Step)
+KEPT = (AttemptTransition, Decision, OutcomeReport, TaskTransition, Step)
 
 Work = Callable[[Path, str], int]
 

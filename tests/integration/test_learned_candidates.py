@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from midwatch_monitor.journal import search
-from midwatch_monitor.journal.search import (
+from midwatch_monitor.journal.learned import search
+from midwatch_monitor.journal.learned.search import (
     MOST_WORDS,
     Shelf,
     Wording,
@@ -14,7 +14,7 @@ from midwatch_monitor.journal.search import (
     telling,
     words_of,
 )
-from midwatch_monitor.words import Lesson, LessonAct, LessonMark, Wanted
+from midwatch_monitor.records import Lesson, LessonAct, LessonMark, Wanted
 
 if TYPE_CHECKING:
     from conftest import Past

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Chore,
     Commit,
     Draft,

@@ -8,8 +8,8 @@ import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.search import MOST_WORDS
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.search import MOST_WORDS
+from midwatch_monitor.records import (
     Chore,
     Ending,
     Fact,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Certainty,
     Fact,
     FactAct,

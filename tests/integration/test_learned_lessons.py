@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Birth,
     Ending,
     Feedback,

@@ -13,11 +13,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.memory.screening import BY_A_MODEL
+from midwatch_agents.learning.screening import BY_A_MODEL
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Change,
     Chore,
@@ -36,9 +36,9 @@ from midwatch_monitor.words import (
     StudyState,
     Summary,
 )
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.studied import Progress, Studied
+from midwatch_supervisor.present.assignment import Assignment
 
 if TYPE_CHECKING:
     from conftest import Past

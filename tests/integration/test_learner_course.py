@@ -13,7 +13,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Chore, Ending, Entry, Feedback, Hint, Record, Study, StudyState
+from midwatch_monitor.records import Chore, Ending, Entry, Feedback, Hint, Record, Study, StudyState
 from midwatch_supervisor.learning.learner import Learner
 
 if TYPE_CHECKING:

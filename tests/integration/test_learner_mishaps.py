@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Chore,
     Ending,
@@ -30,9 +30,9 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
 )
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.studied import Progress
+from midwatch_supervisor.present.assignment import Assignment
 
 if TYPE_CHECKING:
     from conftest import Past

@@ -18,8 +18,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Fact,
     Fault,
     Feedback,
@@ -167,7 +167,7 @@ async def test_what_is_learned_comes_after_the_end_and_changes_nothing_of_it(
 ) -> None:
     assert await stage.run(tasks()) == 0
     kinds = [type(entry.record) for entry in await stage.journal.entries(attempt=1)]
-    end = max(at for at, kind in enumerate(kinds) if kind is AttemptState)
+    end = max(at for at, kind in enumerate(kinds) if kind is AttemptTransition)
     assert kinds[end + 1 :] == [Spending, Summary, Study]
     assert await stage.told(Fault) == []
 

@@ -19,12 +19,12 @@ from midwatch_monitor.config.settings import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Course,
     Delivery,
@@ -49,7 +49,7 @@ Write = Callable[[Record], Awaitable[int]]
 T = TypeVar("T")
 
 LOW = AlertKey(rule="low_confidence")
-FAILED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 OPEN = Escalation(
     id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
 )
@@ -203,7 +203,7 @@ async def test_escalations_are_capped(
 async def test_a_parked_attempt_is_not_escalated(
     journal: Journal, recorder: Recorder, monitor: Monitor
 ) -> None:
-    await recorder.record(AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED), report(10))
+    await recorder.record(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED), report(10))
     await monitor.look()
     assert await told(journal, Escalation) == []
 

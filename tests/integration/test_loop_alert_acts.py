@@ -12,11 +12,11 @@ from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Course,
     Delivery,
@@ -42,8 +42,8 @@ SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
 OPEN = Escalation(
     id=1, attempt=1, state=EscalationState.OPEN, alerts=(LOW,), reason="low_confidence"
 )
-PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
-FAILED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
+FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
 def report(confidence: int, *blockers: str) -> Step:
@@ -144,7 +144,7 @@ async def test_what_was_not_silenced_is_still_escalated(
 
 @pytest.mark.parametrize("state", [PARKED, FAILED])
 async def test_it_is_taken_whatever_the_attempt_does(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, state: AttemptState
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, state: AttemptTransition
 ) -> None:
     await recorder.record(report(10), state)
     id = await write(ACKNOWLEDGED)

@@ -10,15 +10,15 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.watches import Watches
+from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Delivery,
     DeliveryState,
@@ -31,12 +31,12 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.fleet.guards import Leases
+from midwatch_supervisor.fleet.monitors.guards import Leases
 
 T = TypeVar("T")
 LOW = AlertKey(rule="low_confidence")
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
-OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 UNSURE = Step(
     number=0,
     kind=StepKind.CHECKPOINT,

@@ -11,11 +11,11 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Edit,
     Ending,
     Escalation,
@@ -37,7 +37,7 @@ Told = tuple[int | None, AlertState, Resolution | None, int]
 ONE, TWO = 2, 3
 """The ids of the attempts that join first and second."""
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 FIRING = (AlertState.FIRING, None)
 CLEARED = (AlertState.RESOLVED, Resolution.CLEARED)
 ENDED = (AlertState.RESOLVED, Resolution.ENDED)

@@ -15,8 +15,7 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.rules.silence import SILENT
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     Attempt,
     Change,
@@ -28,6 +27,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.silence import SILENT
 
 T = TypeVar("T")
 UNSURE = Step(

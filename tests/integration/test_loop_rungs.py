@@ -11,12 +11,12 @@ from midwatch_monitor.config.settings import MonitorSettings, Settings, Supervis
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -37,7 +37,7 @@ from midwatch_monitor.words import (
     Record,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 
 Claim = Callable[..., Awaitable[Recorder]]
@@ -119,12 +119,12 @@ async def test_after_nothing_was_done_there_is_a_pause(
     ("end", "outcome", "reason"),
     [
         (
-            TaskState(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed"),
+            TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed"),
             Outcome.RECOVERED,
             "the task is completed: every acceptance check passed",
         ),
         (
-            TaskState(lifecycle=Lifecycle.FAILED, reason="a part failed"),
+            TaskTransition(lifecycle=Lifecycle.FAILED, reason="a part failed"),
             Outcome.NO_EFFECT,
             "the task is failed: a part failed",
         ),
@@ -132,11 +132,11 @@ async def test_after_nothing_was_done_there_is_a_pause(
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
     journal: Journal, recorder: Recorder, attempt: Attempt, monitor: Monitor, write: Write,
-    at: datetime, end: TaskState, outcome: Outcome, reason: str,
+    at: datetime, end: TaskTransition, outcome: Outcome, reason: str,
 ) -> None:  # fmt: skip
     await write(replace(ASKED, state=EscalationState.ANSWERED))
     id = await write(replace(NUDGE, action=Action.SPLIT))
-    ended = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+    ended = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
     await recorder.end(ended, Delivery(intervention=id, state=DeliveryState.DELIVERED))
     await monitor.look()
     assert not await journal.entries(kinds=[OutcomeReport])

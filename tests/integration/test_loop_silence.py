@@ -13,13 +13,12 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.rules.silence import SILENT, UNMOVED
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Alert,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Ending,
     Escalation,
@@ -32,13 +31,14 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.silence import SILENT, UNMOVED
 
 Claim = Callable[..., Awaitable[Recorder]]
 Told = tuple[str, AlertState, Resolution | None, int]
 
 FIRES = ("", AlertState.FIRING, None)
 CLEARED = ("", AlertState.RESOLVED, Resolution.CLEARED)
-ENDED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+ENDED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 
 
 class Scene:

@@ -12,9 +12,9 @@ import pytest
 from midwatch_agents.leftovers import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.aside import Aside, make_way
-from midwatch_supervisor.placing import Site, made
-from midwatch_supervisor.workspace import Ground, git, keep, prepare
+from midwatch_supervisor.workspaces.aside import Aside, make_way
+from midwatch_supervisor.workspaces.placing import Site, made
+from midwatch_supervisor.workspaces.workspace import Ground, git, keep, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ASIDE = "midwatch/r1/fix-1.aside-1"

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Alert, Lesson, Step, StepKind
+from midwatch_monitor.records import Alert, Lesson, Step, StepKind
 from midwatch_stage.command import write
 from midwatch_stage.made_up import SECRETS, drawn
 
@@ -72,7 +72,7 @@ async def test_what_others_than_the_recorder_write_is_masked_too(
 
 
 async def test_a_worker_keeps_what_it_was_told_for_resuming(journal: Journal, claim: Claim) -> None:
-    from midwatch_monitor.words import Message, Result
+    from midwatch_monitor.records import Message, Result
 
     recorder = await claim()
     secret = SECRETS["openai key"].encode()

@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import Connection, update
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import Attempt, AttemptState, Commit, Draft, Lifecycle, NodeState
-from midwatch_supervisor.fleet.identity import Identity
-from midwatch_supervisor.fleet.node import status_of
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import Attempt, AttemptTransition, Commit, Draft, Lifecycle, NodeState
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.node import status_of
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
@@ -102,7 +103,7 @@ async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
     await journal.claim(attempt.id, holder="node-b:1", at=at)
     assert await nodes.in_hand() == {}
     for lifecycle, held in ((Lifecycle.WORKING, {"node-b:1": [1]}), (Lifecycle.COMPLETED, {})):
-        state = AttemptState(lifecycle=lifecycle)
+        state = AttemptTransition(lifecycle=lifecycle)
         draft = Draft(record=state, at=at, task=attempt.task, attempt=attempt.id)
         await journal.commit(Commit(drafts=(draft,)))
         assert await nodes.in_hand() == held

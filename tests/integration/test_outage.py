@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.protocol import ProviderSettings
-from midwatch_monitor.words import Analysis, AttemptState, Cause, Ending, Step, Teller
+from midwatch_monitor.records import Analysis, AttemptTransition, Cause, Ending, Step, Teller
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -62,7 +62,7 @@ async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_re
 ) -> None:
     fails[:] = list(codes)
     assert await stage.run(TASKS) == 1
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     assert state.ending is Ending.ERROR
     assert f"status_code: {codes[0]}" in state.reason
     assert len(await stage.told(Analysis)) == analysed

@@ -12,12 +12,12 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
     AlertKey,
-    AttemptState,
+    AttemptTransition,
     Change,
     Delivery,
     DeliveryState,
@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Step,
 )
-from midwatch_supervisor.parking import CUT_SHORT
+from midwatch_supervisor.run.parking import CUT_SHORT
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -101,7 +101,7 @@ async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer(
     agent: str, stage: "Stage"
 ) -> None:
     assert await parked(stage, agent) == 3
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     assert (state.lifecycle, state.reason) == (Lifecycle.INPUT_REQUIRED, "It hangs. What now?")
     assert (await stage.told(Change))[-1].activity is Activity.WAITING
     await stage.say(ANSWER)
@@ -129,7 +129,7 @@ async def test_a_parked_attempt_that_hung_can_be_stopped(stage: "Stage") -> None
     assert await parked(stage, "asleep") == 3
     await stage.say(STOP)
     assert await stage.resume() == 4
-    assert (await stage.told(AttemptState))[-1].ending is Ending.STUCK
+    assert (await stage.told(AttemptTransition))[-1].ending is Ending.STUCK
 
 
 async def test_a_run_does_not_end_while_a_parked_attempt_is_being_stopped(stage: "Stage") -> None:
@@ -146,7 +146,9 @@ async def test_a_question_for_another_reason_waits_for_the_next_request(stage: "
     await stage.say(question("same_failure"))
     await stage.say(STOP)
     assert await run == 4
-    assert Lifecycle.INPUT_REQUIRED not in [e.lifecycle for e in await stage.told(AttemptState)]
+    assert Lifecycle.INPUT_REQUIRED not in [
+        e.lifecycle for e in await stage.told(AttemptTransition)
+    ]
 
 
 async def test_with_a_time_limit_for_persons_a_run_waits_for_its_end(stage: "Stage") -> None:
@@ -155,7 +157,7 @@ async def test_with_a_time_limit_for_persons_a_run_waits_for_its_end(stage: "Sta
     run = asyncio.create_task(parked(stage, "asleep"))
 
     async def waits() -> bool:
-        states = await stage.told(AttemptState)
+        states = await stage.told(AttemptTransition)
         return bool(states) and states[-1].lifecycle is Lifecycle.INPUT_REQUIRED
 
     await stage.until(waits)

@@ -7,9 +7,9 @@ from pydantic_ai import RunContext
 
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
-    AttemptState,
+    AttemptTransition,
     Change,
     Completion,
     Ending,
@@ -139,7 +139,7 @@ async def test_a_reviewer_agrees(stage: "Stage") -> None:
 
 async def test_a_refusal_by_the_reviewer_is_why_the_work_is_not_accepted(stage: "Stage") -> None:
     assert await stage.run(tasks("poor", "review: true")) == 1
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     reason = "the reviewer refused: Half of it.; missing: the tests"
     assert (state.ending, state.reason) == (Ending.UNACCEPTED, reason)
     (done,) = await stage.told(Completion)
@@ -151,6 +151,6 @@ async def test_a_reviewer_that_fails_leaves_the_verdict_to_the_checks(stage: "St
     assert await stage.run(tasks("odd", "review: true")) == 0
     (done,) = await stage.told(Completion)
     assert (done.accepted, done.flag) == (True, "not reviewed")
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     assert state.reason == "every acceptance check passed, with reservations: not reviewed"
     assert [each.part for each in await stage.told(Fault)] == ["reviewer"]

@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_agents.planner import INSTRUCTIONS, Drafted, draft_plan
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.words import PlanStep
+from midwatch_monitor.records import PlanStep
 from midwatch_stage.watched import uncoded
 
 Plan = list[dict[str, Any]]

@@ -16,8 +16,9 @@ from midwatch_monitor.errors import (
     JournalError,
     JournalReadOnlyError,
 )
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.journal.engine import Access, connect, transaction
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_stage.database import Database
 
 

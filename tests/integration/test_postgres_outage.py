@@ -12,9 +12,9 @@ from sqlalchemy.exc import OperationalError
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.outage import is_passing
-from midwatch_monitor.journal.postgres import Lines, plain
-from midwatch_monitor.words import Attempt, Commit, Draft, Entry, Message, Step, StepKind
+from midwatch_monitor.journal.core.outage import is_passing
+from midwatch_monitor.journal.postgres.postgres import Lines, plain
+from midwatch_monitor.records import Attempt, Commit, Draft, Entry, Message, Step, StepKind
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import Cut, TcpProxy
 

@@ -8,12 +8,13 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Connection, Engine, func, insert, select, text
 
-from midwatch_monitor.journal import Journal, commits
-from midwatch_monitor.journal.engine import Access, transaction
-from midwatch_monitor.journal.receipts import Receipts
-from midwatch_monitor.journal.schema import opened
-from midwatch_monitor.journal.tables import receipt
-from midwatch_monitor.words import Keeper, Run
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import commits
+from midwatch_monitor.journal.core.engine import Access, transaction
+from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.journal.core.tables import receipt
+from midwatch_monitor.journal.postgres.receipts import Receipts
+from midwatch_monitor.records import Keeper, Run
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import TcpProxy
 

@@ -11,11 +11,11 @@ from sqlalchemy import Connection, func, insert, select, text
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.engine import Access, Store, connect, transaction
-from midwatch_monitor.journal.schema import opened, version_of
-from midwatch_monitor.journal.tables import OLDEST, REVISION, node
-from midwatch_monitor.journal.upgrading import Upgrade, alembic_config, upgrade
-from midwatch_monitor.words import NodeState
+from midwatch_monitor.journal.core.engine import Access, Store, connect, transaction
+from midwatch_monitor.journal.core.schema import opened, version_of
+from midwatch_monitor.journal.core.tables import OLDEST, REVISION, node
+from midwatch_monitor.journal.core.upgrade import Upgrade, alembic_config, upgrade
+from midwatch_monitor.records import NodeState
 
 NEXT = """
 import sqlalchemy as sa

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.engine import Access, Store
-from midwatch_monitor.journal.schema import opened
-from midwatch_monitor.words import Attempt, Commit, Draft, Step, StepKind
+from midwatch_monitor.journal.core.engine import Access, Store
+from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from midwatch_agents.memory.likeness import jaccard
+from midwatch_agents.learning.likeness import jaccard
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Analysis,
     Cause,
     Commit,
@@ -24,12 +24,12 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.precedents import MAX_CHARS, precedents, words
+from midwatch_supervisor.learning.precedents import MAX_CHARS, precedents, words
 
 Add = Callable[..., Awaitable[Task]]
-DONE = TaskState(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
+DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def add(journal: Journal, at: datetime) -> Add:
             task=added.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
         )
         for record in records:
-            of = None if isinstance(record, TaskState) else attempt.id
+            of = None if isinstance(record, TaskTransition) else attempt.id
             draft = Draft(record=record, at=at, task=added.id, attempt=of)
             await journal.commit(Commit(drafts=(draft,)))
         return added
@@ -56,7 +56,7 @@ async def test_a_precedent_tells_steps_attempts_outcome_and_checks_and_no_words_
     journal: Journal, add: Add
 ) -> None:
     done = PlanStep(title="a", state=PlanStepState.DONE)
-    failed = TaskState(lifecycle=Lifecycle.FAILED, reason="pytest: run me", passed=1, total=2)
+    failed = TaskTransition(lifecycle=Lifecycle.FAILED, reason="pytest: run me", passed=1, total=2)
     analysis = Analysis(
         what="it broke", cause=Cause.PERMANENT, root="no such module", remedy="write it"
     )
@@ -90,7 +90,7 @@ async def test_other_projects_and_what_is_not_finished_are_no_precedent(
     journal: Journal, add: Add
 ) -> None:
     await add("Parse dates", DONE, workspace="/other")
-    await add("Parse dates", TaskState(lifecycle=Lifecycle.WORKING))
+    await add("Parse dates", TaskTransition(lifecycle=Lifecycle.WORKING))
     assert await precedents(journal, await add("Parse dates")) == ""
 
 
@@ -101,7 +101,7 @@ async def test_a_task_without_a_project_has_no_precedents(journal: Journal, add:
 
 async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -> None:
     for _ in range(20):
-        await add("Parse dates " * 50, TaskState(lifecycle=Lifecycle.FAILED))
+        await add("Parse dates " * 50, TaskTransition(lifecycle=Lifecycle.FAILED))
     told = await precedents(journal, await add("Parse dates"), limit=99)
     assert MAX_CHARS / 2 < len(told) <= MAX_CHARS
     assert all(line.endswith("0 steps") for line in told.splitlines())

@@ -25,11 +25,11 @@ from midwatch_monitor.config.settings import (
 )
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Ending,
@@ -38,11 +38,11 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.decide import Supervisor
-from midwatch_supervisor.dossier import Dossier
-from midwatch_supervisor.launch import begin, conduct
-from midwatch_supervisor.standing import Standing
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import begin, conduct
 
 T = TypeVar("T")
 NAME = "gpt-4o"
@@ -153,7 +153,7 @@ class Finished:
 
     code: int
     """Of `midwatch run`."""
-    state: AttemptState
+    state: AttemptTransition
     steps: tuple[Step, ...]
     budget: Budget
     activities: tuple[Activity, ...]

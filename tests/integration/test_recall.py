@@ -11,10 +11,10 @@ import pytest
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
@@ -35,8 +35,8 @@ from midwatch_monitor.words import (
     Recall,
     Record,
 )
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.recall import PART, Asker, Given, group_of, recall
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.quotation import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -160,7 +160,7 @@ async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(
     lesson = await shop.put(await shop.asker(), CENT)
     asker = await shop.asker()
     await shop.given(asker)
-    done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     await shop.put(asker, done)
     assert (await Learned(journal).lesson(lesson)).helped == 1
 

@@ -11,9 +11,9 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -29,7 +29,7 @@ from midwatch_monitor.words import (
     Result,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 
 Claim = Callable[..., Awaitable[Recorder]]
@@ -165,11 +165,11 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
 ) -> None:
     recorder = await claim()
     await recorder.record(working(), report(10, 5))
-    over = AttemptState(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
-    await recorder.end(over, TaskState(lifecycle=Lifecycle.FAILED))
+    over = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
+    await recorder.end(over, TaskTransition(lifecycle=Lifecycle.FAILED))
     assert recorder.firing == ()
     assert [alert.resolution for alert in await told(journal, Alert)] == [None, Resolution.ENDED]
-    assert (await told(journal, AttemptState))[-1] == over
+    assert (await told(journal, AttemptTransition))[-1] == over
     with pytest.raises(StaleIncarnationError):
         await recorder.record(working())
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 
 
 async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(

@@ -10,9 +10,9 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from midwatch_agents.memory.case import Alarm, Case
-from midwatch_agents.memory.questions import INSTRUCTIONS, LESSON
-from midwatch_agents.memory.screening import BY_A_MODEL
+from midwatch_agents.learning.case import Alarm, Case
+from midwatch_agents.learning.questions import INSTRUCTIONS, LESSON
+from midwatch_agents.learning.screening import BY_A_MODEL
 from midwatch_agents.reflector import (
     KNOWN,
     NOTHING,
@@ -25,7 +25,7 @@ from midwatch_agents.reflector import (
 )
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Certainty,
     Fact,
     FactMaker,

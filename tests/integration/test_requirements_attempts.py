@@ -22,12 +22,12 @@ from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.config.settings import PolicySettings, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     Analysis,
-    AttemptState,
+    AttemptTransition,
     Cause,
     Checkpoint,
     Delivery,
@@ -37,7 +37,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Part,
     Step,
-    TaskState,
+    TaskTransition,
     Teller,
     Terms,
 )
@@ -228,7 +228,7 @@ async def test_requirement_5_two_workers_in_parallel_never_mix_their_checkpoints
 # -- 8 -------------------------------------------------------------------------------------
 
 STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR, message="enough")
-STOPPED = AttemptState(
+STOPPED = AttemptTransition(
     lifecycle=Lifecycle.FAILED, reason="stop by operator: enough", ending=Ending.STUCK
 )
 
@@ -247,8 +247,8 @@ async def test_requirement_8_a_cancelled_worker_does_nothing_more_and_its_result
     await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
     assert await stage.journal.entries() == before
     assert list(stage.home.rglob("late.txt")) == []
-    assert (await stage.told(AttemptState))[-1] == STOPPED
-    assert (await stage.told(TaskState))[-1].reason == STOPPED.reason
+    assert (await stage.told(AttemptTransition))[-1] == STOPPED
+    assert (await stage.told(TaskTransition))[-1].reason == STOPPED.reason
 
 
 @pytest.mark.parametrize("late", [Lifecycle.COMPLETED, Lifecycle.WORKING])
@@ -259,11 +259,11 @@ async def test_requirement_8_nothing_that_comes_late_overwrites_a_status(
     await stage.until(_hangs.is_set)
     await stage.say(STOP)
     await run
-    for state in (AttemptState(lifecycle=late), TaskState(lifecycle=late)):
+    for state in (AttemptTransition(lifecycle=late), TaskTransition(lifecycle=late)):
         with pytest.raises(StaleIncarnationError, match="a late result cannot change that"):
             await stage.say(state)
-    assert (await stage.told(AttemptState))[-1] == STOPPED
-    assert (await stage.told(TaskState))[-1].lifecycle is Lifecycle.FAILED
+    assert (await stage.told(AttemptTransition))[-1] == STOPPED
+    assert (await stage.told(TaskTransition))[-1].lifecycle is Lifecycle.FAILED
 
 
 # -- 9 -------------------------------------------------------------------------------------
@@ -291,10 +291,10 @@ async def test_requirement_9_the_true_reason_is_stored_and_decides_whether_anoth
     policy = PolicySettings(max_grants=0)
     stage.settings = stage.settings.model_copy(update={"policy": policy})
     assert await stage.run(tasks(name, more=more, check="file: out.txt")) == code
-    states = [state for state in await stage.told(AttemptState) if state.ending]
+    states = [state for state in await stage.told(AttemptTransition) if state.ending]
     assert [state.ending for state in states] == endings
     assert {state.reason[: len(reason)] for state in states} == {reason}
-    assert (await stage.told(TaskState))[-1].reason == states[-1].reason
+    assert (await stage.told(TaskTransition))[-1].reason == states[-1].reason
 
 
 async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stopped_is_not(
@@ -307,7 +307,7 @@ async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stoppe
         word = Intervention(action=action, by=Actor.OPERATOR, message="enough")
         await stage.say(word, attempt=number)
     assert await run == 4
-    states = [state for state in await stage.told(AttemptState) if state.ending]
+    states = [state for state in await stage.told(AttemptTransition) if state.ending]
     assert [(state.ending, state.reason) for state in states] == [
         (Ending.RESTARTED, "restart by operator: enough"),
         (Ending.STUCK, "stop by operator: enough"),
@@ -359,7 +359,7 @@ async def test_requirement_12_a_split_makes_child_tasks_and_its_parent_is_not_re
     made = await attempts_at(stage)
     assert list(made) == [name, f"{name}.1", f"{name}.2"]
     assert len(made[name]) == 1
-    assert (await stage.told(AttemptState, attempt=1))[-1].ending is Ending.SPLIT
+    assert (await stage.told(AttemptTransition, attempt=1))[-1].ending is Ending.SPLIT
     assert (await stage.told(Delivery))[0].state is DeliveryState.DELIVERED
     before = await stage.journal.entries()
     assert await stage.resume() == code

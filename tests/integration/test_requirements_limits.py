@@ -25,13 +25,13 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_agents.scripted import play
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -175,7 +175,7 @@ async def test_requirement_17_the_cap_of_escalations_ends_the_loop_of_who_asks_f
     actions = [each.action for each in await stage.told(Intervention)]
     assert actions[-2:] == [Action.ASK_OPERATOR, Action.STOP]
     assert len({each.escalation for each in await stage.told(Decision)}) <= 3
-    assert (await stage.told(AttemptState))[-1].ending is Ending.STUCK
+    assert (await stage.told(AttemptTransition))[-1].ending is Ending.STUCK
 
 
 @pytest.mark.parametrize(
@@ -190,12 +190,12 @@ async def test_requirement_17_the_cap_of_reflections_ends_the_loop_of_who_only_r
     assert said[:4] == [True, True, True, False]
     plans = len(await stage.told(Plan))
     assert sum(said) <= 3 * plans
-    assert (await stage.told(AttemptState))[-1].ending is ending
+    assert (await stage.told(AttemptTransition))[-1].ending is ending
 
 
 async def test_requirement_17_a_time_limit_ends_what_hangs(stage: "Stage") -> None:
     assert await stage.run(tasks("hung", more="budget: {minutes: 0.005}")) == 4
-    assert (await stage.told(AttemptState))[-1].ending is Ending.OUT_OF_BUDGET
+    assert (await stage.told(AttemptTransition))[-1].ending is Ending.OUT_OF_BUDGET
 
 
 async def test_requirement_17_a_supervisor_that_never_answers_is_waited_for_only_so_long(
@@ -221,7 +221,7 @@ async def test_requirement_17_a_person_who_never_answers_is_waited_for_only_so_l
     await stage.until(lambda: issued(stage))
     _awaited.set()
     assert await asyncio.wait_for(run, 60) == code
-    assert (await stage.told(AttemptState))[-1].ending is ending
+    assert (await stage.told(AttemptTransition))[-1].ending is ending
 
 
 # -- 22 ------------------------------------------------------------------------------------

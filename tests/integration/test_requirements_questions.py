@@ -27,10 +27,10 @@ from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Decision,
     Delivery,
     Entry,
@@ -40,12 +40,12 @@ from midwatch_monitor.words import (
     Intervention,
     Lifecycle,
     Step,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.launch import begin, conduct
-from midwatch_supervisor.supervision import Supervision
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.decide.supervision import Supervision
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.tui.state.feed import Feed
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -269,7 +269,7 @@ async def test_requirement_15_a_console_that_hangs_holds_nobody_up_and_then_miss
 
 
 async def is_over(stage: "Stage") -> bool:
-    found = await stage.told(AttemptState)
+    found = await stage.told(AttemptTransition)
     return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
 
 
@@ -318,7 +318,7 @@ async def test_requirement_15_who_attaches_midway_gets_all_from_the_beginning_in
 
 
 def ends(entry: Entry) -> bool:
-    return isinstance(entry.record, TaskState) and entry.record.lifecycle.over
+    return isinstance(entry.record, TaskTransition) and entry.record.lifecycle.over
 
 
 async def at_the_gate(stage: "Stage") -> bool:

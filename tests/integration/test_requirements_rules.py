@@ -12,8 +12,7 @@ from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.errors import ConfigError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.replay import Replay
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     Attempt,
     Change,
@@ -26,6 +25,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.replay.replay import Replay
 
 Claim = Callable[..., Awaitable[Recorder]]
 

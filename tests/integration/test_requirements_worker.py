@@ -24,11 +24,11 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
-    AttemptState,
+    AttemptTransition,
     ClaimState,
     Completion,
     Decision,
@@ -237,7 +237,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     (asking,) = await stage.journal.attempts(asks_first.id)  # which of both begins first is open
 
     async def waited() -> bool:
-        found = await stage.journal.entries(attempt=asking.id, kinds=(AttemptState,))
+        found = await stage.journal.entries(attempt=asking.id, kinds=(AttemptTransition,))
         since = datetime.now(UTC) - found[-1].at
         return _lifecycle(found[-1]) is Lifecycle.INPUT_REQUIRED and since > timedelta(seconds=2)
 
@@ -248,7 +248,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
         ("ask", "input-required", "ok"),
         ("hung", "working", "unknown"),
     ]
-    parked = (await stage.journal.entries(attempt=asking.id, kinds=(AttemptState,)))[-1].at
+    parked = (await stage.journal.entries(attempt=asking.id, kinds=(AttemptTransition,)))[-1].at
     flagged = await stage.told(Alert, attempt=asking.id)
     assert "explicit_escalation" in {alert.key.rule for alert in flagged}
     # Until then a slow machine may have kept it silent for a second, too.
@@ -260,7 +260,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
 
 
 def _lifecycle(entry: Entry) -> Lifecycle | None:
-    return entry.record.lifecycle if isinstance(entry.record, AttemptState) else None
+    return entry.record.lifecycle if isinstance(entry.record, AttemptTransition) else None
 
 
 # -- 10 ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.reviewer import REQUESTS, Reviewed, review
 from midwatch_monitor.errors import WorkerError, WorkspaceError
-from midwatch_monitor.words import Claim, ClaimState
+from midwatch_monitor.records import Claim, ClaimState
 from midwatch_stage.watched import uncoded
 
 Turn = dict[str, Any] | str

@@ -14,8 +14,7 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.rules import rule_settings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     Delivery,
@@ -23,6 +22,7 @@ from midwatch_monitor.words import (
     Escalation,
     Intervention,
 )
+from midwatch_monitor.rules import rule_settings
 
 if TYPE_CHECKING:
     from conftest import Stage

@@ -11,16 +11,16 @@ from pydantic_ai import RunContext
 
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
-    AttemptState,
+    AttemptTransition,
     Ending,
     Intervention,
     Lifecycle,
     Step,
-    TaskState,
+    TaskTransition,
 )
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ def task(name: str, check: str = "true", more: str = "") -> str:
     return f"{{id: {name}, goal: Do it., acceptance: ['{check}'], {more}}}"
 
 
-async def ends(stage: "Stage") -> dict[str, TaskState]:
+async def ends(stage: "Stage") -> dict[str, TaskTransition]:
     """The last state of each task."""
-    found: dict[str, TaskState] = {}
+    found: dict[str, TaskTransition] = {}
     for each in await stage.journal.tasks(1):
-        for entry in await stage.journal.entries(task=each.id, kinds=(TaskState,)):
-            if isinstance(entry.record, TaskState):
+        for entry in await stage.journal.entries(task=each.id, kinds=(TaskTransition,)):
+            if isinstance(entry.record, TaskTransition):
                 found[each.name] = entry.record
     return found
 
@@ -214,7 +214,7 @@ async def test_no_more_attempts_run_at_the_same_time_than_configured(stage: "Sta
     stage.settings = stage.settings.model_copy(update={"run": limited})
     assert await stage.run(tasks(task("a"), task("b"), task("c"))) == 0
     working, most = 0, 0
-    for state in await stage.told(AttemptState):
+    for state in await stage.told(AttemptTransition):
         working += (state.lifecycle is Lifecycle.WORKING) - state.lifecycle.over
         most = max(most, working)
     assert most == 2
@@ -222,7 +222,7 @@ async def test_no_more_attempts_run_at_the_same_time_than_configured(stage: "Sta
 
 async def test_a_second_attempt_is_told_what_the_first_came_to(stage: "Stage") -> None:
     code = await stage.run(tasks(task("learn", "grep -qx one out.txt", "max_attempts: 2")))
-    states = [(each.lifecycle, each.ending) for each in await stage.told(AttemptState)]
+    states = [(each.lifecycle, each.ending) for each in await stage.told(AttemptTransition)]
     assert code == 0
     assert [state for state in states if state[1]] == [
         (Lifecycle.FAILED, Ending.UNACCEPTED),
@@ -235,7 +235,7 @@ async def test_a_second_attempt_is_told_what_the_first_came_to(stage: "Stage") -
 async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason(stage: "Stage") -> None:
     assert await stage.run(tasks(task("wrong", "grep -qx one out.txt", "max_attempts: 3"))) == 1
     assert len(await stage.journal.attempts(1)) == 3
-    assert (await ends(stage))["wrong"] == TaskState(
+    assert (await ends(stage))["wrong"] == TaskTransition(
         lifecycle=Lifecycle.FAILED,
         reason="acceptance failed: grep -qx one out.txt (exit code 1)",
         passed=0,
@@ -275,7 +275,7 @@ async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
     ungenerous = stage.settings.policy.model_copy(update={"max_grants": 0})
     stage.settings = stage.settings.model_copy(update={"policy": ungenerous})
     code = await stage.run(tasks(task(name, more=f"budget: {budget}, max_attempts: 3")))
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     assert (code, state.ending) == (4, Ending.OUT_OF_BUDGET)
     assert (state.reason.startswith("out of budget: "), state.reason.endswith(reason)) == (
         True,
@@ -287,5 +287,5 @@ async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
 
 async def test_a_budget_holds_for_all_attempts_together(stage: "Stage") -> None:
     code = await stage.run(tasks(task("wrong", "false", "budget: {requests: 3}, max_attempts: 5")))
-    endings = [each.ending for each in await stage.told(AttemptState) if each.ending]
+    endings = [each.ending for each in await stage.told(AttemptTransition) if each.ending]
     assert (code, endings) == (4, [Ending.UNACCEPTED, Ending.OUT_OF_BUDGET])

@@ -13,11 +13,11 @@ from midwatch_monitor.config.settings import Mode, PolicySettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
-    AttemptState,
+    AttemptTransition,
     Decision,
     Delivery,
     DeliveryState,
@@ -26,7 +26,7 @@ from midwatch_monitor.words import (
     EscalationState,
     Intervention,
     Lifecycle,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.watched import uncoded
 
@@ -103,13 +103,13 @@ async def test_a_worker_that_needs_a_person_is_parked_and_goes_on_after_the_answ
     asking: "Stage",
 ) -> None:
     assert await asking.run(task("ask")) == 3
-    assert (await asking.told(AttemptState))[-1].lifecycle is Lifecycle.INPUT_REQUIRED
-    assert (await asking.told(TaskState))[-1].lifecycle is Lifecycle.WORKING
+    assert (await asking.told(AttemptTransition))[-1].lifecycle is Lifecycle.INPUT_REQUIRED
+    assert (await asking.told(TaskTransition))[-1].lifecycle is Lifecycle.WORKING
     assert await asking.resume() == 3
     await asking.say(NUDGE)
     assert await asking.resume() == 0
     assert (await history(asking)).count("from your operator] Use the other file.") == 1
-    states = [each.lifecycle for each in await asking.told(AttemptState)]
+    states = [each.lifecycle for each in await asking.told(AttemptTransition)]
     assert states.count(Lifecycle.INPUT_REQUIRED) == 1
     assert len(await asking.journal.attempts(1)) == 1
 
@@ -120,7 +120,7 @@ async def test_a_parked_worker_does_not_keep_others_from_their_turn(asking: "Sta
     second = '- {id: quiet, goal: Do it., acceptance: ["true"]}'
     assert await asking.run(task("ask", beside=second)) == 3
     (quiet,) = await asking.journal.attempts(2)
-    assert (await asking.told(AttemptState, attempt=quiet.id))[-1].ending is Ending.DONE
+    assert (await asking.told(AttemptTransition, attempt=quiet.id))[-1].ending is Ending.DONE
 
 
 async def test_without_a_model_the_policy_decides(stage: "Stage") -> None:

@@ -14,16 +14,16 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Lifecycle,
     Step,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.workspace import is_repository
+from midwatch_supervisor.workspaces.workspace import is_repository
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -79,7 +79,7 @@ async def prove_one_whole_attempt(stage: "Stage") -> None:
     assert len(await stage.journal.attempts(1)) == 1
     steps = await stage.told(Step)
     assert [(step.number, step.request) for step in steps] == [(1, 1), (2, 2)]
-    assert [each.lifecycle for each in await stage.told(TaskState)] == [
+    assert [each.lifecycle for each in await stage.told(TaskTransition)] == [
         Lifecycle.SUBMITTED,
         Lifecycle.WORKING,
         Lifecycle.COMPLETED,
@@ -94,7 +94,7 @@ async def test_an_interrupted_run_is_gone_on_with(sign: signal.Signals, stage: "
         130,
         "interrupted; `midwatch resume` goes on with it\n",
     )
-    assert (await stage.told(AttemptState))[-1].lifecycle is Lifecycle.WORKING
+    assert (await stage.told(AttemptTransition))[-1].lifecycle is Lifecycle.WORKING
     open_gate(stage)
     assert await ended(await resumed(stage)) == (0, "")
     await prove_one_whole_attempt(stage)
@@ -144,10 +144,10 @@ async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
     shutil.rmtree(folder)
     assert await stage.resume() == 1
     reason = f"the workspace {folder} is gone, and the work in it"
-    assert (await stage.told(AttemptState))[-1] == AttemptState(
+    assert (await stage.told(AttemptTransition))[-1] == AttemptTransition(
         lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR
     )
-    assert (await stage.told(TaskState))[-1].reason == reason
+    assert (await stage.told(TaskTransition))[-1].reason == reason
 
 
 async def test_a_workspace_that_was_half_made_is_made_anew(
@@ -157,7 +157,7 @@ async def test_a_workspace_that_was_half_made_is_made_anew(
     await stage.until(lambda: submitted(stage))
     run.cancel()
     await asyncio.wait({run})
-    state = (await stage.told(AttemptState))[-1].lifecycle
+    state = (await stage.told(AttemptTransition))[-1].lifecycle
     assert state is Lifecycle.SUBMITTED
     open_gate(stage)
     assert await stage.resume() == 0
@@ -166,14 +166,14 @@ async def test_a_workspace_that_was_half_made_is_made_anew(
 
 
 async def submitted(stage: "Stage") -> bool:
-    return bool(await stage.told(AttemptState))
+    return bool(await stage.told(AttemptTransition))
 
 
 async def test_a_late_result_does_not_change_a_status(stage: "Stage") -> None:
     open_gate(stage)
     assert await stage.run(tasks()) == 0
     before = await stage.journal.entries()
-    late = TaskState(lifecycle=Lifecycle.FAILED, reason="too late")
+    late = TaskTransition(lifecycle=Lifecycle.FAILED, reason="too late")
     draft = Draft(record=late, at=before[-1].at, task=1)
     with pytest.raises(Exception, match="task 1 is already completed; a late result cannot"):
         await stage.journal.commit(Commit(drafts=(draft,)))

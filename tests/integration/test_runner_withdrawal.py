@@ -11,22 +11,22 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Intervention,
     Lifecycle,
     Part,
-    TaskState,
+    TaskTransition,
     Terms,
 )
-from midwatch_supervisor.withdrawal import Course, Withdrawing
+from midwatch_supervisor.operator.withdrawal import Course, Withdrawing
 
 if TYPE_CHECKING:
     from conftest import Stage
 
-CANCELED = TaskState(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
+CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada")
 
 
 async def gate(ctx: RunContext[object]) -> str:
@@ -73,11 +73,11 @@ def open_gate(stage: "Stage") -> None:
     (stage.folder / "go").touch()
 
 
-async def ends(stage: "Stage") -> dict[str, TaskState]:
-    found: dict[str, TaskState] = {}
+async def ends(stage: "Stage") -> dict[str, TaskTransition]:
+    found: dict[str, TaskTransition] = {}
     for task in await stage.journal.tasks(1):
-        for entry in await stage.journal.entries(task=task.id, kinds=(TaskState,)):
-            if isinstance(entry.record, TaskState):
+        for entry in await stage.journal.entries(task=task.id, kinds=(TaskTransition,)):
+            if isinstance(entry.record, TaskTransition):
                 found[task.name] = entry.record
     return found
 
@@ -89,7 +89,7 @@ async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(stage: "Stag
     assert await run == 1
     found = await ends(stage)
     assert found.pop("b") == CANCELED
-    assert found.pop("c") == TaskState(
+    assert found.pop("c") == TaskTransition(
         lifecycle=Lifecycle.FAILED, reason="it depends on b, which is canceled"
     )
     assert [each.lifecycle for each in found.values()] == 2 * [Lifecycle.COMPLETED]
@@ -127,7 +127,7 @@ async def test_no_worker_is_set_to_an_attempt_that_is_over(stage: "Stage") -> No
     run = await begun(stage)
     run.cancel()
     await asyncio.wait({run})
-    await stage.say(AttemptState(lifecycle=Lifecycle.CANCELED))  # since the runner has looked
+    await stage.say(AttemptTransition(lifecycle=Lifecycle.CANCELED))  # since the runner has looked
     open_gate(stage)
     with pytest.raises(StaleIncarnationError, match="attempt 1 is already over"):
         await stage.resume()

@@ -16,7 +16,7 @@ from midwatch_agents.sandbox import Walls
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import Step
+from midwatch_monitor.records import Step
 
 if TYPE_CHECKING:
     from conftest import Stage

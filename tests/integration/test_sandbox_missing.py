@@ -12,7 +12,7 @@ from midwatch_agents.script import Phase, Script, Turn
 from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError
-from midwatch_supervisor.launch import again
+from midwatch_supervisor.run.launch import again
 
 if TYPE_CHECKING:
     from conftest import Stage

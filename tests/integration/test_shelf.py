@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Commit,
     Draft,
@@ -22,7 +22,7 @@ from midwatch_monitor.words import (
     LessonMark,
     Record,
 )
-from midwatch_supervisor.shelf import Shelf
+from midwatch_supervisor.operator.learning_actions import LearningActions
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -51,8 +51,8 @@ async def put(journal: Journal, attempt: Attempt, record: Record) -> int:
 
 
 @pytest.fixture
-def shelf(journal: Journal) -> Shelf:
-    return Shelf(journal, author="ada", clock=lambda: AT)
+def shelf(journal: Journal) -> LearningActions:
+    return LearningActions(journal, author="ada", clock=lambda: AT)
 
 
 LESSON = Lesson(text="Too early.")
@@ -65,7 +65,7 @@ async def after(journal: Journal, id: int) -> list[Record]:
 
 
 async def test_r58_a_lesson_is_retired_restored_and_rated(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     id = await put(journal, attempt, LESSON)
     await shelf.retire_lesson(id, "old")
@@ -79,7 +79,7 @@ async def test_r58_a_lesson_is_retired_restored_and_rated(
 
 
 async def test_a_fact_is_retired_and_restored(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     id = await put(journal, attempt, FACT)
     await shelf.retire_fact(id, "no")
@@ -91,7 +91,7 @@ async def test_a_fact_is_retired_and_restored(
 
 
 async def test_a_version_is_approved_and_rolled_back(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     id = await put(journal, attempt, GUIDELINES)
     await shelf.approve(id)
@@ -103,7 +103,7 @@ async def test_a_version_is_approved_and_rolled_back(
 
 
 async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     id = await put(journal, attempt, FACT)
     (entry,) = await journal.entries(await shelf.retire_fact(id) - 1)
@@ -111,7 +111,7 @@ async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks(
 
 
 async def test_what_is_no_lesson_is_not_marked_as_one(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     fact = await put(journal, attempt, FACT)
     with pytest.raises(JournalError, match=f"has no lesson {fact}"):
@@ -121,7 +121,7 @@ async def test_what_is_no_lesson_is_not_marked_as_one(
 
 
 async def test_a_version_that_somebody_else_settled_is_not_settled_again(
-    journal: Journal, attempt: Attempt, shelf: Shelf
+    journal: Journal, attempt: Attempt, shelf: LearningActions
 ) -> None:
     id = await put(journal, attempt, GUIDELINES)
     await shelf.reject(id)

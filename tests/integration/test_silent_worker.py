@@ -10,16 +10,16 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.rules.silence import SILENT
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Ending,
     Intervention,
     Resolution,
 )
+from midwatch_monitor.rules.silence import SILENT
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -65,7 +65,7 @@ def impatient(settings: Settings) -> Settings:
 async def test_a_hung_worker_is_found_by_its_silence_and_begun_anew(stage: "Stage") -> None:
     stage.settings = impatient(stage.settings)
     assert await stage.run(TASKS) == 0
-    endings = [state.ending for state in await stage.told(AttemptState) if state.ending]
+    endings = [state.ending for state in await stage.told(AttemptTransition) if state.ending]
     assert endings == [Ending.RESTARTED, Ending.DONE]
     (restart,) = await stage.told(Intervention)
     assert (restart.action, restart.answers) == (Action.RESTART, (SILENT,))

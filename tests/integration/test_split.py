@@ -12,11 +12,11 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Completion,
     Delivery,
     DeliveryState,
@@ -24,10 +24,10 @@ from midwatch_monitor.words import (
     Intervention,
     Lifecycle,
     Part,
-    TaskState,
+    TaskTransition,
     Terms,
 )
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspaces.workspace import git
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -104,11 +104,11 @@ def split(*, keep: tuple[str, ...] = ()) -> Intervention:
     )
 
 
-async def ends(stage: "Stage") -> dict[str, TaskState]:
-    found: dict[str, TaskState] = {}
+async def ends(stage: "Stage") -> dict[str, TaskTransition]:
+    found: dict[str, TaskTransition] = {}
     for each in await stage.journal.tasks(1):
-        for entry in await stage.journal.entries(task=each.id, kinds=(TaskState,)):
-            if isinstance(entry.record, TaskState):
+        for entry in await stage.journal.entries(task=each.id, kinds=(TaskTransition,)):
+            if isinstance(entry.record, TaskTransition):
                 found[each.name] = entry.record
     return found
 
@@ -138,7 +138,7 @@ async def test_a_split_makes_tasks_and_the_parent_is_not_tried_again(
     )
     assert (found["big"].passed, found["big"].total) == (2, 2)
     assert len(await stage.journal.attempts(1)) == 1
-    assert (await stage.told(AttemptState, attempt=1))[-1].ending is Ending.SPLIT
+    assert (await stage.told(AttemptTransition, attempt=1))[-1].ending is Ending.SPLIT
     whole = stage.home / "work/r1/big-whole"
     assert names(whole) == ["old.txt", "one.txt", "two.txt"]
     assert names(stage.home / "work/r1/small-1") == ["old.txt", "one.txt", "small.txt", "two.txt"]

@@ -11,10 +11,10 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import Run
-from midwatch_supervisor.assignment import Assignment, assignments
-from midwatch_supervisor.fleet.submitting import check_key, digest, submit_once
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Run
+from midwatch_supervisor.fleet.queue.submission import check_key, digest, submit_once
+from midwatch_supervisor.present.assignment import Assignment, assignments
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

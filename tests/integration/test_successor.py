@@ -11,10 +11,10 @@ from pydantic_ai import RunContext
 from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Ending,
     Intervention,
     Lifecycle,
@@ -22,7 +22,7 @@ from midwatch_monitor.words import (
     PlanStepState,
     Terms,
 )
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspaces.workspace import git
 
 if TYPE_CHECKING:
     from conftest import Stage
@@ -159,7 +159,7 @@ async def test_a_restart_can_give_the_task_to_another_worker(stage: "Stage") -> 
     assert await restarted(stage, tasks(), Terms(worker="second")) == 0
     attempts = await stage.journal.attempts(1)
     assert [each.worker for each in attempts] == ["clerk", "second"]
-    states = [each.ending for each in await stage.told(AttemptState) if each.ending]
+    states = [each.ending for each in await stage.told(AttemptTransition) if each.ending]
     assert states == [Ending.RESTARTED, Ending.DONE]
 
 
@@ -236,7 +236,7 @@ async def test_a_restart_waits_for_the_task_that_it_is_put_after_and_builds_on_i
 
 
 async def restart_done(stage: "Stage", attempt: int) -> bool:
-    return (await stage.told(AttemptState, attempt=attempt))[-1].lifecycle.over
+    return (await stage.told(AttemptTransition, attempt=attempt))[-1].lifecycle.over
 
 
 @pytest.mark.parametrize("after", ["nobody", "other"])
@@ -244,5 +244,5 @@ async def test_nobody_waits_for_an_unknown_task_or_in_a_circle(after: str, stage
     (stage.folder / "go").touch()
     beside = "- {id: other, goal: Do it., acceptance: [file: other.txt], depends_on: [fix]}"
     assert await restarted(stage, tasks(beside=beside), Terms(after=after)) == 0
-    state = (await stage.told(AttemptState))[-1]
+    state = (await stage.told(AttemptTransition))[-1]
     assert state.lifecycle is Lifecycle.COMPLETED

@@ -18,14 +18,14 @@ from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Change,
     Commit,
@@ -53,17 +53,17 @@ from midwatch_monitor.words import (
     StepKind,
     Terms,
 )
-from midwatch_supervisor.decide import Supervisor
-from midwatch_supervisor.rivals import rivals
-from midwatch_supervisor.standing import Rival
-from midwatch_supervisor.supervision import Supervision
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.concurrent_attempts import rivals
+from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.decide.supervision import Supervision
 
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
 TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
-OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 MORE = BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
 REVISION = PlanCheck(
     plan_step=2,
@@ -350,7 +350,7 @@ async def test_who_waits_too_long_for_a_person_is_stopped_with_the_true_reason(
         Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="Which file?")
     )
     await scene.write(Delivery(intervention=id, state=DeliveryState.DELIVERED))
-    await scene.write(AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED))
+    await scene.write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
     scene.now += timedelta(minutes=5)
     stop = await scene.first(Intervention, 2)
     assert (stop.action, stop.by) == (Action.STOP, Actor.POLICY)

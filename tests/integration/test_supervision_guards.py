@@ -15,15 +15,15 @@ from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.watches import Watches
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Decision,
     Delivery,
@@ -40,12 +40,12 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.agenda import KINDS
-from midwatch_supervisor.decide import Supervisor
-from midwatch_supervisor.fleet.guards import Leases
-from midwatch_supervisor.supervision import Supervision
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.open_questions import KINDS
+from midwatch_supervisor.decide.supervision import Supervision
+from midwatch_supervisor.fleet.monitors.guards import Leases
 
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
@@ -126,7 +126,7 @@ def bosses(journal: Journal, at: datetime, settings: Settings) -> tuple[Boss, Bo
 
 @pytest.fixture
 async def asked(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Escalation:
-    await write(AttemptState(lifecycle=Lifecycle.WORKING))
+    await write(AttemptTransition(lifecycle=Lifecycle.WORKING))
     await write(Step(number=1, kind=StepKind.TOOL, tool="edit"))
     await write(CYCLE)
     asked = await journal.open_escalation(
@@ -231,7 +231,7 @@ async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at
     journal: Journal, bosses: tuple[Boss, Boss], attempt: Attempt, write: Write
 ) -> None:
     await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, needs_approval=True))
-    await write(TaskState(lifecycle=Lifecycle.WORKING))
+    await write(TaskTransition(lifecycle=Lifecycle.WORKING))
     await bosses[0].leases.take([attempt.id])
     for _ in range(3):
         await bosses[0].supervision.settle()

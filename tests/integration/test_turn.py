@@ -15,18 +15,25 @@ from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.errors import JournalTooNewError
 from midwatch_monitor.guards import Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.journal.submission import NewTask, submit
-from midwatch_monitor.words import AttemptState, Fault, Keeper, Lifecycle, Record, TaskState
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.calibrator import Calibrator
-from midwatch_supervisor.fleet.depot import Depot
-from midwatch_supervisor.fleet.dockets import Dockets
-from midwatch_supervisor.fleet.identity import Identity
-from midwatch_supervisor.fleet.mishaps import UNREACHABLE
-from midwatch_supervisor.fleet.node import status_of
-from midwatch_supervisor.fleet.runwatch import RunWatch
-from midwatch_supervisor.fleet.turn import Machine, Outcome, take_turn
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.submission import NewTask, submit
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Fault,
+    Keeper,
+    Lifecycle,
+    Record,
+    TaskTransition,
+)
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.fleet.monitors.run_monitor import RunWatch
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.mishaps import UNREACHABLE
+from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.nodes.turn import Machine, Outcome, take_turn
+from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
@@ -83,8 +90,8 @@ class Yard:
             home=home,
             walls=await find_walls(Sandbox.OFF),
             breakers=Breakers(SETTINGS.provider),
-            dockets=Dockets(self.journal),
-            depot=Depot(journal=self.journal, home=home, node=name, settings=fleet),
+            dockets=UnfinishedRuns(self.journal),
+            depot=SnapshotStore(journal=self.journal, home=home, node=name, settings=fleet),
             clock=lambda: self.now,
         )
         return await take_turn(machine, 1)
@@ -94,8 +101,8 @@ class Yard:
 
     async def reasons(self) -> list[str]:
         """Who said what about the task, without what git said."""
-        states = await self.told(TaskState)
-        said = [each for each in states if isinstance(each, TaskState) and each.reason]
+        states = await self.told(TaskTransition)
+        said = [each for each in states if isinstance(each, TaskTransition) and each.reason]
         return [f"{each.lifecycle}: {each.reason.partition(': ')[0]}" for each in said]
 
 
@@ -111,8 +118,10 @@ async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Ya
     assert came == 3 * [Outcome.UNREACHABLE]
     assert await yard.reasons() == ["working: node-a cannot do it"]
     assert len(await yard.journal.attempts(1)) == 1
-    states = await yard.told(AttemptState)
-    assert [each for each in states if isinstance(each, AttemptState) and each.lifecycle.over] == []
+    states = await yard.told(AttemptTransition)
+    assert [
+        each for each in states if isinstance(each, AttemptTransition) and each.lifecycle.over
+    ] == []
 
 
 async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
@@ -123,8 +132,8 @@ async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
     came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
     assert came == [*3 * [Outcome.UNREACHABLE], Outcome.OVER]
     assert (await yard.reasons())[-1] == "failed: node-a cannot do it"
-    last = (await yard.told(AttemptState))[-1]
-    assert isinstance(last, AttemptState)
+    last = (await yard.told(AttemptTransition))[-1]
+    assert isinstance(last, AttemptTransition)
     assert last.lifecycle is Lifecycle.FAILED
 
 
@@ -143,7 +152,7 @@ async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
     assert [await yard.turn("node-a") for _ in range(2)] == 2 * [Outcome.FAILED]
     told = Fault(part="node", error=f"node-a ({version('midwatch')}) {why}: update Midwatch")
     assert await yard.told(Fault) == [told]
-    assert await yard.told(TaskState) == [TaskState(lifecycle=Lifecycle.SUBMITTED)]
+    assert await yard.told(TaskTransition) == [TaskTransition(lifecycle=Lifecycle.SUBMITTED)]
 
 
 async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard) -> None:

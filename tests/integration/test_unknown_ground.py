@@ -14,9 +14,9 @@ from midwatch_agents.script import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt
+from midwatch_monitor.records import Attempt
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspace import git
+from midwatch_supervisor.workspaces.workspace import git
 
 if TYPE_CHECKING:
     from conftest import Stage

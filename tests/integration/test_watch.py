@@ -19,7 +19,7 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.settings import Mode, ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     Attempt,
     Budget,

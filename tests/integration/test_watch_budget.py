@@ -23,7 +23,7 @@ from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,

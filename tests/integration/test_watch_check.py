@@ -10,8 +10,8 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.protocol import Approver, PlanSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Change, Plan, PlanCheck, Ruling
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.words import Change, Plan, PlanCheck, Ruling
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]

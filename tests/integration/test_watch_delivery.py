@@ -10,14 +10,14 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Commit,
     Delivery,
@@ -43,7 +43,7 @@ WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.SUPERVISOR, message="Read the log.")
 PAUSE = Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait for me.")
 WORD = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Go on.")
-PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
+PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
 async def told(journal: Journal, kind: type[T]) -> list[T]:
@@ -188,7 +188,7 @@ async def test_a_pause_holds_until_an_operator_speaks(
     result = await running
     assert heard(result.all_messages())[0].startswith(f"[midwatch #{word} from your operator] Go")
     assert await told(journal, Delivery) == [delivered(pause), delivered(word)]
-    states = [state.lifecycle for state in await told(journal, AttemptState)]
+    states = [state.lifecycle for state in await told(journal, AttemptTransition)]
     assert states[-3:] == [Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING]
 
 

@@ -14,9 +14,9 @@ from pydantic_ai.messages import BinaryContent, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Checkpoint,
     Ending,
@@ -25,7 +25,7 @@ from midwatch_monitor.words import (
     PlanStep,
     Step,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_tools import Watch
 from midwatch_tools.board import Board
@@ -71,10 +71,10 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
     assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
     assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
     assert (await told(journal_file, Plan))[0] == Plan(steps=(PlanStep(title="Fix it."),))
-    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
         lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.DONE
     )
-    assert (await told(journal_file, TaskState))[-1].lifecycle is Lifecycle.COMPLETED
+    assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_the_agents_own_error_stays_its_own(
 
     with pytest.raises(LookupError, match="no such thing"):
         await worker([("explode", {})], tools=(explode,)).run("Fix it.", capabilities=[watch])
-    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
         lifecycle=Lifecycle.FAILED, reason="LookupError: no such thing", ending=Ending.ERROR
     )
 
@@ -167,7 +167,7 @@ async def test_a_cancelled_run_is_recorded_as_cancelled(
     await hanging.wait()
     running.cancel()
     await asyncio.wait({running})
-    assert (await told(journal_file, AttemptState))[-1] == AttemptState(
+    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
         lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED
     )
 

@@ -14,8 +14,8 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Alert,
     Attempt,
     Certainty,

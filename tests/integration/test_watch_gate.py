@@ -16,8 +16,7 @@ from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
@@ -31,6 +30,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools import Watch
 from midwatch_tools.entrance import Entrance
 from midwatch_tools.gate import ALLOWED, Gate, Verdict

@@ -11,7 +11,7 @@ from pydantic_ai.run import AgentRunResult
 from midwatch_monitor.config.protocol import Approver, PlanSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,

@@ -15,12 +15,12 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Cause,
     Completion,
     Delivery,
@@ -33,7 +33,7 @@ from midwatch_monitor.words import (
     Result,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
     Teller,
     Writer,
 )
@@ -105,11 +105,13 @@ async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_fo
         await watch.begins.wait()
         work.cancel()
         await asyncio.wait({work})
-    states = [each.record for each in await journal.entries(kinds=(AttemptState, TaskState))]
+    states = [
+        each.record for each in await journal.entries(kinds=(AttemptTransition, TaskTransition))
+    ]
     assert work.cancelled()
     assert states[-2:] == [
-        TaskState(lifecycle=Lifecycle.CANCELED, reason="cancelled"),
-        AttemptState(lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED),
+        TaskTransition(lifecycle=Lifecycle.CANCELED, reason="cancelled"),
+        AttemptTransition(lifecycle=Lifecycle.CANCELED, reason="cancelled", ending=Ending.CANCELED),
     ]
 
 

@@ -10,7 +10,7 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.protocol import CompletionSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
-from midwatch_monitor.words import Budget, Meter
+from midwatch_monitor.records import Budget, Meter
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 

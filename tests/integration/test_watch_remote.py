@@ -14,11 +14,11 @@ from textual.pilot import Pilot
 from midwatch_monitor.bus import LocalBus, bus_for
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
     Action,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Intervention,
@@ -32,13 +32,13 @@ from midwatch_monitor.words import (
 from midwatch_stage.broker import Broker, program
 from midwatch_stage.database import Database
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.feed import Feed
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 NORTH = NodeStatus(
     name="north",
     boot="1",
@@ -67,7 +67,7 @@ class Elsewhere:
         step = Step(number=self.last, kind=StepKind.MESSAGE)
         await self.write(step)
 
-    async def write(self, record: Step | AttemptState) -> None:
+    async def write(self, record: Step | AttemptTransition) -> None:
         draft = Draft(record=record, at=AT, task=self.attempt.task, attempt=self.attempt.id)
         await self.journal.commit(Commit(drafts=(draft,)))
 
@@ -99,7 +99,7 @@ async def watching(url: str) -> AsyncGenerator[tuple[Console, Pilot[int]]]:
             hertz=50,
             nodes=Nodes(journal).all,
         )
-        app = Console(feed, Desk(journal, author="ada"))
+        app = Console(feed, OperatorActions(journal, author="ada"))
         async with app.run_test(size=(140, 40)) as pilot:
             await until(pilot, lambda: 1 in app.board.rows and bool(app.board.muster.nodes))
             yield app, pilot

@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Action, Actor, Intervention, Record, Step
+from midwatch_monitor.records import Action, Actor, Intervention, Record, Step
 from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]

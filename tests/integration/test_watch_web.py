@@ -22,9 +22,9 @@ from aiohttp import (
     web,
 )
 
-from midwatch_monitor.words import Attempt
-from midwatch_supervisor.cli.web import Page
-from midwatch_supervisor.cli.webserver import Limits, WebServer
+from midwatch_monitor.records import Attempt
+from midwatch_supervisor.cli.inspect.web import Page
+from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
 
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 TOKEN = "the-token-of-these-tests"

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.unattended import Unattended
-from midwatch_monitor.journal.watches import Watches
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.unattended import Unattended
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
@@ -22,7 +22,7 @@ from midwatch_monitor.words import (
 )
 
 BOTH = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
-OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 
 
 async def begin(
@@ -35,7 +35,9 @@ async def begin(
     )
 
 
-async def say(journal: Journal, of: Attempt, record: AttemptState | Feedback, at: datetime) -> int:
+async def say(
+    journal: Journal, of: Attempt, record: AttemptTransition | Feedback, at: datetime
+) -> int:
     draft = Draft(record=record, at=at, task=of.task, attempt=of.id)
     (entry,) = await journal.commit(Commit(drafts=(draft,)))
     return entry.id
@@ -173,8 +175,8 @@ async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
 ) -> None:
     mine, other = await begin(journal, at), await begin(journal, at, keeper=Keeper.PROCESS)
     before = await Unattended(journal).news(0)
-    await say(journal, mine, AttemptState(lifecycle=Lifecycle.WORKING), at)
-    newest = await say(journal, mine, AttemptState(lifecycle=Lifecycle.WORKING), at)
+    await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
+    newest = await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
     praise = Feedback(accepted=True, origin=Origin.EXPLICIT)
     last = await say(journal, mine, praise, at)
     await say(journal, other, praise, at)

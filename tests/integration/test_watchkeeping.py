@@ -13,14 +13,14 @@ from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
     Alert,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Change,
     Checkpoint,
     Decision,
@@ -38,12 +38,12 @@ from midwatch_monitor.words import (
     OutcomeReport,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.fleet.posts import LEARNER, PostTold
-from midwatch_supervisor.fleet.watchkeeping import ALONE, LeaseTold
+from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseTold
+from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, PostTold
+from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")
 UNSURE = Step(
@@ -54,7 +54,7 @@ UNSURE = Step(
         progress_percent=10, confidence=80, blockers=("a", "b", "c"), notes="stuck"
     ),
 )
-OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 SAID: dict[str, object] = {
     "action": "nudge",
     "diagnosis": "wrong_approach",
@@ -152,7 +152,7 @@ async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
         stamp = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
         await recorder.record(stamp, Step(number=0, kind=StepKind.TOOL, tool="run"))
         await fleet.until_told(OutcomeReport)
-        await recorder.end(OVER, TaskState(lifecycle=Lifecycle.COMPLETED))
+        await recorder.end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
         await fleet.until(lambda: not keeping.runs)
     said = [each.state for each in await fleet.records(Escalation) if each.id == 1]
     assert said == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
@@ -199,7 +199,7 @@ async def test_a_look_at_everything_once_answers_what_is_open(fleet: Fleet) -> N
 
 async def test_runs_that_are_over_are_not_read(fleet: Fleet) -> None:
     for _ in range(3):
-        await (await fleet.begin()).end(OVER, TaskState(lifecycle=Lifecycle.COMPLETED))
+        await (await fleet.begin()).end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
     keeping = fleet.keeping("a")
     await keeping.once()
     assert (keeping.runs, fleet.held("a")) == (frozenset(), [])

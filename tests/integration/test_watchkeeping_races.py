@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.watches import Watches
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.records import (
     Activity,
-    AttemptState,
+    AttemptTransition,
     Change,
     Checkpoint,
     Ending,
@@ -23,7 +23,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 
@@ -37,7 +37,7 @@ UNSURE = Step(
     tool="reflect",
     checkpoint=Checkpoint(progress_percent=10, confidence=80, blockers=("a", "b", "c")),
 )
-OVER = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 
 
 class Gate:
@@ -155,7 +155,7 @@ async def test_a_run_that_is_heard_of_while_it_seems_to_be_over_is_watched_on(
     async with fleet.monitor("a") as keeping:
         await fleet.until(lambda: bool(keeping.runs))
         gate = gated.gate("tasks of a run")
-        await first.end(OVER, TaskState(lifecycle=Lifecycle.COMPLETED))
+        await first.end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
         await gate.reached.wait()
         later = await fleet.journal.add_task(run=1, name="later", title="", spec="{}", at=fleet.now)
         second = await fleet.follow(later.id, number=1)

@@ -28,7 +28,7 @@ from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Attempt, Step
+from midwatch_monitor.records import Attempt, Step
 from midwatch_tools import Watch
 from midwatch_tools.reflect import NAMES
 

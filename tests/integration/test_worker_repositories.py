@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_supervisor.changes import changes
-from midwatch_supervisor.fleet.snapshot import Mark, files_of, take
-from midwatch_supervisor.placing import Site, made
-from midwatch_supervisor.workspace import Ground, keep, prepare
+from midwatch_supervisor.workspaces.changes import changes
+from midwatch_supervisor.workspaces.placing import Site, made
+from midwatch_supervisor.workspaces.snapshot import Mark, files_of, take
+from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
 from midwatch_tools.git import git
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ import pytest
 from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
-from midwatch_supervisor.acceptance import check_all
-from midwatch_supervisor.handover import EVERYTHING, chosen, take_over
-from midwatch_supervisor.listing import listing
-from midwatch_supervisor.workspace import Ground, prepare
-from midwatch_supervisor.workspace_files import entries_below
+from midwatch_supervisor.run.acceptance import check_all
+from midwatch_supervisor.workspaces.handover import EVERYTHING, chosen, take_over
+from midwatch_supervisor.workspaces.listing import listing
+from midwatch_supervisor.workspaces.workspace import Ground, prepare
+from midwatch_supervisor.workspaces.workspace_files import entries_below
 
 _DEEP = 1500
 

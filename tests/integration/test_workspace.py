@@ -8,8 +8,8 @@ import pytest
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.merging import plan_merge, rehearse
-from midwatch_supervisor.workspace import (
+from midwatch_supervisor.workspaces.merge import plan_merge, rehearse
+from midwatch_supervisor.workspaces.workspace import (
     Ground,
     fetch_into,
     free_label,

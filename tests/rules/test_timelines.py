@@ -7,8 +7,8 @@ import pytest
 from midwatch_monitor.config.rules import LowConfidence, Rules
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.errors import ConfigError
+from midwatch_monitor.replay.timeline import Mismatch, check_timeline, read_timeline
 from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.timeline import Mismatch, check_timeline, read_timeline
 
 HERE = Path(__file__).parent
 TIMELINES = sorted(HERE.rglob("*.yaml"))

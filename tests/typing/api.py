@@ -9,7 +9,7 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.words import Entry, Judgement, Step, StepKind
+from midwatch_monitor.records import Entry, Judgement, Step, StepKind
 from midwatch_tools import Watch
 
 

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Change,
     Delivery,
@@ -27,7 +27,7 @@ from midwatch_monitor.words import (
     Task,
     Terms,
 )
-from midwatch_supervisor.account import AttemptAccount, TaskAccount
+from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="", spec="{}")
@@ -44,7 +44,7 @@ ANSWER = Intervention(
     terms=Terms(grant=Grant(requests=5)),
     petition=1,
 )
-SPLIT = AttemptState(lifecycle=Lifecycle.FAILED, reason="split in two", ending=Ending.SPLIT)
+SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="split in two", ending=Ending.SPLIT)
 
 
 def folded(*records: Record) -> TaskAccount:

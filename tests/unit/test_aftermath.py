@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Decision,
     Delivery,
     DeliveryState,
@@ -28,7 +28,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.aftermath import (
     QUIET_SECONDS,
@@ -45,8 +45,8 @@ ATTEMPT = Attempt(
     id=1, task=1, number=1, worker="w", model="m", node="n", workspace="/w", started_at=AT
 )
 CHECK = Acceptance(check="true", passed=True)
-END = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-OVER = TaskState(lifecycle=Lifecycle.COMPLETED)
+END = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 ASKED = Escalation(id=1, attempt=1, state=EscalationState.OPEN, alerts=())
 ANSWERED = replace(ASKED, state=EscalationState.ANSWERED)
 DECISION = Decision(
@@ -84,7 +84,7 @@ def log(*records: Record) -> Sequence[Entry]:
             record=record,
             at=AT,
             task=1,
-            attempt=None if isinstance(record, TaskState) else 1,
+            attempt=None if isinstance(record, TaskTransition) else 1,
             seq=record.number if isinstance(record, Step) else None,
         )
         for id, record in enumerate(records, start=1)
@@ -135,7 +135,7 @@ def test_an_escalation_that_nobody_answered_is_lost() -> None:
 
 
 def test_a_task_that_failed_is_seen() -> None:
-    failed = TaskState(lifecycle=Lifecycle.FAILED)
+    failed = TaskTransition(lifecycle=Lifecycle.FAILED)
     counts = evidence(*without(OVER), failed)
     assert (counts.completed, counts.faults) == (0, ("task fix is failed",))
 
@@ -181,7 +181,7 @@ def stopped(standing: Standing) -> Evidence:
 
 def beside_another(standing: Standing) -> Counts:
     """The same while the other one gets on."""
-    working = TaskState(lifecycle=Lifecycle.WORKING)
+    working = TaskTransition(lifecycle=Lifecycle.WORKING)
     moving = Entry(id=99, record=working, at=standing.at, task=2, attempt=None, seq=None)
     return counted(replace(stopped(standing), entries=[*log(*UNDER_WAY), moving]))
 

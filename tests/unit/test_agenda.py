@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -17,7 +17,7 @@ from midwatch_monitor.words import (
     Lifecycle,
     Record,
 )
-from midwatch_supervisor.agenda import Agenda
+from midwatch_supervisor.decide.open_questions import OpenQuestions
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
@@ -25,7 +25,7 @@ HELD = Intervention(
     action=Action.GRANT_BUDGET, by=Actor.SUPERVISOR, message="", petition=1, needs_approval=True
 )
 REJECTED = Delivery(intervention=2, state=DeliveryState.REJECTED, step=3)
-OVER = AttemptState(lifecycle=Lifecycle.FAILED)
+OVER = AttemptTransition(lifecycle=Lifecycle.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ OVER = AttemptState(lifecycle=Lifecycle.FAILED)
 def test_a_question_is_open_again_once_its_answer_was_rejected_unless_its_attempt_is_over(
     records: list[Record], open_ones: list[int]
 ) -> None:
-    agenda = Agenda()
+    agenda = OpenQuestions()
     for id, record in enumerate(records, 1):
         agenda.take(Entry(id=id, at=AT, task=1, attempt=7, record=record))
     assert list(agenda.petitions) == open_ones

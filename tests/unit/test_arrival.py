@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from midwatch_monitor.words import Edit, Step, StepKind, Writer
-from midwatch_supervisor.fleet.behind import missing, notice
+from midwatch_monitor.records import Edit, Step, StepKind, Writer
+from midwatch_supervisor.workspaces.behind import missing, notice
 
 
 def step(number: int, *edits: Edit) -> Step:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Analysis,
-    AttemptState,
+    AttemptTransition,
     Cause,
     Checkpoint,
     Completion,
@@ -48,7 +48,7 @@ def reported(name: str, *records: Record, first: int = 1) -> Reported:
 
 
 def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_block() -> None:
-    working = AttemptState(lifecycle=Lifecycle.WORKING)
+    working = AttemptTransition(lifecycle=Lifecycle.WORKING)
     other = reported("fix, attempt 1", working, report("old"), report(), EDIT, ANALYSIS, FLAGGED)
     assert rendered([other], set(), BLOCKS) == (
         "## What other agents on this work report\n"
@@ -74,7 +74,7 @@ def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_bloc
 )
 def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
     said = Checkpoint(progress_percent=1, confidence=2, notes=order, blockers=(order,))
-    ended = AttemptState(lifecycle=Lifecycle.FAILED, reason=order, ending=Ending.ERROR)
+    ended = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=order, ending=Ending.ERROR)
     board = rendered(
         [
             reported(

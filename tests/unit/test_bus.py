@@ -9,7 +9,7 @@ from midwatch_monitor.bus.local import Audience
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 
 def hint(entry: int) -> Hint:

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.bus.flights import Flights
 from midwatch_monitor.errors import LinkError, LinkFault
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 AWAY = LinkError(LinkFault.AWAY, "gone")
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.journal.records import hint_of
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,

@@ -1,7 +1,7 @@
 """What waits to be sent is bounded, and what cannot be kept is counted."""
 
 from midwatch_monitor.bus.outbox import Outbox, by_attempt
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 
 def hint(entry: int, attempt: int | None = None) -> Hint:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.bus.payload import packed, read_status, stated, unpacked
-from midwatch_monitor.words import Hint, NodeState, NodeStatus
+from midwatch_monitor.records import Hint, NodeState, NodeStatus
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 STATUS = NodeStatus(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.calibration import (
+from midwatch_monitor.metrics.calibration import (
     MIN_ATTEMPTS,
     Calibration,
     Level,
@@ -14,7 +14,7 @@ from midwatch_monitor.calibration import (
     success,
     track_records,
 )
-from midwatch_monitor.words import Ending
+from midwatch_monitor.records import Ending
 
 
 def sample(number: int, *said: int, ok: bool, task: str | None = None, model: str = "m") -> Sample:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_supervisor.learning.chronicle import (
+from midwatch_supervisor.learning.branch_history import (
     Branch,
     FileChange,
     Revision,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from midwatch_monitor.claimed import (
+from midwatch_monitor.records import Edit
+from midwatch_monitor.shell.claimed_edits import (
     Arguments,
     changes_unnamed,
     claimed_edits,
@@ -10,7 +11,6 @@ from midwatch_monitor.claimed import (
     whole_content,
 )
 from midwatch_monitor.shell.digest import digest
-from midwatch_monitor.words import Edit
 
 BLOCKS = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** Delete File: b.py\n*** End Patch"
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"

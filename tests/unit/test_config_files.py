@@ -18,8 +18,8 @@ from midwatch_monitor.config.rules import (
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings, load_tasks
 from midwatch_monitor.config.span import Length
+from midwatch_monitor.records import Severity
 from midwatch_monitor.rules import rule_settings
-from midwatch_monitor.words import Severity
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SEED = CONFIGS / "seed.yaml"

@@ -8,7 +8,7 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.errors import ConfigError
-from midwatch_monitor.words import Action
+from midwatch_monitor.records import Action
 
 
 def write(folder: Path, text: str, name: str = "a.yaml") -> Path:

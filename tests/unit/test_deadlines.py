@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.policy import PersonSettings, Unanswered, Unapproved
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertKey,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -22,21 +22,21 @@ from midwatch_monitor.words import (
     Lifecycle,
     Record,
 )
-from midwatch_supervisor.agenda import Agenda
-from midwatch_supervisor.deadlines import AUTHOR, Due, overdue
+from midwatch_supervisor.decide.deadlines import AUTHOR, Due, overdue
+from midwatch_supervisor.decide.open_questions import OpenQuestions
 
 START = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 PERSON = PersonSettings(timeout_minutes=30)
 HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
 ASKED = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="What now?")
-PARKED = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
-OVER = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+PARKED = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
+OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 REQUEST = BudgetRequest(wanted=Grant(requests=5), reason="more")
 
 
-def agenda(*records: Record) -> Agenda:
+def agenda(*records: Record) -> OpenQuestions:
     """Of one attempt, with the entries 1, 2, 3 … written at the start."""
-    found = Agenda()
+    found = OpenQuestions()
     for id, record in enumerate(records, start=1):
         found.take(Entry(id=id, record=record, at=START, task=4, attempt=5))
     return found
@@ -47,13 +47,13 @@ def stamp(intervention: int, state: DeliveryState) -> Delivery:
 
 
 def due(
-    now: Agenda, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
+    now: OpenQuestions, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
 ) -> tuple[Due, ...]:
     at = START + timedelta(minutes=minutes)
     return overdue(now, person, at, began=START + timedelta(minutes=began))
 
 
-def parked(*after: Record, by: Intervention = ASKED) -> Agenda:
+def parked(*after: Record, by: Intervention = ASKED) -> OpenQuestions:
     return agenda(by, stamp(1, DeliveryState.DELIVERED), PARKED, *after)
 
 
@@ -101,7 +101,7 @@ def test_without_a_limit_a_person_is_waited_for_as_long_as_it_takes() -> None:
 
 
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Use b.py.")
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 RESUME = Intervention(action=Action.RESUME, by=Actor.POLICY)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Edit,
     Entry,
     Plan,

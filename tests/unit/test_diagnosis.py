@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Alert,
@@ -25,9 +25,9 @@ from midwatch_monitor.words import (
     StepKind,
     Teller,
 )
-from midwatch_supervisor.diagnosis import TABLE, Noted, Signs, diagnose
-from midwatch_supervisor.standing import Diagnosed, Tried
-from midwatch_supervisor.track import Track
+from midwatch_supervisor.decide.diagnosis import TABLE, Noted, Signs, diagnose
+from midwatch_supervisor.decide.standing import Diagnosed, Tried
+from midwatch_supervisor.decide.track import Track
 
 
 def alert(rule: str, *evidence: int, step: int = 5, severity: str = "warning") -> Alert:

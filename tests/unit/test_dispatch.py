@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import NodeState, NodeStatus, Run
-from midwatch_supervisor.fleet.dispatch import Due, due, loss, rescue
-from midwatch_supervisor.fleet.handout import (
+from midwatch_monitor.records import NodeState, NodeStatus, Run
+from midwatch_supervisor.fleet.nodes.identity import identity, name_of
+from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
+from midwatch_supervisor.fleet.queue.queue import (
     Handed,
-    Ticket,
+    QueuedTurn,
     queue_for,
     queues_of,
     run_key,
     system_url,
 )
-from midwatch_supervisor.fleet.identity import identity, name_of
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 RUN = Run(id=7, started_at=AT, source="tasks.yaml", settings="{}")
 
 
 def handed(task: int, number: int = 1, holder: str = "") -> Handed:
-    return Handed(ticket=Ticket.of("night", RUN, task, number), holder=holder)
+    return Handed(ticket=QueuedTurn.of("night", RUN, task, number), holder=holder)
 
 
 def node(name: str, state: NodeState = NodeState.UP) -> NodeStatus:
@@ -73,16 +73,16 @@ def test_of_a_task_that_is_over_nothing_is_left_but_what_a_node_has_in_hand() ->
 
 
 def test_a_ticket_is_read_as_it_was_written() -> None:
-    ticket = Ticket.of("night.shift-2", RUN, 12, 3)
+    ticket = QueuedTurn.of("night.shift-2", RUN, 12, 3)
     assert str(ticket) == "night.shift-2:7-20261121T200000:12:3"
-    assert Ticket.read(str(ticket)) == ticket
-    assert ticket.next == Ticket.of("night.shift-2", RUN, 12, 4)
+    assert QueuedTurn.read(str(ticket)) == ticket
+    assert ticket.next == QueuedTurn.of("night.shift-2", RUN, 12, 4)
     assert ticket.run == run_key(RUN)
 
 
 @pytest.mark.parametrize("text", ["", "night", "night:7:x:1", "night:7:1", "a:7:1:1:1", "a:7:-1:1"])
 def test_what_is_no_ticket_is_passed_over(text: str) -> None:
-    assert Ticket.read(text) is None
+    assert QueuedTurn.read(text) is None
 
 
 def test_a_node_takes_from_the_queue_of_every_set_of_its_labels() -> None:

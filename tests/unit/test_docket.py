@@ -6,10 +6,10 @@ from itertools import count
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
-    AttemptState,
+    AttemptTransition,
     Delivery,
     DeliveryState,
     Entry,
@@ -17,16 +17,16 @@ from midwatch_monitor.words import (
     Lifecycle,
     Record,
     Task,
-    TaskState,
+    TaskTransition,
     Terms,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.fleet.docket import Docket
+from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
+from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-OVER = TaskState(lifecycle=Lifecycle.COMPLETED)
-WAITING = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
+WAITING = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 ASKED = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="How?")
 
 
@@ -46,7 +46,7 @@ class Story:
     """A docket, and the entries that it is told."""
 
     def __init__(self, *tasks: Task) -> None:
-        self.docket = Docket()
+        self.docket = ReadyTasks()
         self.docket.meet(tasks)
         self._ids = count(1)
 
@@ -72,7 +72,7 @@ def said(action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False) 
 def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
     story = Story(task(1, "a"), task(2, "b", "a"), task(3, "c", "a", "b"))
     assert story.docket.ready() == [1]
-    story.say(1, TaskState(lifecycle=Lifecycle.FAILED))
+    story.say(1, TaskTransition(lifecycle=Lifecycle.FAILED))
     assert story.docket.ready() == [2]  # which fails with that reason
     story.say(2, OVER)
     assert story.docket.ready() == [3]

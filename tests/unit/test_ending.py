@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -25,9 +25,9 @@ from midwatch_monitor.words import (
     PlanStepState,
     Terms,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.ending import ordered, overtime, undoable
-from midwatch_supervisor.finishing import PROVISIONAL, Work, completion
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.run.attempt_end import ordered, overtime, undoable
+from midwatch_supervisor.run.completion import PROVISIONAL, Work, completion
 
 PART = Part(title="a", goal="A.")
 SPLIT = Intervention(

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.escalation import Quiet, audible, joining, question
-from midwatch_monitor.words import Alert, AlertKey, AlertState, Severity
+from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
 
 
 def alert(

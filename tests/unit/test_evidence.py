@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
@@ -23,9 +23,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.diagnosis import Noted
-from midwatch_supervisor.evidence import MIN_CHARS, Case, described, render
-from midwatch_supervisor.standing import Diagnosed, Rival, Tried
+from midwatch_supervisor.decide.diagnosis import Noted
+from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described, render
+from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
 from midwatch_tools.quotation import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from midwatch_agents.factreviewer import PROMPT
-from midwatch_agents.memory.factanswer import Answer, Correction, Missed, faults
-from midwatch_agents.memory.factreview import (
+from midwatch_agents.learning.factanswer import Answer, Correction, Missed, faults
+from midwatch_agents.learning.factreview import (
     MOST_MISSED,
     Move,
     Settlement,
@@ -16,7 +16,7 @@ from midwatch_agents.memory.factreview import (
     settled,
 )
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Certainty,
     Fact,
     FactAct,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.memory.factanswer import Answer, Conflict, Correction
-from midwatch_agents.memory.factreview import Settlement, settled
-from midwatch_agents.memory.merging import distinct, merged
-from midwatch_monitor.words import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
+from midwatch_agents.learning.factanswer import Answer, Conflict, Correction
+from midwatch_agents.learning.factreview import Settlement, settled
+from midwatch_agents.learning.merging import distinct, merged
+from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 INFERRED, CONFIRMED = Certainty.INFERRED, Certainty.CONFIRMED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import Certainty, Fact, FactMaker, FactState
+from midwatch_monitor.records import Certainty, Fact, FactMaker, FactState
 from midwatch_tools.duplicates import covers, joined, likeness, same, says_the_same
 
 CONFIRMED = Certainty.CONFIRMED

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from midwatch_monitor.words import Certainty, Fact, FactState, KnownFact
+from midwatch_monitor.records import Certainty, Fact, FactState, KnownFact
 from midwatch_tools.facts import LONGEST, as_json, lacks, line, listed
 from midwatch_tools.quotation import DataBlocks
 

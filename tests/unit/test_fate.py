@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
-from midwatch_monitor.words import Sign
-from midwatch_supervisor.learning.chronicle import FileChange, Revision, chronicle
-from midwatch_supervisor.learning.fate import Landing, Work, agents, judge, landing
+from midwatch_monitor.records import Sign
+from midwatch_supervisor.learning.branch_history import FileChange, Revision, chronicle
+from midwatch_supervisor.learning.merge_outcome import Landing, Work, agents, judge, landing
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
-from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,
@@ -23,6 +22,7 @@ from midwatch_monitor.words import (
     Teller,
     Writer,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
-from midwatch_monitor.words import Analysis, Cause, Edit, Entry, Record, Step, StepKind
+from midwatch_monitor.records import Analysis, Cause, Edit, Entry, Record, Step, StepKind
 from midwatch_tools.gate import ALLOWED, Gate, Said
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)

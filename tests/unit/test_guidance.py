@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Checkpoint,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.memory.cutting import cut_markdown, word_count
+from midwatch_agents.learning.cutting import cut_markdown, word_count
 
 DOCUMENT = """\
 # How to work

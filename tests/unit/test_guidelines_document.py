@@ -2,8 +2,8 @@
 
 import pytest
 
-from midwatch_agents.memory.cutting import word_count
-from midwatch_agents.memory.document import Drafted, drafted
+from midwatch_agents.learning.cutting import word_count
+from midwatch_agents.learning.document import Drafted, drafted
 
 GOOD = """\
 ## Working style

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.memory.grounding import Ground, ground_of, kept_share
+from midwatch_agents.learning.grounding import Ground, ground_of, kept_share
 
 ROUNDING = "It edited the rounding in orders/totals.py five times before it ran the tests once."
 CLAIMED = "It said twice that it was done, without having run any of the checks; they failed."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.memory import guidelines
-from midwatch_agents.memory.guidelines import (
+from midwatch_agents.learning import guidelines
+from midwatch_agents.learning.guidelines import (
     DEFAULT_GUIDELINES,
     Insight,
     ReflectionResult,
@@ -16,9 +16,9 @@ from midwatch_agents.memory.guidelines import (
     reflect_on_runs,
     reflection_prompt,
 )
-from midwatch_agents.memory.looking_back import DISTILLING, REFLECTING, Reflected
+from midwatch_agents.learning.looking_back import DISTILLING, REFLECTING, Reflected
 from midwatch_monitor.config.learning import GuidelinesSettings
-from midwatch_monitor.words import KnownSummary, Summary
+from midwatch_monitor.records import KnownSummary, Summary
 from midwatch_tools.quotation import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")

@@ -11,10 +11,10 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.memory import guidelines
-from midwatch_agents.memory.guidelines import Aside, Insight, ReflectionResult, reflect_on_runs
+from midwatch_agents.learning import guidelines
+from midwatch_agents.learning.guidelines import Aside, Insight, ReflectionResult, reflect_on_runs
 from midwatch_monitor.config.learning import GuidelinesSettings
-from midwatch_monitor.words import KnownSummary, Spending, Summary
+from midwatch_monitor.records import KnownSummary, Spending, Summary
 from midwatch_tools.quotation import DataBlocks
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)

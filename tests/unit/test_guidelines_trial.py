@@ -7,10 +7,10 @@ import pytest
 
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.words import TrialScore
-from midwatch_supervisor.assignment import Assignment
+from midwatch_monitor.records import TrialScore
 from midwatch_supervisor.learning.retrial import again
 from midwatch_supervisor.learning.trial import judged, repeatable
+from midwatch_supervisor.present.assignment import Assignment
 
 
 def scores(*pairs: tuple[float, float]) -> list[TrialScore]:

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import Run
-from midwatch_supervisor.fleet.handout import PUT_BACK, Ticket
-from midwatch_supervisor.fleet.hands import Hands, delay
-from midwatch_supervisor.fleet.turn import Outcome
+from midwatch_monitor.records import Run
+from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnPool, delay
+from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
 
 RUN = Run(
     id=7,
@@ -23,30 +23,30 @@ class InMemory:
     """Queues that only note what they were told."""
 
     def __init__(self) -> None:
-        self.offered: list[tuple[Ticket, float]] = []
-        self.put_back: list[Ticket] = []
+        self.offered: list[tuple[QueuedTurn, float]] = []
+        self.put_back: list[QueuedTurn] = []
 
     async def hand_out(
-        self, ticket: Ticket, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
         self.offered.append((ticket, delay_seconds))
 
-    async def rescue(self, ticket: Ticket, *, labels: Iterable[str] = ()) -> None:
+    async def rescue(self, ticket: QueuedTurn, *, labels: Iterable[str] = ()) -> None:
         self.put_back.append(ticket)
 
 
-def ticket(task: int, number: int = 1) -> Ticket:
-    return Ticket.of("night", RUN, task, number)
+def ticket(task: int, number: int = 1) -> QueuedTurn:
+    return QueuedTurn.of("night", RUN, task, number)
 
 
-def hands(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> Hands:
-    """Hands whose turns come to these outcomes, one after the other."""
+def hands(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
+    """A turn pool whose turns come to these outcomes, one after the other."""
     left = list(outcomes)
 
     async def take(task: int) -> Outcome:
         return left.pop(0)
 
-    return Hands(take, queues, slots=slots, changed=lambda: None)
+    return TurnPool(take, queues, slots=slots, changed=lambda: None)
 
 
 def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
@@ -87,7 +87,7 @@ async def test_a_node_that_nobody_hears_begins_nothing() -> None:
     async def take(task: int) -> Outcome:
         raise AssertionError
 
-    mine = Hands(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
+    mine = TurnPool(take, queues, slots=1, changed=lambda: None, heard=lambda: False)
     assert await mine.do(ticket(1), ()) == PUT_BACK
 
 
@@ -100,7 +100,7 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
     async def take(task: int) -> Outcome:
         return Outcome.FAILED
 
-    mine = Hands(take, queues, slots=1, changed=lambda: None, stands=stands)
+    mine = TurnPool(take, queues, slots=1, changed=lambda: None, stands=stands)
     assert await mine.do(ticket(1), ()) == Outcome.FAILED
     mine.close()
     assert await mine.do(ticket(2), ()) == "given back: taken for lost"
@@ -115,7 +115,7 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
         await slot.wait()
         return Outcome.OVER
 
-    mine = Hands(take, queues, slots=1, changed=lambda: None)
+    mine = TurnPool(take, queues, slots=1, changed=lambda: None)
     both = [asyncio.create_task(mine.do(ticket(task), ())) for task in (1, 2)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -135,7 +135,7 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
         finally:
             await asyncio.sleep(0)  # what is cancelled saves its work first
 
-    mine = Hands(take, queues, slots=2, changed=lambda: None)
+    mine = TurnPool(take, queues, slots=2, changed=lambda: None)
     older = asyncio.create_task(mine.do(ticket(1), ()))
     await begun.wait()
     newer = asyncio.create_task(mine.do(ticket(1), ()))

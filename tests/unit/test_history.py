@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec, ModelSpec, TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
@@ -22,10 +22,10 @@ from midwatch_monitor.words import (
     Spending,
     Terms,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.history import History
-from midwatch_supervisor.means import means_of
-from midwatch_supervisor.standing import Means, Tried
+from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.decide.means import means_of
+from midwatch_supervisor.decide.standing import Means, Tried
+from midwatch_supervisor.present.assignment import Assignment
 
 NONE = Grant()
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)

@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from midwatch_monitor.config.rules import LowConfidence, Rules
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.rules import DETECTORS, EVIDENCE
-from midwatch_monitor.rules.tuning import rule_settings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertState,
     Change,
@@ -28,6 +26,8 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules import DETECTORS, EVIDENCE
+from midwatch_monitor.rules.tuning import rule_settings
 
 
 def only(**settings: dict[str, object]) -> Rules:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.words import Change, Checkpoint, Edit, Event, Step, StepKind
+from midwatch_monitor.records import Change, Checkpoint, Edit, Event, Step, StepKind
 
 LIMIT = 8 * 1024
 """Bytes."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -15,7 +15,7 @@ from midwatch_monitor.words import (
     AlertState,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Cause,
     Change,
@@ -44,11 +44,11 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
     Terms,
 )
-from midwatch_supervisor.line import Line, fields
-from midwatch_supervisor.lines import Transcript
+from midwatch_supervisor.present.line import Line, fields
+from midwatch_supervisor.present.lines import Transcript
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="totals", title="Round the totals", spec="{}")
@@ -85,7 +85,7 @@ def entries(records: Sequence[Record], attempt: int = 4) -> list[Entry]:
             record=record,
             at=AT,
             task=1,
-            attempt=None if isinstance(record, TaskState) else attempt,
+            attempt=None if isinstance(record, TaskTransition) else attempt,
         )
         for id, record in enumerate(records, start=1)
     ]
@@ -107,7 +107,7 @@ def printed(record: Record) -> object:
 
 
 def test_a_task_line_has_no_attempt() -> None:
-    state = TaskState(lifecycle=Lifecycle.FAILED, reason="no", passed=1, total=2)
+    state = TaskTransition(lifecycle=Lifecycle.FAILED, reason="no", passed=1, total=2)
     (line,) = lines(state)
     assert line is not None
     assert fields(line) == {
@@ -124,7 +124,9 @@ def test_a_task_line_has_no_attempt() -> None:
 
 
 def test_an_attempt_line_repeats_the_attempt_as_its_id() -> None:
-    state = AttemptState(lifecycle=Lifecycle.FAILED, reason="slow", ending=Ending.OUT_OF_BUDGET)
+    state = AttemptTransition(
+        lifecycle=Lifecycle.FAILED, reason="slow", ending=Ending.OUT_OF_BUDGET
+    )
     assert printed(state) == {
         "type": "attempt",
         "id": 4,
@@ -271,7 +273,7 @@ def test_an_intervention_line_names_its_cause_and_its_terms() -> None:
 
 def test_an_attempt_line_names_the_model_in_force() -> None:
     *_, last = lines(
-        Change(model="big"), Change(plan_step=2), AttemptState(lifecycle=Lifecycle.WORKING)
+        Change(model="big"), Change(plan_step=2), AttemptTransition(lifecycle=Lifecycle.WORKING)
     )
     assert last is not None
     assert fields(last)["model"] == "big"
@@ -318,7 +320,7 @@ def test_some_records_have_no_line(record: Record) -> None:
 def test_a_time_is_printed_in_utc() -> None:
     zone = timezone(timedelta(hours=2))
     entry = Entry(
-        id=1, record=TaskState(lifecycle=Lifecycle.WORKING), at=AT.astimezone(zone), task=1
+        id=1, record=TaskTransition(lifecycle=Lifecycle.WORKING), at=AT.astimezone(zone), task=1
     )
     line = Transcript([TASK]).line(entry)
     assert line is not None
@@ -327,7 +329,7 @@ def test_a_time_is_printed_in_utc() -> None:
 
 def test_an_attempt_that_began_later_is_met_first() -> None:
     transcript = Transcript([TASK])
-    (entry,) = entries([AttemptState(lifecycle=Lifecycle.WORKING)])
+    (entry,) = entries([AttemptTransition(lifecycle=Lifecycle.WORKING)])
     assert transcript.lacks(entry)
     transcript.meet(FIRST)
     assert not transcript.lacks(entry)
@@ -359,15 +361,15 @@ def test_the_end_sums_up_every_task() -> None:
     transcript = Transcript([TASK, other], [FIRST])
     for entry in entries(
         [
-            AttemptState(lifecycle=Lifecycle.SUBMITTED),
+            AttemptTransition(lifecycle=Lifecycle.SUBMITTED),
             alert(),
             NUDGE,
             Delivery(intervention=3, state=DeliveryState.DELIVERED),
             OutcomeReport(intervention=3, outcome=Outcome.RECOVERED, step=16, reason=""),
             NUDGE,
             Delivery(intervention=6, state=DeliveryState.EXPIRED),
-            AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
-            TaskState(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
+            AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
+            TaskTransition(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
         ]
     ):
         transcript.line(entry)

@@ -6,13 +6,13 @@ import re
 import pytest
 
 from midwatch_stage.made_up import SECRETS
-from midwatch_supervisor.cli.logbook import logbook
+from midwatch_supervisor.cli.fleet.log import logbook
 
 
 def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_open(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log = logging.getLogger("midwatch_supervisor.fleet.node")
+    log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
     with logbook():
         log.info("one takes nothing more")
         log.debug("a detail")
@@ -24,7 +24,7 @@ def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_op
 def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log = logging.getLogger("midwatch_supervisor.fleet.node")
+    log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
     with logbook():
         try:
             raise ValueError("a\nForged\x1b[2J")

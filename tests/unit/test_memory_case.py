@@ -2,8 +2,8 @@
 
 import pytest
 
-from midwatch_agents.memory.case import Alarm, Case, Help, rendered
-from midwatch_monitor.words import (
+from midwatch_agents.learning.case import Alarm, Case, Help, rendered
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_agents.memory.case import Alarm, Case, Help
-from midwatch_agents.memory.diff import Rewrite, rewrites
-from midwatch_agents.memory.fixed import fixed_lesson, fixed_summary
-from midwatch_agents.memory.screening import objection
-from midwatch_monitor.words import (
+from midwatch_agents.learning.case import Alarm, Case, Help
+from midwatch_agents.learning.diff import Rewrite, rewrites
+from midwatch_agents.learning.fixed import fixed_lesson, fixed_summary
+from midwatch_agents.learning.screening import objection
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.memory.lessons import chosen, how_many, worth
+from midwatch_agents.learning.lessons import chosen, how_many, worth
 from midwatch_monitor.config.learning import LessonSettings
-from midwatch_monitor.words import Candidate, KnownLesson, Lesson, Method, Origin, Recalled, Wanted
+from midwatch_monitor.records import (
+    Candidate,
+    KnownLesson,
+    Lesson,
+    Method,
+    Origin,
+    Recalled,
+    Wanted,
+)
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 TEXTS = (

@@ -2,12 +2,12 @@
 
 import pytest
 
-from midwatch_agents.memory.case import Alarm, Case
-from midwatch_agents.memory.classes import class_of, named_class
-from midwatch_agents.memory.likeness import ALIKE, likeness
-from midwatch_agents.memory.particulars import cited_steps, named_files, names, specific
+from midwatch_agents.learning.case import Alarm, Case
+from midwatch_agents.learning.classes import class_of, named_class
+from midwatch_agents.learning.likeness import ALIKE, likeness
+from midwatch_agents.learning.particulars import cited_steps, named_files, names, specific
 from midwatch_monitor.config.learning import FAILURE_CLASSES
-from midwatch_monitor.words import Acceptance, Feedback
+from midwatch_monitor.records import Acceptance, Feedback
 
 CASE = Case(
     title="Round the totals",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.memory import section
-from midwatch_agents.memory.section import Portion, estimated
-from midwatch_monitor.words import (
+from midwatch_agents.learning import section
+from midwatch_agents.learning.section import Portion, estimated
+from midwatch_monitor.records import (
     Birth,
     Certainty,
     Fact,

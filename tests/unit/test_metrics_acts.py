@@ -9,14 +9,12 @@ from midwatch_monitor.metrics.detection import Detection, DetectionFigures, Rule
 from midwatch_monitor.metrics.distribution import Distribution
 from midwatch_monitor.metrics.figures import Ledger
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
-from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
     Analysis,
-    AttemptState,
+    AttemptTransition,
     Cause,
     Ending,
     Entry,
@@ -27,6 +25,8 @@ from midwatch_monitor.words import (
     StepKind,
     Teller,
 )
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.rules.identity import HELD_BACK
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WHY = Analysis(what="It fails.", cause=Cause.PERMANENT, root="A typo.", remedy="Mend it.")
@@ -187,7 +187,7 @@ def test_what_midwatch_wrote_of_a_provider_excuses_no_retry() -> None:
 
 def ended(attempt: int, *records: Record, ending: Ending) -> list[Entry]:
     over = Lifecycle.COMPLETED if ending is Ending.DONE else Lifecycle.FAILED
-    return log(*records, AttemptState(lifecycle=over, ending=ending), attempt=attempt)
+    return log(*records, AttemptTransition(lifecycle=over, ending=ending), attempt=attempt)
 
 
 def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() -> None:

@@ -7,14 +7,13 @@ import pytest
 from midwatch_monitor.metrics import Figures, Ledger
 from midwatch_monitor.metrics.recovery import Outcomes, RecoveryFigures
 from midwatch_monitor.metrics.restraint import RestraintFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Decision,
     Delivery,
     DeliveryState,
@@ -28,9 +27,10 @@ from midwatch_monitor.words import (
     Record,
     Severity,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 CYCLE, EDITS = AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py")
 
 
@@ -177,5 +177,5 @@ def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
 
 def test_what_was_done_to_an_attempt_that_failed_is_no_lack_of_restraint(log: Log) -> None:
     log.act(Action.STOP, CYCLE)
-    log.add(AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
+    log.add(AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
     assert log.figures().restraint == RestraintFigures()

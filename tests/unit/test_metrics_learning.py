@@ -11,9 +11,8 @@ from midwatch_monitor.metrics.spending import Usage
 from midwatch_monitor.metrics.usefulness import Effect, LessonFigures
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures, Bucket, Week
 from midwatch_monitor.metrics.versions import GuidelinesFigures, UnderFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Birth,
     Ending,
     Entry,
@@ -40,12 +39,13 @@ from midwatch_monitor.words import (
     Trial,
     TrialScore,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 """A Monday."""
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-CANCELED = AttemptState(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+CANCELED = AttemptTransition(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
 YES, NO = Feedback(accepted=True), Feedback(accepted=False)
 
 

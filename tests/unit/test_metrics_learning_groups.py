@@ -8,9 +8,8 @@ import pytest
 from midwatch_monitor.metrics.comparison import Answer, Cohort, EffortFigures, Side
 from midwatch_monitor.metrics.interval import difference, mean_difference
 from midwatch_monitor.metrics.learning import Learning, LearningFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Budget,
     Change,
     Ending,
@@ -25,12 +24,13 @@ from midwatch_monitor.words import (
     Recalled,
     Record,
     Task,
-    TaskState,
+    TaskTransition,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 LESSONS = (Recalled(lesson=5, method=Method.TASK),)
 
 
@@ -66,7 +66,7 @@ def test_the_difference_of_two_means_is_wide_where_there_are_few() -> None:
 
 
 def task(
-    id: int, group: Group, *ends: AttemptState, tokens: int = 100, lessons: bool = True
+    id: int, group: Group, *ends: AttemptTransition, tokens: int = 100, lessons: bool = True
 ) -> Iterator[Entry]:
     """The entries of a task whose attempts ended so; its attempts' ids are 10 times its own."""
     for number, end in enumerate(ends):
@@ -76,7 +76,7 @@ def task(
         records = (Recall(lessons=given, group=group), Change(budget=Budget(tokens=meter)), end)
         yield from (of(record, id, attempt) for record in records)
     last = Lifecycle.COMPLETED if ends[-1] is DONE else Lifecycle.FAILED
-    yield of(TaskState(lifecycle=last), id, None)
+    yield of(TaskTransition(lifecycle=last), id, None)
 
 
 def of(record: Record, task: int, attempt: int | None) -> Entry:

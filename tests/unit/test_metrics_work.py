@@ -7,10 +7,9 @@ from midwatch_monitor.metrics.figures import TaskFigures
 from midwatch_monitor.metrics.plans import PlanFigures, PlanSum, Reservation
 from midwatch_monitor.metrics.spending import SpendingFigures, Usage
 from midwatch_monitor.metrics.stated import Bin, Source, StatedFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -27,13 +26,14 @@ from midwatch_monitor.words import (
     Spending,
     Step,
     StepKind,
-    TaskState,
+    TaskTransition,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-OVER = TaskState(lifecycle=Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
 
 
 def log(*records: Record, attempt: int | None = 1, task: int = 1, minute: int = 0) -> list[Entry]:
@@ -45,8 +45,8 @@ def log(*records: Record, attempt: int | None = 1, task: int = 1, minute: int = 
 def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
     used = Change(budget=Budget(requests=Meter(used=4), tokens=Meter(used=900, limit=5_000)))
     entries = [
-        *log(TaskState(lifecycle=Lifecycle.SUBMITTED), attempt=None),
-        *log(AttemptState(lifecycle=Lifecycle.SUBMITTED), minute=1),
+        *log(TaskTransition(lifecycle=Lifecycle.SUBMITTED), attempt=None),
+        *log(AttemptTransition(lifecycle=Lifecycle.SUBMITTED), minute=1),
         *log(used, STUCK, minute=2),
         *log(DONE, attempt=2, minute=3),
         *log(OVER, attempt=None, minute=5),
@@ -67,7 +67,7 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
 
 def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
     entries = [
-        *log(TaskState(lifecycle=Lifecycle.WORKING), attempt=None),
+        *log(TaskTransition(lifecycle=Lifecycle.WORKING), attempt=None),
         *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED)),
     ]
     (task,) = Ledger(entries).figures().tasks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import Edit
+from midwatch_monitor.records import Edit
 from midwatch_tools.observation import argued_edits
 
 

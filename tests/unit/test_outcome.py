@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.outcome import Trial
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     BudgetRequest,
@@ -14,8 +14,8 @@ from midwatch_monitor.words import (
     Spending,
     Terms,
 )
-from midwatch_supervisor.petition import (
-    Petition,
+from midwatch_supervisor.decide.worker_request import (
+    WorkerRequest,
     granted,
     petition_in,
     petition_name,
@@ -36,7 +36,7 @@ BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 
 
 @pytest.mark.parametrize("petition", [REVISION, BUDGET])
-def test_what_waits_for_an_answer_is_a_petition(petition: Petition) -> None:
+def test_what_waits_for_an_answer_is_a_petition(petition: WorkerRequest) -> None:
     assert petition_in(petition) == petition
 
 
@@ -88,5 +88,5 @@ def test_a_refusal_is_a_nudge_with_the_reason(message: str, heard: str) -> None:
         (REVISION, "plan revision", "asks to revise its plan: write it; use it (write it)"),
     ],
 )
-def test_a_petition_is_told_in_words(petition: Petition, name: str, words: str) -> None:
+def test_a_petition_is_told_in_words(petition: WorkerRequest, name: str, words: str) -> None:
     assert (petition_name(petition), petition_words(petition)) == (name, words)

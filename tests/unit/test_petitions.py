@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -21,9 +21,9 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.answer import GrantAnswer
-from midwatch_supervisor.petitions import Plea, Ruled, Verdict, by_policy, by_verdict
-from midwatch_supervisor.standing import Means, Standing
+from midwatch_supervisor.decide.answer import GrantAnswer
+from midwatch_supervisor.decide.standing import Means, Standing
+from midwatch_supervisor.decide.worker_requests import Plea, Ruled, Verdict, by_policy, by_verdict
 from midwatch_tools.guidance import spoken
 
 STUCK = Alert(

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.config.settings import Mode, PolicySettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -15,8 +15,8 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.policy import allowed, approval_needed, bounded, choose, said
-from midwatch_supervisor.standing import Diagnosed, Means, Standing, Tried
+from midwatch_supervisor.decide.policy import allowed, approval_needed, bounded, choose, said
+from midwatch_supervisor.decide.standing import Diagnosed, Means, Standing, Tried
 
 DEFAULTS = PolicySettings()
 UNKNOWN = Diagnosis.UNKNOWN

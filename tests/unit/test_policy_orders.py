@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings, Row
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -18,8 +18,8 @@ from midwatch_monitor.words import (
     PlanStep,
     Severity,
 )
-from midwatch_supervisor.policy import allowed, choose, order_for
-from midwatch_supervisor.standing import Diagnosed, Means, Rival, Standing, Tried
+from midwatch_supervisor.decide.policy import allowed, choose, order_for
+from midwatch_supervisor.decide.standing import Diagnosed, Means, Rival, Standing, Tried
 
 DEFAULTS = PolicySettings()
 EVERYTHING = Means(

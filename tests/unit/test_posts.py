@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from midwatch_monitor.bus import Subscription
-from midwatch_monitor.words import Hint
-from midwatch_supervisor.fleet.posts import Post, PostTold, called
+from midwatch_monitor.records import Hint
+from midwatch_supervisor.fleet.monitors.leader_roles import Post, PostTold, called
 
 
 class Willing:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     AlertState,
@@ -19,7 +19,7 @@ from midwatch_monitor.words import (
     Severity,
     StepKind,
 )
-from midwatch_supervisor.line import (
+from midwatch_supervisor.present.line import (
     AlertLine,
     AttemptLine,
     CheckpointLine,
@@ -34,7 +34,7 @@ from midwatch_supervisor.line import (
     TaskLine,
     TaskSum,
 )
-from midwatch_supervisor.progress import ended, short, text
+from midwatch_supervisor.present.progress import ended, short, text
 
 AT = datetime(2026, 11, 21, 20, 0, 5, tzinfo=UTC)
 

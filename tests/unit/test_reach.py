@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from midwatch_monitor.errors import JournalError
-from midwatch_supervisor.fleet.reach import Reach
+from midwatch_supervisor.fleet.nodes.reach import Reach
 
 
 async def say(error: str = "") -> str:

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy.dialects.sqlite import dialect
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
-from midwatch_monitor.journal.columns import Packed
-from midwatch_monitor.journal.records import kind_of, read, written
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.core.columns import Packed
+from midwatch_monitor.journal.core.encoding import kind_of, read, written
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -20,7 +20,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     Analysis,
-    AttemptState,
+    AttemptTransition,
     Budget,
     BudgetRequest,
     Cause,
@@ -80,7 +80,7 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
     Summary,
-    TaskState,
+    TaskTransition,
     Teller,
     Terms,
     Trial,
@@ -114,8 +114,8 @@ STEP = Step(
     ),
 )
 RECORDS: list[Record] = [
-    TaskState(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
-    AttemptState(lifecycle=Lifecycle.FAILED, reason="stopped", ending=Ending.STUCK),
+    TaskTransition(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
+    AttemptTransition(lifecycle=Lifecycle.FAILED, reason="stopped", ending=Ending.STUCK),
     STEP,
     Change(
         lifecycle=Lifecycle.INPUT_REQUIRED,
@@ -206,7 +206,7 @@ def test_every_kind_of_record_has_a_name_of_its_own() -> None:
 
 
 def test_a_record_says_its_defaults_too() -> None:
-    record = TaskState(lifecycle=Lifecycle.WORKING)
+    record = TaskTransition(lifecycle=Lifecycle.WORKING)
     assert written(record) == '{"lifecycle":"working","reason":"","passed":0,"total":0}'
 
 

@@ -11,7 +11,7 @@ from pydantic_ai.messages import (
 )
 
 from midwatch_monitor.config.protocol import CompletionSettings
-from midwatch_monitor.words import Budget, Meter
+from midwatch_monitor.records import Budget, Meter
 from midwatch_tools.refining import NOTHING, refining
 
 TWICE = CompletionSettings(refine=2)

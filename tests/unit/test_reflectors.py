@@ -7,9 +7,9 @@ import pytest
 from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Task
-from midwatch_supervisor.assignment import Assignment, assignments
+from midwatch_monitor.records import Task
 from midwatch_supervisor.learning.reflectors import Reflectors, reflector_of, reflects
+from midwatch_supervisor.present.assignment import Assignment, assignments
 
 
 def assigned(models: dict[str, str], *, own: str = "") -> Assignment:

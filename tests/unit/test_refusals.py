@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.refusals import refused
+from midwatch_monitor.shell.refusals import refused
 
 
 @pytest.mark.parametrize(

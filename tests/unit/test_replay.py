@@ -9,8 +9,8 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.replay import AlertLine, DamageLine, FaultLine, TraceLine, replay
-from midwatch_monitor.words import Severity
+from midwatch_monitor.records import Severity
+from midwatch_monitor.replay.replay import AlertLine, DamageLine, FaultLine, TraceLine, replay
 
 SETTINGS = Settings.model_validate(
     {

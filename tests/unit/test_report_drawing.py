@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.report.drawing import drawn
 from midwatch_supervisor.report.page import page
 from midwatch_supervisor.report.saying import dollars, lasted, rate

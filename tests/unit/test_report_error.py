@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings
-from midwatch_monitor.words import Cause
+from midwatch_monitor.records import Cause
 from midwatch_tools.gate import Failure
 from midwatch_tools.report_error import answer
 

@@ -16,7 +16,7 @@ OF_OS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen")
 ALLOWED = {
     "agents/midwatch_agents/keeper.py": "a worker's command, where there is no sandbox",
     "agents/midwatch_agents/sandbox.py": "bubblewrap, tried",
-    "supervisor/midwatch_supervisor/cli/webserver.py": "a console for each browser",
+    "supervisor/midwatch_supervisor/cli/inspect/webserver.py": "a console for each browser",
     "supervisor/midwatch_supervisor/tui/bell.py": "the desktop's notifier",
     "tools/midwatch_tools/git.py": "git",
 }

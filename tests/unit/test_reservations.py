@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Completion,
     Entry,
     Lifecycle,
     Record,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.lines import Transcript
-from midwatch_supervisor.progress import reserved
+from midwatch_supervisor.present.lines import Transcript
+from midwatch_supervisor.present.progress import reserved
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="totals", title="", spec="{}")
@@ -26,8 +26,8 @@ FIRST = Attempt(
 FLAGGED = Completion(
     plan_step=0, goal="g", confidence=70, accepted=True, flag="open: b", doubts=("a: x", "a: x")
 )
-DONE = TaskState(lifecycle=Lifecycle.COMPLETED)
-FAILED = TaskState(lifecycle=Lifecycle.FAILED)
+DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED)
+FAILED = TaskTransition(lifecycle=Lifecycle.FAILED)
 
 
 @pytest.mark.parametrize(

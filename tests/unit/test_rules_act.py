@@ -2,9 +2,9 @@
 
 import pytest
 
+from midwatch_monitor.records import Checkpoint, Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.act import Act, Check, Facet, Normaliser, Past
 from midwatch_monitor.rules.identity import SHORT, result
-from midwatch_monitor.words import Checkpoint, Edit, Step, StepKind, Writer
 
 LONG = "x" * SHORT
 """Too long to be masked at the first sight."""

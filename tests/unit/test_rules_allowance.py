@@ -5,10 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.allowance import BudgetBurnDetector, StepsOnPlanStepDetector
-from midwatch_monitor.rules.detector import Answer, Clear, Seen
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Budget,
     Change,
@@ -20,6 +17,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.allowance import BudgetBurnDetector, StepsOnPlanStepDetector
+from midwatch_monitor.rules.detector import Answer, Clear, Seen
 
 BURN = AlertKey(rule="budget_burn")
 SEEN = Seen(Act(7, work=False))

@@ -3,9 +3,9 @@
 import pytest
 
 from midwatch_monitor.config.rules import WorkspaceConflict
+from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind, Writer
 from midwatch_monitor.rules.conflict import ConflictDetector
 from midwatch_monitor.rules.detector import Clear
-from midwatch_monitor.words import AlertKey, Edit, Finding, Severity, Step, StepKind, Writer
 
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
 

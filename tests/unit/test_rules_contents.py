@@ -2,8 +2,8 @@
 
 import pytest
 
+from midwatch_monitor.records import Edit, Writer
 from midwatch_monitor.rules.contents import Contents, Touch, marks
-from midwatch_monitor.words import Edit, Writer
 
 NEW, SAME, BACK = (
     Touch("a.py", new=True),

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch_monitor.config.rules import RepeatedEdits
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Contents, marks
-from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
-from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Checkpoint,
     Edit,
@@ -21,6 +17,10 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.contents import Contents, marks
+from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
 
 SEED = RepeatedEdits(
     notice_after=0, warn_after=0, critical_after=5, return_weight=1, movement_resets=False

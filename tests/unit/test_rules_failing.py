@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
+from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act, Normaliser
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.rules.failing import (
@@ -12,7 +13,6 @@ from midwatch_monitor.rules.failing import (
     ErrorStreakDetector,
     SameFailureDetector,
 )
-from midwatch_monitor.words import AlertKey, Edit, Finding, Severity, Step, StepKind
 
 
 class Run:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.failure import (
     failed,
     failing,
@@ -10,7 +11,6 @@ from midwatch_monitor.rules.failure import (
     surroundings,
     told,
 )
-from midwatch_monitor.words import Step, StepKind
 
 
 def of(output: str, exit_code: int | None = None) -> int:

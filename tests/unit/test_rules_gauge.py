@@ -3,9 +3,9 @@
 import pytest
 
 from midwatch_monitor.config.rules import Graded
+from midwatch_monitor.records import AlertKey, Finding, Severity
 from midwatch_monitor.rules.detector import Clear
 from midwatch_monitor.rules.gauge import Gauge, Recent
-from midwatch_monitor.words import AlertKey, Finding, Severity
 
 A, B = AlertKey(rule="r", subject="a"), AlertKey(rule="r", subject="b")
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.identity import (
     LOOKED_AT,
     SHORT,
@@ -14,7 +15,6 @@ from midwatch_monitor.rules.identity import (
     result,
     waits,
 )
-from midwatch_monitor.words import Step, StepKind
 
 
 def step(tool: str = "shell", **args: object) -> Step:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
+from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act, Check
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.rules.identity import digest
@@ -14,7 +15,6 @@ from midwatch_monitor.rules.loops import (
     RepeatedCallDetector,
 )
 from midwatch_monitor.rules.repeats import Repeats
-from midwatch_monitor.words import AlertKey, Edit, Finding, Severity, Step, StepKind
 
 
 class Run:

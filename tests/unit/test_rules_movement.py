@@ -2,10 +2,10 @@
 
 import pytest
 
+from midwatch_monitor.records import Change, Edit, Movement, Step, StepKind, Writer
 from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.detector import Moved
 from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.words import Change, Edit, Movement, Step, StepKind, Writer
 
 
 class Run:

@@ -6,14 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import Answer, Seen
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import NO_ECHO, Repeats
-from midwatch_monitor.rules.windows import Windows
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Budget,
     Change,
@@ -27,6 +20,13 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.rules.act import Act, Facet, Normaliser
+from midwatch_monitor.rules.detector import Answer, Seen
+from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.panel import Panel
+from midwatch_monitor.rules.repeats import NO_ECHO, Repeats
+from midwatch_monitor.rules.windows import Windows
 
 PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
 COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "sleep 1")

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import MissedCheckpoint
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.detector import Answer, Clear, Seen
-from midwatch_monitor.rules.presence import MissedCheckpointDetector
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
@@ -17,6 +14,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.detector import Answer, Clear, Seen
+from midwatch_monitor.rules.presence import MissedCheckpointDetector
 
 KEY = AlertKey(rule="missed_checkpoint")
 

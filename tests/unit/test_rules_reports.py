@@ -11,16 +11,7 @@ from midwatch_monitor.config.rules import (
     MultipleBlockers,
     StalledProgress,
 )
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
-from midwatch_monitor.rules.reports import (
-    declining_confidence,
-    explicit_escalation,
-    low_confidence,
-    multiple_blockers,
-    stalled_progress,
-)
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
@@ -29,6 +20,15 @@ from midwatch_monitor.words import (
     Severity,
     Step,
     StepKind,
+)
+from midwatch_monitor.rules.act import Act
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.reports import (
+    declining_confidence,
+    explicit_escalation,
+    low_confidence,
+    multiple_blockers,
+    stalled_progress,
 )
 
 

@@ -6,10 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.rules import Silence
-from midwatch_monitor.rules.detector import UNMOVED as NOTHING
-from midwatch_monitor.rules.detector import Answer, Moved
-from midwatch_monitor.rules.silence import SILENT, UNMOVED, SilenceDetector
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Change,
     Event,
@@ -20,6 +17,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.detector import UNMOVED as NOTHING
+from midwatch_monitor.rules.detector import Answer, Moved
+from midwatch_monitor.rules.silence import SILENT, UNMOVED, SilenceDetector
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MOVED = Moved(frozenset({Movement.NEW_CONTENT}))

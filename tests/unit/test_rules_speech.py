@@ -5,11 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch_monitor.config.rules import Monologue, UnsupportedClaim
-from midwatch_monitor.rules.act import Act, Normaliser
-from midwatch_monitor.rules.claims import claims_success
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
-from midwatch_monitor.rules.speech import MonologueDetector, UnsupportedClaimDetector
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
@@ -18,6 +14,10 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.act import Act, Normaliser
+from midwatch_monitor.rules.claims import claims_success
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.speech import MonologueDetector, UnsupportedClaimDetector
 
 CLAIM = AlertKey(rule="unsupported_claim")
 TURNS = AlertKey(rule="monologue")

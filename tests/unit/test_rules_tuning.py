@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
 from midwatch_monitor.judge import Judge
+from midwatch_monitor.records import AlertKey, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.detector import Clear
 from midwatch_monitor.rules.tuning import ToolTuning, for_worker, rule_settings
-from midwatch_monitor.words import AlertKey, Finding, Severity, Step, StepKind
 
 KEY = AlertKey(rule="repeated_call", subject="t")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.memory.screening import names_a_command, objection
+from midwatch_agents.learning.screening import names_a_command, objection
 
 KEY = "A1b2" * 9 + "Zz"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import Meter, Plan, PlanStep, PlanStepState
+from midwatch_monitor.records import Meter, Plan, PlanStep, PlanStepState
 from midwatch_tools.shares import shared, shares
 
 

@@ -4,8 +4,8 @@ from hashlib import blake2b
 
 import pytest
 
+from midwatch_monitor.records import Edit
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.words import Edit
 
 
 def written(command: str, *, cwd: str = "") -> list[str]:

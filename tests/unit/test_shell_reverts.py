@@ -2,8 +2,8 @@
 
 import pytest
 
+from midwatch_monitor.records import Edit
 from midwatch_monitor.shell import Shell, reverts
-from midwatch_monitor.words import Edit
 
 
 @pytest.mark.parametrize(

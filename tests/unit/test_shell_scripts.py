@@ -2,9 +2,9 @@
 
 import pytest
 
+from midwatch_monitor.records import Edit
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.shell.script import MAX_SCRIPTS
-from midwatch_monitor.words import Edit
 
 
 def runs(program: str) -> list[str]:

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from midwatch_monitor.shelter import sheltered
+from midwatch_monitor.shielding import sheltered
 
 
 @pytest.mark.parametrize("times", [1, 3])

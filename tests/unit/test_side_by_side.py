@@ -2,7 +2,7 @@
 
 import asyncio
 
-from midwatch_supervisor.fleet.runwatch import side_by_side
+from midwatch_supervisor.fleet.monitors.run_monitor import side_by_side
 
 
 async def test_a_cancellation_that_meets_a_failure_is_heeded() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,
@@ -23,7 +23,7 @@ from midwatch_monitor.words import (
     Teller,
     Terms,
 )
-from midwatch_supervisor.spelling import (
+from midwatch_supervisor.present.spelling import (
     analysis_words,
     answer_words,
     completion_words,

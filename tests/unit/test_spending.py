@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import Budget, Grant, Meter, Plan, PlanStep
+from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
 from midwatch_tools.spending import exhausted, raised, spend, told
 
 LIMITED = Budget(

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, WorkerSpec
-from midwatch_monitor.words import Budget, Meter, Part, Plan, PlanStep, PlanStepState, Terms
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.splitting import carried, keeps_work, parts, shared_out
+from midwatch_monitor.records import Budget, Meter, Part, Plan, PlanStep, PlanStepState, Terms
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.run.split import carried, keeps_work, parts, shared_out
 
 WHOLE = Assignment(
     task=TaskSpec(

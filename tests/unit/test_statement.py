@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ToolCallPart
 
-from midwatch_monitor.words import Cause
+from midwatch_monitor.records import Cause
 from midwatch_tools.gate import Said
 from midwatch_tools.statement import ErrorReport, said_in
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from midwatch_supervisor.handover import chosen
-from midwatch_supervisor.succession import circular
+from midwatch_supervisor.run.next_attempt import circular
+from midwatch_supervisor.workspaces.handover import chosen
 
 WAITS = {"a": ("b",), "b": ("c",), "c": (), "d": ("d",)}
 

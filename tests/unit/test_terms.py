@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec
 from midwatch_monitor.outlook import forecast, used
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
@@ -23,9 +23,9 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.allowance import room, tight, within
-from midwatch_supervisor.standing import Means, Rival, Standing
-from midwatch_supervisor.terms import parts, terms_for
+from midwatch_supervisor.decide.allowance import room, tight, within
+from midwatch_supervisor.decide.standing import Means, Rival, Standing
+from midwatch_supervisor.decide.terms import parts, terms_for
 
 POLICY = PolicySettings()
 ALERT = Alert(

@@ -8,9 +8,9 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.replay import AlertLine, DamageLine, ReplayLine, TraceLine, replay
-from midwatch_monitor.together import MAX_TRACES, replay_together
-from midwatch_monitor.words import Severity
+from midwatch_monitor.records import Severity
+from midwatch_monitor.replay.replay import AlertLine, DamageLine, ReplayLine, TraceLine, replay
+from midwatch_monitor.replay.together import MAX_TRACES, replay_together
 
 Line = Mapping[str, object]
 CONFLICT = "workspace_conflict"

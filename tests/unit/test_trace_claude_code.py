@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
-from midwatch_monitor.words import Edit, Step, StepKind
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 Line = dict[str, object]

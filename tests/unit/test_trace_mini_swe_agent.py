@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.traces import open_trace, recognise
-from midwatch_monitor.words import Step, StepKind
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 1, tzinfo=UTC)

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import TraceError
-from midwatch_monitor.traces import Damage, find_traces, native, open_trace
-from midwatch_monitor.traces.native import Reader
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Budget,
     Change,
@@ -24,6 +22,8 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.traces import Damage, find_traces, native, open_trace
+from midwatch_monitor.traces.native import Reader
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
-from midwatch_monitor.words import Edit, Step, StepKind
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIME = "2026-11-21T12:00:00"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
-from midwatch_monitor.words import Edit, Step, StepKind
 
 EDIT = "edit 1:1\nprint(1)\nend_of_edit"
 SHOWN = "[File: /repo/src/a.py (2 lines total)]\n1:print(1)\n"

@@ -11,10 +11,7 @@ import pytest
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.traces import open_trace
-from midwatch_monitor.traces.native import Reader
-from midwatch_monitor.traces.writing import written
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Alert,
     Budget,
@@ -29,6 +26,9 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.traces import open_trace
+from midwatch_monitor.traces.native import Reader
+from midwatch_monitor.traces.writing import written
 
 ACT = Step(number=1, kind=StepKind.TOOL, tool="run_command")
 ODD = (

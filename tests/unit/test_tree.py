@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.words import Edit, Writer
+from midwatch_monitor.records import Edit, Writer
 from midwatch_tools.tree import Tree, ignored_below
 
 FAR = 20_000

@@ -2,11 +2,11 @@
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Analysis,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Cause,
     Claim,
@@ -24,8 +24,8 @@ from midwatch_monitor.words import (
     Spending,
     Terms,
 )
-from midwatch_supervisor.tui.telling import detail, line
-from midwatch_supervisor.tui.told import Told, Tone
+from midwatch_supervisor.present.record_text import detail, line
+from midwatch_supervisor.present.text_line import Told, Tone
 
 ANALYSIS = Analysis(
     what="import failed", cause=Cause.PERMANENT, root="no ES6", remedy="require()", about=7
@@ -99,7 +99,7 @@ def of(sign: str, what: str, text: str, tone: Tone) -> Told:
             of("$", "spent", "planner (m): 1 request", Tone.DIM),
         ),
         (
-            AttemptState(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT),
+            AttemptTransition(lifecycle=Lifecycle.FAILED, reason="in two", ending=Ending.SPLIT),
             of("÷", "status", "split: in two", Tone.DIM),
         ),
     ],

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Delivery,
     DeliveryState,
@@ -24,7 +24,7 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.tui.act import (
+from midwatch_supervisor.tui.action import (
     ABOUT_ALERTS,
     ACTIONS,
     Act,
@@ -36,8 +36,8 @@ from midwatch_supervisor.tui.act import (
     terms_in,
 )
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, ROLL
-from midwatch_supervisor.tui.row import Row
-from midwatch_supervisor.tui.trail import News, Trail
+from midwatch_supervisor.tui.state.action_results import News, Trail
+from midwatch_supervisor.tui.state.row import Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 CYCLE = AlertKey(rule="cycle")
@@ -78,8 +78,8 @@ def entry(id: int, record: Record, *, attempt: int = 1) -> Entry:
     return Entry(id=id, record=record, at=AT, task=1, attempt=attempt)
 
 
-def state(lifecycle: Lifecycle, reason: str = "") -> AttemptState:
-    return AttemptState(lifecycle=lifecycle, reason=reason)
+def state(lifecycle: Lifecycle, reason: str = "") -> AttemptTransition:
+    return AttemptTransition(lifecycle=lifecycle, reason=reason)
 
 
 WORKING = state(Lifecycle.WORKING)

@@ -3,14 +3,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Delivery,
     DeliveryState,
@@ -24,16 +24,16 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.order import Order, by_node, by_task
-from midwatch_supervisor.tui.row import Row
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.order import Order, by_node, by_task
+from midwatch_supervisor.tui.state.row import Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-ASKS = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED)
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+ASKS = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
 CYCLE = AlertKey(rule="cycle")
 STUCK = Alert(
     key=CYCLE,
@@ -159,7 +159,7 @@ def test_a_filter_hears_of_what_changes() -> None:
 def test_a_queued_task_that_failed_is_over() -> None:
     fleet = Fleet("b", queued="a")
     fleet.say("b", WORKING)
-    fleet.say("a", TaskState(lifecycle=Lifecycle.FAILED, reason="b failed"))
+    fleet.say("a", TaskTransition(lifecycle=Lifecycle.FAILED, reason="b failed"))
     assert (fleet.lines, fleet.board.queued[2].reason) == ("ba", "b failed")
 
 
@@ -178,7 +178,7 @@ def test_the_longest_waiting_comes_first_and_the_stuck_after_all_that_wait() -> 
     [((WORKING, ASKS), False), ((ASKS, ASKS), True), ((DONE, ASKS), True), ((DONE, DONE), False)],
 )
 def test_a_run_only_waits_when_nothing_works_and_somebody_is_asked(
-    said: tuple[AttemptState, AttemptState], waits: bool
+    said: tuple[AttemptTransition, AttemptTransition], waits: bool
 ) -> None:
     fleet = Fleet("ab", queued="c")
     for name, record in zip("ab", said, strict=True):

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import Activity, Fault, Lifecycle
-from midwatch_supervisor.tui.attention import Waiting
-from midwatch_supervisor.tui.banner import Told, Trouble, broken, spoken, standing_still
+from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.tui.bell import Bell, call, command, escape, notifier
-from midwatch_supervisor.tui.complaints import Complaints
-from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.log_capture import LogCapture
+from midwatch_supervisor.tui.screens.banner import Told, Trouble, broken, spoken, standing_still
+from midwatch_supervisor.tui.state.attention import Waiting
+from midwatch_supervisor.tui.state.row import Need, Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 LATER = AT + timedelta(minutes=3)
@@ -148,9 +148,9 @@ def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
 
 
 def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
-    with Complaints() as complaints:
+    with LogCapture() as complaints:
         logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails")
-        logging.getLogger("midwatch_supervisor.attendance").error("a worker failed")
+        logging.getLogger("midwatch_supervisor.run.attempt_run").error("a worker failed")
         assert complaints.take() == "it fails"
         assert complaints.take() is None
     logging.getLogger("midwatch_monitor.loop").warning("afterwards")
@@ -158,7 +158,7 @@ def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
 
 
 def test_a_complaint_names_its_error() -> None:
-    with Complaints() as complaints:
+    with LogCapture() as complaints:
         try:
             raise ValueError("no number")
         except ValueError:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -23,10 +23,10 @@ from midwatch_monitor.words import (
     StepKind,
     Task,
 )
-from midwatch_supervisor.tui.chart import series, ticks
-from midwatch_supervisor.tui.diff import flat, lines, tone
-from midwatch_supervisor.tui.story import Story
-from midwatch_supervisor.tui.told import Tone
+from midwatch_supervisor.present.text_line import Tone
+from midwatch_supervisor.tui.screens.chart import series, ticks
+from midwatch_supervisor.tui.screens.diff import flat, lines, tone
+from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ATTEMPT = Attempt(
@@ -34,8 +34,8 @@ ATTEMPT = Attempt(
 )
 
 
-def told(*records: Record) -> Story:
-    story = Story(Task(id=1, run=1, name="fix", title="", spec="{}"), ATTEMPT)
+def told(*records: Record) -> AttemptTimeline:
+    story = AttemptTimeline(Task(id=1, run=1, name="fix", title="", spec="{}"), ATTEMPT)
     for id, record in enumerate(records, start=1):
         story.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
     return story

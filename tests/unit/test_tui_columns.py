@@ -4,15 +4,15 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from midwatch_monitor.words import Health
-from midwatch_supervisor.tui.columns import Column, draw, fitted, heading, sized
-from midwatch_supervisor.tui.palette import (
+from midwatch_monitor.records import Health
+from midwatch_supervisor.tui.themes import THEMES
+from midwatch_supervisor.tui.widgets.columns import Column, draw, fitted, heading, sized
+from midwatch_supervisor.tui.widgets.palette import (
     Palette,
     health_style,
     laid,
     palette,
 )
-from midwatch_supervisor.tui.themes import THEMES
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_supervisor.tui.footing import Shown, fitting
+from midwatch_supervisor.tui.widgets.footer import Shown, fitting
 
 KEYS = [
     Shown("enter", "⏎", "Open", "open"),

@@ -5,10 +5,10 @@ import pytest
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import ConfigError, Place
 from midwatch_supervisor.tui import keys
-from midwatch_supervisor.tui.help import lines
 from midwatch_supervisor.tui.keymap import check_keys, in_force, named, spoken
 from midwatch_supervisor.tui.keys import Key, all_keys, key_groups
 from midwatch_supervisor.tui.looks import THEME_NAMES, check_looks, following
+from midwatch_supervisor.tui.widgets.help import lines
 
 PLACE = Place(file=Path("midwatch.yaml"))
 UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")

@@ -8,8 +8,8 @@ import pytest
 from rich.style import Style
 
 from midwatch_monitor.metrics.learning import Learning
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Chore,
     Ending,
     Entry,
@@ -30,11 +30,11 @@ from midwatch_monitor.words import (
     StudyState,
 )
 from midwatch_supervisor.tui.learned import facts, guidelines, lessons
-from midwatch_supervisor.tui.learned.lore import Lore, Marked
+from midwatch_supervisor.tui.learned.learning_view import Lore, Marked
 from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
 from midwatch_supervisor.tui.learned.statistics import EMPTY, Statistics
 from midwatch_supervisor.tui.learned.tally import HISTORY, Tally
-from midwatch_supervisor.tui.palette import Palette
+from midwatch_supervisor.tui.widgets.palette import Palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 PLAIN = Style()
@@ -200,7 +200,7 @@ def test_what_failed_is_told_with_the_reason() -> None:
 
 def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
     tally = Tally()
-    done = AttemptState(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+    done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     tally.fold(entry(1, done), "fix#1")
     tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
     shares = {each.origin.value: each.accepted.rate for each in tally.figures().acceptance}

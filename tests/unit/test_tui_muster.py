@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Entry,
     Fault,
@@ -25,14 +25,14 @@ from midwatch_monitor.words import (
     Severity,
     Task,
 )
-from midwatch_supervisor.tui.attention import LostNode, Queue
-from midwatch_supervisor.tui.banner import broken, nobody_works
+from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.muster import Muster, standing
-from midwatch_supervisor.tui.nodes import hosts
-from midwatch_supervisor.tui.row import Row
-from midwatch_supervisor.tui.telling import line
+from midwatch_supervisor.tui.screens.banner import broken, nobody_works
+from midwatch_supervisor.tui.screens.nodes import hosts
+from midwatch_supervisor.tui.state.attention import LostNode, Queue
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.node_list import NodeList, standing
+from midwatch_supervisor.tui.state.row import Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 NORTH = NodeStatus(
@@ -80,7 +80,7 @@ class Told:
             )
         )
         self._last = 0
-        self.tell(AttemptState(lifecycle=Lifecycle.WORKING))
+        self.tell(AttemptTransition(lifecycle=Lifecycle.WORKING))
 
     def tell(self, *records: Record) -> None:
         for record in records:
@@ -107,7 +107,7 @@ def test_a_node_is_doubted_until_it_beats_again_or_is_lost(status: NodeStatus, w
 
 
 def test_the_newest_start_of_a_node_counts() -> None:
-    muster = Muster()
+    muster = NodeList()
     again = replace(NORTH, boot="2", started_at=AT + timedelta(minutes=1))
     muster.take([again, LOST])
     assert muster.nodes == {"north": again}
@@ -115,14 +115,14 @@ def test_the_newest_start_of_a_node_counts() -> None:
 
 
 def test_beats_alone_change_nothing_that_lines_show() -> None:
-    muster = Muster()
+    muster = NodeList()
     assert muster.take([NORTH])
     assert not muster.take([replace(NORTH, beat_at=AT + timedelta(seconds=1), busy=2)])
     assert muster.take([LOST])
 
 
 def test_a_node_that_left_yesterday_is_forgotten() -> None:
-    muster = Muster()
+    muster = NodeList()
     muster.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
     assert list(muster.nodes) == ["south"]
 
@@ -231,7 +231,7 @@ def test_without_any_node_the_work_stands_still() -> None:
     still = nobody_works(told.board)
     assert still is not None
     assert still.what == "no node is up, and 1 task waits for one"
-    told.tell(AttemptState(lifecycle=Lifecycle.COMPLETED))
+    told.tell(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
     assert nobody_works(told.board) is None
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
@@ -19,14 +19,14 @@ from midwatch_monitor.words import (
     Outcome,
     Severity,
 )
-from midwatch_supervisor.tui.attention import Waiting, next_of, waiting
-from midwatch_supervisor.tui.attention import text as said_of
-from midwatch_supervisor.tui.board import Report, Totals
-from midwatch_supervisor.tui.checkpoints import since
-from midwatch_supervisor.tui.checkpoints import text as told_in
-from midwatch_supervisor.tui.filtered import holds
-from midwatch_supervisor.tui.overview import Bars, Sums, axis, bars, drawn, rate, summed
-from midwatch_supervisor.tui.row import Need, Row
+from midwatch_supervisor.tui.screens.checkpoints import since
+from midwatch_supervisor.tui.screens.checkpoints import text as told_in
+from midwatch_supervisor.tui.screens.overview import Bars, Sums, axis, bars, drawn, rate, summed
+from midwatch_supervisor.tui.state.attention import Waiting, next_of, waiting
+from midwatch_supervisor.tui.state.attention import text as said_of
+from midwatch_supervisor.tui.state.board import Report, Totals
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.widgets.filtered import holds
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HELD = Intervention(action=Action.STOP, by=Actor.POLICY, message="It is\x1b[31m lost.")

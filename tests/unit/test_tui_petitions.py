@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Change,
     Delivery,
@@ -29,15 +29,15 @@ from midwatch_monitor.words import (
     Task,
     Terms,
 )
-from midwatch_supervisor.tui.attention import Queue, Waiting, waiting
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.row import Need, Row
-from midwatch_supervisor.tui.story import Story
+from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
+from midwatch_supervisor.tui.state.attention import Queue, Waiting, waiting
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.row import Need, Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="", spec="{}")
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 REVISION = PlanCheck(
     plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
@@ -86,7 +86,7 @@ def test_a_row_keeps_what_was_asked_until_it_is_answered() -> None:
 
 
 def test_the_end_of_an_attempt_ends_what_it_asked_for() -> None:
-    asking = row(WORKING, BUDGET, AttemptState(lifecycle=Lifecycle.FAILED))
+    asking = row(WORKING, BUDGET, AttemptTransition(lifecycle=Lifecycle.FAILED))
     assert (asking.petitions, asking.asked_since) == ({}, None)
 
 
@@ -95,7 +95,7 @@ def test_a_row_shows_the_model_in_force() -> None:
 
 
 def test_a_split_row_is_over_and_well() -> None:
-    split = row(AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT))
+    split = row(AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT))
     assert (split.standing, split.need, split.health) == ("split", Need.OVER, Health.OK)
 
 
@@ -157,7 +157,7 @@ def test_who_was_answered_leaves_the_queue() -> None:
 def test_the_timeline_tells_with_a_request_what_was_answered(
     stamps: tuple[DeliveryState, ...], said: str
 ) -> None:
-    story = Story(TASK, attempt())
+    story = AttemptTimeline(TASK, attempt())
     stamped = [Delivery(intervention=3, state=state) for state in stamps]
     for id, record in enumerate([WORKING, BUDGET, HELD, *stamped], start=1):
         story.fold(entry(id, record))

@@ -2,14 +2,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Checkpoint,
@@ -28,13 +28,13 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.tui.row import TREND, Need, Row
+from midwatch_supervisor.tui.state.row import TREND, Need, Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-ASKS = AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
-DONE = AttemptState(lifecycle=Lifecycle.COMPLETED)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+ASKS = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
+DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
 
 
 def alert(severity: Severity, *, rule: str = "cycle", firing: bool = True) -> Alert:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Activity,
@@ -14,7 +14,7 @@ from midwatch_monitor.words import (
     AlertKey,
     AlertState,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Checkpoint,
     Chore,
@@ -41,11 +41,11 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.line import InterventionState
-from midwatch_supervisor.tui.story import KEPT, Point, Story
-from midwatch_supervisor.tui.taught import Given
+from midwatch_supervisor.present.learning_text import Given
+from midwatch_supervisor.present.line import InterventionState
+from midwatch_supervisor.tui.state.attempt_timeline import KEPT, AttemptTimeline, Point
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="Fix it", spec="{}")
@@ -64,8 +64,8 @@ def entry(id: int, record: Record, of: int | None = 1, *, task: int = 1) -> Entr
     return Entry(id=id, record=record, at=AT + timedelta(seconds=id), task=task, attempt=of)
 
 
-def told(*records: Record, of: int = 1) -> Story:
-    story = Story(TASK, attempt(of))
+def told(*records: Record, of: int = 1) -> AttemptTimeline:
+    story = AttemptTimeline(TASK, attempt(of))
     for id, record in enumerate(records, start=1):
         story.fold(entry(id, record))
     return story
@@ -100,7 +100,7 @@ def recovered(intervention: int) -> OutcomeReport:
 
 
 def test_items_stand_in_the_order_of_the_journal_each_with_its_step() -> None:
-    story = told(AttemptState(lifecycle=Lifecycle.WORKING), STEP, report(2), delivered(99))
+    story = told(AttemptTransition(lifecycle=Lifecycle.WORKING), STEP, report(2), delivered(99))
     assert [(item.id, item.step) for item in story.items] == [(1, 0), (2, 1), (3, 2), (4, 2)]
 
 
@@ -114,14 +114,14 @@ def test_entries_of_other_tasks_and_attempts_are_no_items() -> None:
     story = told()
     story.fold(entry(1, STEP, task=2))
     story.fold(entry(2, STEP, of=7))
-    story.fold(entry(3, TaskState(lifecycle=Lifecycle.WORKING), of=None))
+    story.fold(entry(3, TaskTransition(lifecycle=Lifecycle.WORKING), of=None))
     assert (story.items, story.last_id, story.last_at) == ([], 3, None)
 
 
 def test_a_change_is_an_item_only_where_the_lifecycle_changes() -> None:
     busy = Change(activity=Activity.COMMAND, doing="make")
     waits = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-    story = told(AttemptState(lifecycle=Lifecycle.WORKING), busy, waits, waits)
+    story = told(AttemptTransition(lifecycle=Lifecycle.WORKING), busy, waits, waits)
     assert [item.id for item in story.items] == [1, 3]
 
 
@@ -166,10 +166,10 @@ def test_a_message_that_has_not_arrived_has_no_step_of_arrival() -> None:
 
 
 def test_an_attempt_begins_with_the_restart_of_the_one_before() -> None:
-    story = Story(TASK, attempt(2))
+    story = AttemptTimeline(TASK, attempt(2))
     for id, record in enumerate((RESTART, delivered(1, step=23)), start=1):
         story.fold(entry(id, record, of=1))
-    story.fold(entry(3, AttemptState(lifecycle=Lifecycle.SUBMITTED), of=2))
+    story.fold(entry(3, AttemptTransition(lifecycle=Lifecycle.SUBMITTED), of=2))
     story.fold(entry(4, recovered(1), of=2))
     telling = story.tellings[1]
     assert (telling.earlier, telling.delivered_step) == (True, 0)
@@ -184,9 +184,9 @@ def test_the_outcome_of_a_restart_is_told_on_the_attempt_that_it_ended() -> None
 
 
 def test_a_nudge_of_another_attempt_is_none_of_this_one() -> None:
-    story = Story(TASK, attempt(2))
+    story = AttemptTimeline(TASK, attempt(2))
     story.fold(entry(1, NUDGE, of=1))
-    story.fold(entry(2, AttemptState(lifecycle=Lifecycle.SUBMITTED), of=2))
+    story.fold(entry(2, AttemptTransition(lifecycle=Lifecycle.SUBMITTED), of=2))
     assert story.tellings == {}
 
 
@@ -201,7 +201,7 @@ def test_the_account_has_the_plan() -> None:
 
 
 def test_a_step_is_found_in_the_timeline() -> None:
-    story = told(AttemptState(lifecycle=Lifecycle.WORKING), report(1), report(2))
+    story = told(AttemptTransition(lifecycle=Lifecycle.WORKING), report(1), report(2))
     assert [story.index_of(step) for step in (1, 2, 3)] == [1, 2, None]
 
 

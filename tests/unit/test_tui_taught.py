@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Chore,
     Fact,
     FactAct,
@@ -37,10 +37,10 @@ from midwatch_monitor.words import (
     Summary,
     Trial,
 )
-from midwatch_supervisor.tui.taught import Given, line, parts
-from midwatch_supervisor.tui.telling import detail
-from midwatch_supervisor.tui.telling import line as told_line
-from midwatch_supervisor.tui.told import Told, Tone
+from midwatch_supervisor.present.learning_text import Given, line, parts
+from midwatch_supervisor.present.record_text import detail
+from midwatch_supervisor.present.record_text import line as told_line
+from midwatch_supervisor.present.text_line import Told, Tone
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 LESSON = Lesson(text="Too early.\nLater.", failure_class="loop", insights=("Wait.",), steps=(3,))

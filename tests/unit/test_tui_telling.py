@@ -2,14 +2,14 @@
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Course,
     Decision,
@@ -34,8 +34,8 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.tui.telling import detail, line, spelled
-from midwatch_supervisor.tui.told import Told, Tone
+from midwatch_supervisor.present.record_text import detail, line, spelled
+from midwatch_supervisor.present.text_line import Told, Tone
 
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, author="eve", message="Read it.")
@@ -121,7 +121,7 @@ def of(sign: str, what: str, text: str, tone: Tone = Tone.PLAIN) -> Told:
             of("○", "alert", "resolved (cleared) warning repeated_edits (a.py)", Tone.DIM),
         ),
         (
-            AttemptState(lifecycle=Lifecycle.FAILED, reason="no money"),
+            AttemptTransition(lifecycle=Lifecycle.FAILED, reason="no money"),
             of("✗", "status", "failed: no money", Tone.BAD),
         ),
         (PLAN, of("≡", "plan", "revision 1, plan step 2 of 2: fix it", Tone.DIM)),

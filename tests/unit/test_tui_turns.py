@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.journal.roster import MonitorStatus
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.records import (
     Attempt,
     Entry,
     Keeper,
@@ -16,20 +16,20 @@ from midwatch_monitor.words import (
     NodeStatus,
     Run,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.nodes import node
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.tui.attention import Placeless, Queue, text
-from midwatch_supervisor.tui.banner import lacking, nobody_watches, nobody_works
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.tui.fleet import columns
-from midwatch_supervisor.tui.palette import palette
+from midwatch_supervisor.tui.screens.banner import lacking, nobody_watches, nobody_works
+from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.state.attention import Placeless, Queue, text
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.widgets.palette import palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
-DONE = TaskState(lifecycle=Lifecycle.COMPLETED)
+DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 
 
 def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> Board:
@@ -41,11 +41,11 @@ def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
         )
         made.meet_task(Task(id=id, run=1, name=each.id, title="", spec=spec.model_dump_json()))
-        told(made, id, TaskState(lifecycle=Lifecycle.SUBMITTED))
+        told(made, id, TaskTransition(lifecycle=Lifecycle.SUBMITTED))
     return made
 
 
-def told(made: Board, id: int, state: TaskState) -> None:
+def told(made: Board, id: int, state: TaskTransition) -> None:
     at = AT + timedelta(seconds=id)
     made.fold(Entry(id=id, record=state, at=at, task=id, attempt=None))
 
@@ -135,7 +135,7 @@ def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
         started_at=AT,
     )
     made.meet_attempt(began)
-    told(made, 2, TaskState(lifecycle=Lifecycle.CANCELED))
+    told(made, 2, TaskTransition(lifecycle=Lifecycle.CANCELED))
     assert calls(made) == []
 
 

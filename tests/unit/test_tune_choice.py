@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from midwatch_monitor.tune.choice import Choice, Verdict, choose
-from midwatch_monitor.tune.figures import Figures, Share, Yardstick
-from midwatch_monitor.tune.labels import Label
-from midwatch_monitor.tune.run import Run, Target
-from midwatch_monitor.tune.study import better, target_of
-from midwatch_monitor.tune.trail import Staircase, Trail
+from midwatch_monitor.replay.tune.choice import Choice, Verdict, choose
+from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.replay.tune.labels import Label
+from midwatch_monitor.replay.tune.run import Run, Target
+from midwatch_monitor.replay.tune.study import better, target_of
+from midwatch_monitor.replay.tune.trail import Staircase, Trail
 
 SILENT: Mapping[str, Staircase] = {}
 

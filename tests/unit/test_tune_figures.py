@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from midwatch_monitor.tune.figures import Figures, Share, Yardstick
-from midwatch_monitor.tune.labels import Label
-from midwatch_monitor.tune.peers import Interval, Peers
-from midwatch_monitor.tune.run import Run, Target, alarms_at, levels, sooner
-from midwatch_monitor.tune.trail import Staircase, Trail, first_at
+from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.replay.tune.labels import Label
+from midwatch_monitor.replay.tune.peers import Interval, Peers
+from midwatch_monitor.replay.tune.run import Run, Target, alarms_at, levels, sooner
+from midwatch_monitor.replay.tune.trail import Staircase, Trail, first_at
 
 
 def run(

@@ -1,9 +1,9 @@
 """Runs parted by task."""
 
-from midwatch_monitor.tune.folds import fold_of, parted
-from midwatch_monitor.tune.labels import Label
-from midwatch_monitor.tune.run import Run
-from midwatch_monitor.tune.trail import Trail
+from midwatch_monitor.replay.tune.folds import fold_of, parted
+from midwatch_monitor.replay.tune.labels import Label
+from midwatch_monitor.replay.tune.run import Run
+from midwatch_monitor.replay.tune.trail import Trail
 
 
 def run(task: str) -> Run:

@@ -13,8 +13,8 @@ from midwatch_monitor.config.rules import (
     StalledProgress,
 )
 from midwatch_monitor.config.span import Length
-from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.tune.knob import (
+from midwatch_monitor.records import Severity
+from midwatch_monitor.replay.tune.knob import (
     hushed,
     knob_of,
     level_in_force,
@@ -23,7 +23,7 @@ from midwatch_monitor.tune.knob import (
     turned,
     with_levels,
 )
-from midwatch_monitor.words import Severity
+from midwatch_monitor.rules import DETECTORS
 
 GRADED = Cycle(notice_after=2, warn_after=3, critical_after=5)
 ALONE = Cycle(notice_after=0, warn_after=0, critical_after=5)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.tune.labels import Label, label_of, read_labels
+from midwatch_monitor.replay.tune.labels import Label, label_of, read_labels
 
 
 def table(folder: Path, *rows: str, head: str = "path,outcome") -> Path:

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, Rules
-from midwatch_monitor.tune.choice import Choice, Verdict
-from midwatch_monitor.tune.figures import Figures, Share
-from midwatch_monitor.tune.peers import Interval
-from midwatch_monitor.tune.proposal import (
+from midwatch_monitor.replay.tune.choice import Choice, Verdict
+from midwatch_monitor.replay.tune.figures import Figures, Share
+from midwatch_monitor.replay.tune.peers import Interval
+from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,
     lift_text,
@@ -17,8 +17,8 @@ from midwatch_monitor.tune.proposal import (
     share_text,
     verdict_text,
 )
-from midwatch_monitor.tune.run import Target
-from midwatch_monitor.tune.study import Aim, Row, Scores, Study
+from midwatch_monitor.replay.tune.run import Target
+from midwatch_monitor.replay.tune.study import Aim, Row, Scores, Study
 
 FIGURES = Figures(
     resolved=Share(hits=1, of=50),

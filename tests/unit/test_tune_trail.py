@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, RepeatedCall, Rules
 from midwatch_monitor.config.span import Length
+from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
+from midwatch_monitor.replay.tune.knob import with_levels
+from midwatch_monitor.replay.tune.trail import Trail, first_alarms, follow
 from midwatch_monitor.rules import rule_settings
-from midwatch_monitor.tune.knob import with_levels
-from midwatch_monitor.tune.trail import Trail, first_alarms, follow
-from midwatch_monitor.words import Checkpoint, Event, Severity, Step, StepKind
 
 KEPT = ("repeated_call", "low_confidence")
 OFF = Rules().model_copy(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal.engine import Access
-from midwatch_monitor.journal.schema import opened
+from midwatch_monitor.journal.core.engine import Access
+from midwatch_monitor.journal.core.schema import opened
 
 
 @pytest.mark.parametrize("access", [Access.READ, Access.CREATE])

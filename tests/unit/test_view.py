@@ -6,15 +6,14 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.escalation import Quiet
-from midwatch_monitor.view import View
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
     Alert,
     AlertKey,
     AlertState,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Delivery,
@@ -34,6 +33,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.state.attempt import View
 
 KEY = AlertKey(rule="cycle")
 ALERT = Alert(
@@ -71,7 +71,7 @@ def acts(count: int) -> list[Step]:
 
 
 OPEN, ANSWERED, CLOSED = (asked(state) for state in EscalationState)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
         ((OPEN, OPEN, ANSWERED), Quiet(open=True, raised=1)),
         ((*acts(3), OPEN, CLOSED), Quiet(closed_at_step=3, raised=1)),
         ((OPEN, CLOSED, OPEN), Quiet(open=True, closed_at_step=0, raised=2)),
-        ((AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
-        ((AttemptState(lifecycle=Lifecycle.FAILED),), Quiet(parked=True)),
+        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
+        ((AttemptTransition(lifecycle=Lifecycle.FAILED),), Quiet(parked=True)),
         ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), Quiet()),
     ],
 )
@@ -129,7 +129,7 @@ def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
 @pytest.mark.parametrize(
     "late",
     [
-        (Acceptance(check="a", passed=True), AttemptState(lifecycle=Lifecycle.COMPLETED)),
+        (Acceptance(check="a", passed=True), AttemptTransition(lifecycle=Lifecycle.COMPLETED)),
         (Step(number=5, kind=StepKind.TOOL, tool="t"), replace(ALERT, severity=Severity.CRITICAL)),
         (Change(budget=Budget()), replace(ALERT, key=AlertKey(rule="budget_burn"))),
     ],
@@ -140,7 +140,7 @@ def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[Record, 
 
 
 def test_an_outcome_is_due_at_the_end() -> None:
-    view = folded(NUDGE, stamped(1), AttemptState(lifecycle=Lifecycle.FAILED))
+    view = folded(NUDGE, stamped(1), AttemptTransition(lifecycle=Lifecycle.FAILED))
     assert [report.intervention for report in view.due_outcomes()] == [1]
 
 

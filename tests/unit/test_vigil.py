@@ -4,10 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.rules.detector import UNMOVED
-from midwatch_monitor.rules.silence import SILENT
-from midwatch_monitor.vigil import Vigil
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
@@ -16,6 +13,9 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.detector import UNMOVED
+from midwatch_monitor.rules.silence import SILENT
+from midwatch_monitor.silence import SilenceAlerts
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ class Watch:
 
     def __init__(self, **silence: object) -> None:
         settings = {"command": "30m", "unmoved": 0, "cooldown": 0, **silence}
-        self.vigil = Vigil(Rules.model_validate({"silence": settings}))
+        self.vigil = SilenceAlerts(Rules.model_validate({"silence": settings}))
         self.alerts: dict[AlertKey, Alert] = {}
         self.step = 0
 

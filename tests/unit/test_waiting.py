@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Entry,
     Keeper,
     Lifecycle,
@@ -14,12 +14,12 @@ from midwatch_monitor.words import (
     NodeStatus,
     Run,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.nodes import node
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.tui.board import Board
-from midwatch_supervisor.waiting import lacking, turn_of, wait_of
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.waiting import lacking, turn_of, wait_of
+from midwatch_supervisor.tui.state.board import Board
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -134,7 +134,7 @@ def test_the_console_says_it_of_a_task_without_an_attempt() -> None:
     board.meet_task(stored(2, task(after=("a",))))
     waits = [board.turn(row) for row in board.queued.values()]
     assert waits == ["a node with the label fpga (none is up)", "the task a"]
-    done = TaskState(lifecycle=Lifecycle.COMPLETED)
+    done = TaskTransition(lifecycle=Lifecycle.COMPLETED)
     board.fold(Entry(id=1, record=done, at=AT, task=1, attempt=None))
     board.meet_nodes([node("north")])
     assert board.turn(board.queued[2]) == "its turn"

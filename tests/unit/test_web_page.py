@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.web import TOKEN, Page, page_at, read_token
+from midwatch_supervisor.cli.inspect.web import TOKEN, Page, page_at, read_token
 
 LONG = "a-token_of-16-letters"
 

@@ -6,11 +6,11 @@ from itertools import count
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Delivery,
     DeliveryState,
     Ending,
@@ -19,17 +19,23 @@ from midwatch_monitor.words import (
     Lifecycle,
     Record,
     Task,
-    TaskState,
+    TaskTransition,
 )
-from midwatch_supervisor.account import TaskAccount
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.withdrawal import Course, Look, dependents_first, stop_on_its_way, wholes
+from midwatch_supervisor.operator.withdrawal import (
+    Course,
+    Look,
+    dependents_first,
+    stop_on_its_way,
+    wholes,
+)
+from midwatch_supervisor.present.account import TaskAccount
+from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-SUBMITTED = AttemptState(lifecycle=Lifecycle.SUBMITTED)
-WORKING = AttemptState(lifecycle=Lifecycle.WORKING)
-SPLIT = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-UNACCEPTED = AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
+SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
+WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
+UNACCEPTED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
 STOP = Intervention(action=Action.STOP, by=Actor.OPERATOR)
 
 
@@ -49,7 +55,7 @@ def account(*said: Record) -> TaskAccount:
     """A task with one attempt, if anything is said of one."""
     made, ids = TaskAccount(task=task(1, "a")), count(1)
     for record in said:
-        attempt = None if isinstance(record, TaskState) else 7
+        attempt = None if isinstance(record, TaskTransition) else 7
         if attempt and attempt not in made.attempts:
             whose = {"worker": "coder", "model": "m", "node": "n", "workspace": "/w"}
             made.meet(Attempt(id=7, task=1, number=1, started_at=AT, **whose))
@@ -61,14 +67,14 @@ def account(*said: Record) -> TaskAccount:
     ("said", "course"),
     [
         ((), Course.CANCELED),
-        ((TaskState(lifecycle=Lifecycle.WORKING),), Course.CANCELED),
+        ((TaskTransition(lifecycle=Lifecycle.WORKING),), Course.CANCELED),
         ((SUBMITTED,), Course.CANCELED),
         ((UNACCEPTED,), Course.CANCELED),
         ((WORKING,), Course.STOPPING),
-        ((AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED),), Course.STOPPING),
+        ((AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED),), Course.STOPPING),
         ((SPLIT,), Course.SPLITTING),
-        ((SPLIT, TaskState(lifecycle=Lifecycle.FAILED)), Course.OVER),
-        ((TaskState(lifecycle=Lifecycle.CANCELED),), Course.OVER),
+        ((SPLIT, TaskTransition(lifecycle=Lifecycle.FAILED)), Course.OVER),
+        ((TaskTransition(lifecycle=Lifecycle.CANCELED),), Course.OVER),
     ],
 )
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
@@ -13,8 +13,8 @@ from midwatch_monitor.words import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.standing import Rival
-from midwatch_supervisor.wording import Matter, message
+from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.decide.wording import Matter, message
 
 
 def seen(rule: str, subject: str = "") -> Alert:

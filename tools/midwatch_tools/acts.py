@@ -20,8 +20,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Change,
     Checkpoint,
@@ -31,6 +30,7 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.entrance import Entrance
 from midwatch_tools.gate import ALLOWED, Verdict
 from midwatch_tools.observation import (

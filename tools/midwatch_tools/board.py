@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.neighbours import project_of
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Checkpoint,
     Completion,
     Entry,
@@ -38,7 +38,7 @@ _FILES = 6
 _PATH = re.compile(r"\S{1,80}")
 """Names of files are words of workers too: no sentence is shown as one."""
 
-_TOLD: tuple[type[Record], ...] = (Step, Plan, Analysis, Completion, AttemptState)
+_TOLD: tuple[type[Record], ...] = (Step, Plan, Analysis, Completion, AttemptTransition)
 _HEADING = "## What other agents on this work report"
 
 
@@ -69,7 +69,7 @@ class Reported:
         elif isinstance(record, Plan):
             self.files |= {path for step in record.steps for path in step.files}
             return
-        elif isinstance(record, AttemptState):
+        elif isinstance(record, AttemptTransition):
             self.state = ", ".join(filter(None, (record.lifecycle, record.ending)))
             return
         elif isinstance(record, Analysis):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.words import Checkpoint
+from midwatch_monitor.records import Checkpoint
 
 
 def steady(

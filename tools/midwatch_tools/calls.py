@@ -3,9 +3,9 @@
 import re
 from dataclasses import replace
 
-from midwatch_monitor.claimed import claims_edit, looks
+from midwatch_monitor.records import Edit, Step
 from midwatch_monitor.rules.identity import command, identify
-from midwatch_monitor.words import Edit, Step
+from midwatch_monitor.shell.claimed_edits import claims_edit, looks
 from midwatch_tools.observation import cut_line
 
 _JOINTS = re.compile(r"&&|\|\||[;|\n]")

@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.protocol import Approver, PlanSettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Entry,
     Intervention,

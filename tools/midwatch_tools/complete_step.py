@@ -8,8 +8,7 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Change,
     Claim,
@@ -21,6 +20,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.completion import Evidence, Presence, Said, judge_completion
 from midwatch_tools.deeds import WORK, Deeds, deeds

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
-from midwatch_monitor.words import Acceptance, Claim, ClaimState, Completion
+from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
 from midwatch_tools.proof import shows
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")

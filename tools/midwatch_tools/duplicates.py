@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from midwatch_monitor.words import Certainty, Fact
+from midwatch_monitor.records import Certainty, Fact
 
 _TOKEN = re.compile(
     r"(?P<word>\w+(?:[.'-]\w+)*)"

@@ -13,7 +13,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
-from midwatch_monitor.words import Attempt, Change, Keeper, Lifecycle, Plan, PlanStep, Task
+from midwatch_monitor.records import Attempt, Change, Keeper, Lifecycle, Plan, PlanStep, Task
 from midwatch_tools.facts import Facts
 from midwatch_tools.home import main_worktree
 from midwatch_tools.observation import cut_line

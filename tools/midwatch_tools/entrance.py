@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Delivery, Entry, Intervention, Step
+from midwatch_monitor.records import Delivery, Entry, Intervention, Step
 from midwatch_tools.gate import ALLOWED, KINDS, Failure, Gate, Verdict
 from midwatch_tools.statement import said_in
 

@@ -11,10 +11,9 @@ from pydantic import JsonValue
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.secrets.masking import secret_in
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Certainty,
     Commit,
@@ -29,6 +28,7 @@ from midwatch_monitor.words import (
     Task,
     Wanted,
 )
+from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.duplicates import same
 from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
 

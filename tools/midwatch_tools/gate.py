@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 import tenacity
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
-from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import signature, surroundings, telling, told
-from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Actor,
     Analysis,
     Cause,
@@ -28,6 +25,9 @@ from midwatch_monitor.words import (
     Teller,
     Writer,
 )
+from midwatch_monitor.rules.act import Normaliser
+from midwatch_monitor.rules.failure import signature, surroundings, telling, told
+from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_tools.alike import Alike
 from midwatch_tools.calls import action, called, only_looks
 from midwatch_tools.proof import checks

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Checkpoint,
     Course,

@@ -2,7 +2,7 @@
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Action, Actor, Delivery, DeliveryState, Intervention
+from midwatch_monitor.records import Action, Actor, Delivery, DeliveryState, Intervention
 
 WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
 """What an attempt waits at until a person speaks."""

@@ -15,7 +15,7 @@ from pydantic_graph import End
 
 from midwatch_monitor.config.protocol import CompletionSettings
 from midwatch_monitor.outlook import used
-from midwatch_monitor.words import Budget
+from midwatch_monitor.records import Budget
 from midwatch_tools.reflect import NAMES
 
 NOTHING = "NOTHING TO MEND"

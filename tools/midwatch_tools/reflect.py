@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.protocol import Approver
-from midwatch_monitor.words import Checkpoint, Course, Step, StepKind
+from midwatch_monitor.records import Checkpoint, Course, Step, StepKind
 from midwatch_tools.acts import UNWATCHED, Acts, checkpoint_step
 from midwatch_tools.guidance import answer, outline
 from midwatch_tools.revision import WANTING, Wanting, change, wanted, with_remaining, written

@@ -8,7 +8,7 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_core import PydanticSerializationError
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.words import Result
+from midwatch_monitor.records import Result
 
 
 class _Kept(BaseModel):

@@ -8,7 +8,7 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.protocol import ErrorSettings
-from midwatch_monitor.words import Analysis, Cause, Step, StepKind
+from midwatch_monitor.records import Analysis, Cause, Step, StepKind
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.gate import Failure, backoff
 from midwatch_tools.statement import ErrorReport, Text

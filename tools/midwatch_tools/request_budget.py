@@ -8,7 +8,7 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Budget,
     BudgetRequest,
     Entry,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Change,
     Course,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Delivery,
     DeliveryState,

@@ -21,12 +21,12 @@ from pydantic_ai.tools import RunContext
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Activity,
     Alert,
     Analysis,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Cause,
     Change,
@@ -145,7 +145,7 @@ class Session:
                     activity=Activity.WAITING,
                     budget=self.budget(),
                 ),
-                AttemptState(lifecycle=Lifecycle.INPUT_REQUIRED, reason=waits[-1][1].message),
+                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=waits[-1][1].message),
             )
         due = await self._inbox.wait()
         await self.recorder.record(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch_monitor.words import Meter, Plan, PlanStepState
+from midwatch_monitor.records import Meter, Plan, PlanStepState
 
 UNSTATED = 70
 """Percent; the confidence of a plan step for which nobody said one."""

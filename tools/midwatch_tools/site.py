@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
-from midwatch_monitor.words import Acceptance, Writer
+from midwatch_monitor.records import Acceptance, Writer
 from midwatch_tools.completion import Presence
 from midwatch_tools.tree import Tree
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from midwatch_monitor.outlook import Outlook, done_percent, meters, outlook
-from midwatch_monitor.words import Budget, Grant, Meter, Plan
+from midwatch_monitor.records import Budget, Grant, Meter, Plan
 
 
 def spend(

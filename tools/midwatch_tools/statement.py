@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
-from midwatch_monitor.words import Cause
+from midwatch_monitor.records import Cause
 from midwatch_tools.gate import Said
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]

@@ -6,7 +6,7 @@ from pydantic_ai.models import Model
 
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.words import Change, Fault
+from midwatch_monitor.records import Change, Fault
 
 ModelFor = Callable[[str], Model]
 """A model by its name. Raises a MidwatchError where there is none."""

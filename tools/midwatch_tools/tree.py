@@ -11,7 +11,7 @@ from stat import S_ISREG
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.words import Edit, Writer
+from midwatch_monitor.records import Edit, Writer
 from midwatch_tools.git import Worktree, run_git
 
 IGNORED = frozenset(

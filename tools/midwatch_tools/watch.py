@@ -23,10 +23,10 @@ from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.clock import journal_clock
+from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.recorder import Clock, Recorder
+from midwatch_monitor.records import AttemptTransition, Budget, Ending, Lifecycle, TaskTransition
 from midwatch_monitor.secrets.known import sought
-from midwatch_monitor.words import AttemptState, Budget, Ending, Lifecycle, TaskState
 from midwatch_tools.acts import UNWATCHED, Acts
 from midwatch_tools.board import Board
 from midwatch_tools.check_plan import CheckPlan
@@ -364,6 +364,6 @@ class Watch(AbstractCapability[Any]):
 async def _ended(recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str) -> None:
     """Store how an attempt ended that is all of its task."""
     await recorder.end(
-        AttemptState(lifecycle=lifecycle, reason=reason, ending=ending),
-        TaskState(lifecycle=lifecycle, reason=reason),
+        AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ending),
+        TaskTransition(lifecycle=lifecycle, reason=reason),
     )

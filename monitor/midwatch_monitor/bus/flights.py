@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 
 class Flights:

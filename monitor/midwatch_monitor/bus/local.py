@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from midwatch_monitor.bus.mailbox import CAPACITY, Listeners, Mailbox
-from midwatch_monitor.words import Hint, NodeStatus
+from midwatch_monitor.records import Hint, NodeStatus
 
 
 class Subscription(Mailbox[Hint]):

@@ -23,7 +23,7 @@ from midwatch_monitor.bus.seat import Seat
 from midwatch_monitor.bus.topics import Topics, fits
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import LinkError, LinkFault, UsageError
-from midwatch_monitor.words import Hint, NodeState, NodeStatus
+from midwatch_monitor.records import Hint, NodeState, NodeStatus
 
 if TYPE_CHECKING:
     from midwatch_monitor.bus.client import Link

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 
 
 class Outbox:

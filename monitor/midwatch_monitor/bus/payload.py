@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from midwatch_monitor.bus.topics import fits
-from midwatch_monitor.words import Hint, NodeStatus
+from midwatch_monitor.records import Hint, NodeStatus
 
 MAX_STATUS = 8_192
 """Bytes of a node's status."""

@@ -8,7 +8,7 @@ from midwatch_monitor.bus.local import Audience, NodeGone
 from midwatch_monitor.bus.mailbox import Listeners
 from midwatch_monitor.bus.payload import read_status, unpacked
 from midwatch_monitor.bus.topics import Topics
-from midwatch_monitor.words import Hint, NodeState, NodeStatus
+from midwatch_monitor.records import Hint, NodeState, NodeStatus
 
 log = logging.getLogger(__name__)
 

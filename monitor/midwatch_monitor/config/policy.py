@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from midwatch_monitor.config.rules import RuleName, Section
-from midwatch_monitor.words import Action, Diagnosis, Severity
+from midwatch_monitor.records import Action, Diagnosis, Severity
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

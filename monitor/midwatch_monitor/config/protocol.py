@@ -7,7 +7,7 @@ from pydantic import Field
 
 from midwatch_monitor.config.rules import Count, Percent, Section
 from midwatch_monitor.config.span import Seconds
-from midwatch_monitor.words import Cause
+from midwatch_monitor.records import Cause
 
 
 class Approver(StrEnum):

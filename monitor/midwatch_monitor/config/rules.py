@@ -14,7 +14,7 @@ from pydantic import (
 
 from midwatch_monitor.config.refusal import Refusal, nearest_to
 from midwatch_monitor.config.span import Duration, Length, Span
-from midwatch_monitor.words import Severity
+from midwatch_monitor.records import Severity
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]

@@ -10,9 +10,9 @@ from midwatch_monitor.metrics.interval import difference, mean_difference
 from midwatch_monitor.metrics.roster import Enrolled, Roster
 from midwatch_monitor.metrics.usefulness import Usefulness
 from midwatch_monitor.metrics.verdicts import Verdicts
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.tune.peers import Interval
-from midwatch_monitor.words import Group, Lifecycle, Origin, Recall
+from midwatch_monitor.records import Group, Lifecycle, Origin, Recall
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.replay.tune.peers import Interval
 
 MIN_TASKS = 10
 """Different tasks in each of two groups below which nothing is said of their difference."""

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
 from midwatch_monitor.metrics.distribution import Distribution, distribution
-from midwatch_monitor.words import Alert, AlertKey, Entry, Step
+from midwatch_monitor.records import Alert, AlertKey, Entry, Step
 
 REMEMBERED = 5_000
 """Steps of an attempt whose request is remembered; older trouble counts as if it began there."""

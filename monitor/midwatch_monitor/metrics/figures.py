@@ -11,7 +11,7 @@ from midwatch_monitor.metrics.retries import Retries, RetryFigures
 from midwatch_monitor.metrics.roster import Enrolled, Roster
 from midwatch_monitor.metrics.spending import Outlay, SpendingFigures, Usage
 from midwatch_monitor.metrics.stated import Stated, StatedFigures
-from midwatch_monitor.words import Entry, Lifecycle
+from midwatch_monitor.records import Entry, Lifecycle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

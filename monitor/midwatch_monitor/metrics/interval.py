@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.tune.peers import Interval
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.replay.tune.peers import Interval
 
 _Z = 1.96
 """The normal quantile of a 95 % interval."""

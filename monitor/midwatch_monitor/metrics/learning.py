@@ -18,8 +18,8 @@ from midwatch_monitor.metrics.spending import Outlay, SpendingFigures
 from midwatch_monitor.metrics.usefulness import LessonFigures, Usefulness
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures, Verdicts
 from midwatch_monitor.metrics.versions import GuidelinesFigures, Versions
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Change,
     Entry,
     Fact,
@@ -35,13 +35,13 @@ from midwatch_monitor.words import (
     Reflection,
     Spending,
     Task,
-    TaskState,
+    TaskTransition,
     Trial,
 )
 
 KINDS: tuple[type[Record], ...] = (
-    TaskState,
-    AttemptState,
+    TaskTransition,
+    AttemptTransition,
     Feedback,
     Recall,
     Lesson,

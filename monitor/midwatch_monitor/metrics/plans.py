@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from midwatch_monitor.metrics.roster import Roster
-from midwatch_monitor.words import Completion, Entry, Plan, PlanStepState
+from midwatch_monitor.records import Completion, Entry, Plan, PlanStepState
 
 RESERVATIONS = 200
 """The newest that are kept by their words; all are counted."""

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Decision,
     Delivery,
@@ -16,6 +15,7 @@ from midwatch_monitor.words import (
     Outcome,
     OutcomeReport,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from midwatch_monitor.metrics.detection import Detection
 from midwatch_monitor.metrics.recovery import Course, Recovery
 from midwatch_monitor.metrics.roster import Roster
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 
 _NONE = Share(hits=0, of=0)
 

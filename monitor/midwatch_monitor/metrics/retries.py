@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from midwatch_monitor.metrics.roster import Roster
+from midwatch_monitor.records import Analysis, Cause, Entry, Step, StepKind, Teller
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_monitor.rules.failure import failed, says_no
 from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
 from midwatch_monitor.rules.memory import Memory
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import Analysis, Cause, Entry, Step, StepKind, Teller
 
 _ACTS = 64
 """Failed acts of an attempt that are remembered, as many as the rules compare."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from midwatch_monitor.metrics.spending import Usage
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Entry,
     Fact,
     FactAct,

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from midwatch_monitor.calibration import success
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.metrics.calibration import success
+from midwatch_monitor.records import (
+    AttemptTransition,
     Change,
     Ending,
     Entry,
     Feedback,
     Lifecycle,
     Origin,
-    TaskState,
+    TaskTransition,
 )
 
 
@@ -21,7 +21,9 @@ class Enrolled:
     """One task, as far as it went."""
 
     task: int
-    state: TaskState = field(default_factory=lambda: TaskState(lifecycle=Lifecycle.SUBMITTED))
+    state: TaskTransition = field(
+        default_factory=lambda: TaskTransition(lifecycle=Lifecycle.SUBMITTED)
+    )
     attempts: list[int] = field(default_factory=list[int])
     """Ids, in the order in which they began."""
     passed: int = 0
@@ -38,7 +40,7 @@ class Enrolled:
             return None
         return (self.ended_at - self.began_at).total_seconds()
 
-    def take(self, state: TaskState, at: datetime) -> None:
+    def take(self, state: TaskTransition, at: datetime) -> None:
         """Its newest state."""
         self.state = state
         if state.total:
@@ -63,7 +65,7 @@ class Roster:
         task = self.tasks.get(entry.task)
         if task is None:
             task = self.tasks[entry.task] = Enrolled(task=entry.task)
-        if isinstance(entry.record, TaskState):
+        if isinstance(entry.record, TaskTransition):
             task.take(entry.record, entry.at)
         if entry.attempt is None:
             return
@@ -72,7 +74,7 @@ class Roster:
             task.attempts.append(entry.attempt)
             task.began_at = task.began_at or entry.at
         match entry.record:
-            case AttemptState() as state:
+            case AttemptTransition() as state:
                 self._lifecycles[entry.attempt] = state.lifecycle
                 if state.lifecycle.over:
                     self._endings[entry.attempt] = state.ending

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from midwatch_monitor.words import Budget, Change, Entry, Spending
+from midwatch_monitor.records import Budget, Change, Entry, Spending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from midwatch_monitor.calibration import BINS, Prediction, expected_error
+from midwatch_monitor.metrics.calibration import BINS, Prediction, expected_error
 from midwatch_monitor.metrics.roster import Roster
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import Acceptance, Completion, Entry, Step
+from midwatch_monitor.records import Acceptance, Completion, Entry, Step
+from midwatch_monitor.replay.tune.figures import Share
 
 _CHECKS = 1_000
 """Checks of an attempt that are told apart; a task has a handful."""

@@ -6,8 +6,7 @@ from statistics import median
 
 from midwatch_monitor.metrics.distribution import Distribution, distribution
 from midwatch_monitor.metrics.verdicts import Verdicts
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Birth,
     Entry,
     Lesson,
@@ -17,6 +16,7 @@ from midwatch_monitor.words import (
     Origin,
     Recall,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 MIN_USES = 3
 """Judged uses of a lesson below which nothing is said of its worth."""

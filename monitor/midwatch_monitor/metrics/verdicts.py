@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.verdict import verdict_of
-from midwatch_monitor.words import Entry, Origin
+from midwatch_monitor.records import Entry, Origin
+from midwatch_monitor.records.verdict import verdict_of
+from midwatch_monitor.replay.tune.figures import Share
 
 BUCKETS = 10
 """Parts of equal size into which the attempts are cut for the learning curve."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from midwatch_monitor.metrics.verdicts import Verdicts
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Entry,
     Guidelines,
     GuidelinesAct,
@@ -16,6 +15,7 @@ from midwatch_monitor.words import (
     Reflection,
     Trial,
 )
+from midwatch_monitor.replay.tune.figures import Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from midwatch_monitor.claimed import changes_unnamed, changing
+from midwatch_monitor.records import Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.claims import claims
 from midwatch_monitor.rules.contents import Mark, marks
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
@@ -21,7 +21,7 @@ from midwatch_monitor.rules.identity import (
 )
 from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.rules.programs import NO_COMMAND, Check, checks, read
-from midwatch_monitor.words import Edit, Step, StepKind, Writer
+from midwatch_monitor.shell.claimed_edits import changes_unnamed, changing
 
 _ACTS = 64
 """Acts that are remembered, so that a result is masked only for one that comes again."""

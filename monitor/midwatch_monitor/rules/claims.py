@@ -2,7 +2,7 @@
 
 import re
 
-from midwatch_monitor.words import Step
+from midwatch_monitor.records import Step
 
 _HINTS = ("pass", "green", "succe")
 _CLAIM = re.compile(

@@ -6,9 +6,9 @@ from enum import IntEnum
 from posixpath import normpath
 
 from midwatch_monitor.config.rules import WorkspaceConflict
+from midwatch_monitor.records import AlertKey, Edit, Finding, Step, Writer
 from midwatch_monitor.rules.detector import Answer, Clear
 from midwatch_monitor.rules.memory import remember
-from midwatch_monitor.words import AlertKey, Edit, Finding, Step, Writer
 
 _FILES = 1_000
 """Files that are followed in one project; the one least recently heard of is dropped."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from midwatch_monitor.records import Edit, Writer
 from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.memory import Memory
-from midwatch_monitor.words import Edit, Writer
 
 _FILES = 32
 _CONTENTS = 64

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from midwatch_monitor.records import AlertKey, Event, Finding, Movement, Resolution
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.contents import Touch
 from midwatch_monitor.rules.repeats import NO_ECHO, Echo
-from midwatch_monitor.words import AlertKey, Event, Finding, Movement, Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
-from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.contents import Touch
-from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
-from midwatch_monitor.rules.gauge import Gauge
-from midwatch_monitor.rules.memory import remember
-from midwatch_monitor.rules.movement import BETTER
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Event,
     Finding,
     Movement,
     Resolution,
 )
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.contents import Touch
+from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
+from midwatch_monitor.rules.gauge import Gauge
+from midwatch_monitor.rules.memory import remember
+from midwatch_monitor.rules.movement import BETTER
 
 MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""

@@ -2,11 +2,11 @@
 
 import re
 
-from midwatch_monitor.claimed import changing
-from midwatch_monitor.refusals import refused
+from midwatch_monitor.records import Step
 from midwatch_monitor.rules.identity import command, digest
 from midwatch_monitor.rules.masks import mask, mask_lines
-from midwatch_monitor.words import Step
+from midwatch_monitor.shell.claimed_edits import changing
+from midwatch_monitor.shell.refusals import refused
 
 _TAIL = 4_000
 _MAX_LINES = 12

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import Graded
+from midwatch_monitor.records import AlertKey, Finding
 from midwatch_monitor.rules.detector import Answer, Clear
-from midwatch_monitor.words import AlertKey, Finding
 
 _SHIFT = 32
 _NUMBER = (1 << _SHIFT) - 1

@@ -8,9 +8,9 @@ from hashlib import blake2b
 from json.encoder import encode_basestring_ascii as quoted
 from typing import NamedTuple
 
+from midwatch_monitor.records import Step
 from midwatch_monitor.rules.masks import mask
 from midwatch_monitor.shell import normal
-from midwatch_monitor.words import Step
 
 Arguments = Mapping[str, object]
 

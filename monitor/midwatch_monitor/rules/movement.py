@@ -1,10 +1,10 @@
 """What counts as movement: observed evidence, never a worker's word."""
 
+from midwatch_monitor.records import Change, Movement
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.contents import Contents
 from midwatch_monitor.rules.detector import UNMOVED, Moved
 from midwatch_monitor.rules.memory import Memory
-from midwatch_monitor.words import Change, Movement
 
 _FAILURES = 16
 """Failures that are remembered; the oldest goes first."""

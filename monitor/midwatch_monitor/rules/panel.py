@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from midwatch_monitor.config.rules import Rules, RuleSettings
+from midwatch_monitor.records import Event, Fault
 from midwatch_monitor.rules import DETECTORS, Answer, Detector, Seen
 from midwatch_monitor.rules.tuning import ToolTuning, TunedDetector, rule_settings
-from midwatch_monitor.words import Event, Fault
 
 Broken = tuple[str, Fault]
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import MissedCheckpoint
 from midwatch_monitor.config.settings import ReflectSettings
+from midwatch_monitor.records import AlertKey, Change, Event, Lifecycle, Step
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Seen
 from midwatch_monitor.rules.gauge import Gauge
-from midwatch_monitor.words import AlertKey, Change, Event, Lifecycle, Step
 
 _REFLECT = "reflect"
 """The tool by which a worker reports."""

@@ -11,9 +11,7 @@ from midwatch_monitor.config.rules import (
     MultipleBlockers,
     StalledProgress,
 )
-from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
@@ -22,6 +20,8 @@ from midwatch_monitor.words import (
     Finding,
     Severity,
 )
+from midwatch_monitor.rules.act import Facet
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

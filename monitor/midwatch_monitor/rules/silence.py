@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from midwatch_monitor.config.rules import Silence
 from midwatch_monitor.config.span import Length
-from midwatch_monitor.rules.detector import Answer, Clear, Moved
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     AlertKey,
     Change,
@@ -17,6 +16,7 @@ from midwatch_monitor.words import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.detector import Answer, Clear, Moved
 
 SILENT = AlertKey(rule="silence")
 UNMOVED = AlertKey(rule="silence", subject="no movement")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import Monologue, UnsupportedClaim
+from midwatch_monitor.records import AlertKey, Event, Finding, Step, StepKind
 from midwatch_monitor.rules.act import Check, Facet
 from midwatch_monitor.rules.detector import Answer, Clear, Seen
 from midwatch_monitor.rules.gauge import Gauge
-from midwatch_monitor.words import AlertKey, Event, Finding, Step, StepKind
 
 
 class MonologueDetector:

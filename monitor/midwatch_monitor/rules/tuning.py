@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
+from midwatch_monitor.records import Change, Event, Finding
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
-from midwatch_monitor.words import Change, Event, Finding
 
 _THRESHOLDS = ("notice_after", "warn_after", "critical_after")
 

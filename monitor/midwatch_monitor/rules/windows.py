@@ -1,6 +1,6 @@
 """When the windows of an attempt start anew."""
 
-from midwatch_monitor.words import Change, Course, Event
+from midwatch_monitor.records import Change, Course, Event
 
 MAX_PIVOTS = 2
 """Pivots that end windows in one plan step: who pivots more often only goes round and round."""

@@ -3,13 +3,13 @@
 import posixpath
 from dataclasses import replace
 
+from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.shell.lexer import UNKNOWN
 from midwatch_monitor.shell.script import Scripts, script_of
 from midwatch_monitor.shell.target import EVERYTHING, Target, placed
 from midwatch_monitor.shell.trail import Trail
 from midwatch_monitor.shell.walk import Walk
-from midwatch_monitor.words import Edit
 
 
 class Shell:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from midwatch_monitor.words import Step
+from midwatch_monitor.records import Step
 
 MAX_OPEN = 256
 """Calls that wait at a time; the oldest is then taken for one whose result never comes."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.traces.calls import Calls
@@ -18,7 +19,6 @@ from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.traces.json_lines import first_lines, lines
 from midwatch_monitor.traces.node import Node
 from midwatch_monitor.traces.place import within
-from midwatch_monitor.words import Edit, Event, Step, StepKind
 
 _WRITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _SPEAKERS = frozenset({"user", "assistant"})

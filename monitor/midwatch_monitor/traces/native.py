@@ -19,19 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from midwatch_monitor.claimed import (
-    Arguments,
-    claims_edit,
-    edits_named,
-    looks,
-    whole_content,
-)
-from midwatch_monitor.refusals import refused
-from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.json_lines import lines, object_of
-from midwatch_monitor.traces.node import Node
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Activity,
     Budget,
     Change,
@@ -45,7 +33,19 @@ from midwatch_monitor.words import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.years import plausible
+from midwatch_monitor.shell import Shell
+from midwatch_monitor.shell.claimed_edits import (
+    Arguments,
+    claims_edit,
+    edits_named,
+    looks,
+    whole_content,
+)
+from midwatch_monitor.shell.refusals import refused
+from midwatch_monitor.time_range import plausible
+from midwatch_monitor.traces.damage import Damage
+from midwatch_monitor.traces.json_lines import lines, object_of
+from midwatch_monitor.traces.node import Node
 
 STATE = "state"
 """The kind of a line without a number: what changed around the attempt."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from midwatch_monitor.years import plausible
+from midwatch_monitor.time_range import plausible
 
 
 @dataclass(frozen=True, slots=True)

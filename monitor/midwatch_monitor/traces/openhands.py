@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.shell.digest import digest
 from midwatch_monitor.traces import openhands_sdk, openhands_server
@@ -21,7 +22,6 @@ from midwatch_monitor.traces.json_lines import first_lines, lines
 from midwatch_monitor.traces.node import Item, Node
 from midwatch_monitor.traces.openhands_act import Act, Answer, Command, Writing
 from midwatch_monitor.traces.place import within
-from midwatch_monitor.words import Edit, Event, Step, StepKind
 
 _ARRAYS = ("", "trajectory", "history", "events", "items")
 _LOOKED_AT = 200

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
 from midwatch_monitor.traces.damage import Damage
 from midwatch_monitor.traces.json_items import first_keys, items
 from midwatch_monitor.traces.node import Node
 from midwatch_monitor.traces.place import within
-from midwatch_monitor.words import Edit, Event, Step, StepKind
 
 _NAMING = frozenset({"open", "create"})
 _OPEN_FILE = frozenset({"edit", "insert", "goto", "scroll_up", "scroll_down"})

@@ -4,8 +4,8 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime
 
+from midwatch_monitor.records import Budget, Change, Checkpoint, Edit, Event, Meter, Step, StepKind
 from midwatch_monitor.traces.native import STATE, canonical
-from midwatch_monitor.words import Budget, Change, Checkpoint, Edit, Event, Meter, Step, StepKind
 
 
 def written(event: Event) -> str:

@@ -14,7 +14,7 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_supervisor.cli.app import build, refuse_unknown
-from midwatch_supervisor.cli.logbook import make_stderr_plain
+from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.output import drop_output, write_error
 
 

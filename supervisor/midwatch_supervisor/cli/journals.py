@@ -36,7 +36,7 @@ async def journal_to_read(
     `patience_seconds` is how long a lost connection is waited for, if not as long as usual.
     """
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.outage import PATIENCE_SECONDS
+    from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
     from midwatch_monitor.secrets.known import sought
 
     location = _existing(option)
@@ -54,7 +54,7 @@ async def journal_to_write(
     Raises JournalReadOnlyError where it may only be read. `patience_seconds` as above.
     """
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.journal.outage import PATIENCE_SECONDS
+    from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
     from midwatch_monitor.secrets.known import sought
 
     location = _existing(option)
@@ -78,7 +78,7 @@ async def journal_to_watch(
 
 
 def _existing(option: str | None) -> str:
-    from midwatch_monitor.journal.engine import is_url
+    from midwatch_monitor.journal.core.engine import is_url
 
     location = journal_location(option, os.environ, Path.cwd())
     if not is_url(location) and not Path(location).exists():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from midwatch_supervisor.plain import visible
+from midwatch_supervisor.present.plain import visible
 
 
 def write_line(text: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from midwatch_agents.script import Call, Cue, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.words import Action, Diagnosis
+from midwatch_monitor.records import Action, Diagnosis
 
 _ARGS = TypeAdapter(JsonValue)
 

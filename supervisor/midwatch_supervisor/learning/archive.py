@@ -5,8 +5,8 @@ from datetime import datetime
 
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import Commit, Draft, KnownLesson, LessonAct, LessonMark
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Commit, Draft, KnownLesson, LessonAct, LessonMark
 
 AUTHOR = "midwatch"
 _PAGE = 1_000

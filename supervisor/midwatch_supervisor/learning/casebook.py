@@ -3,17 +3,16 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from midwatch_agents.memory.case import Alarm, Case, Help
+from midwatch_agents.learning.case import Alarm, Case, Help
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.verdict import verdict_of, weight
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Acceptance,
     Alert,
     AlertKey,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Entry,
     Feedback,
     Record,
@@ -23,10 +22,11 @@ from midwatch_monitor.words import (
     Wanted,
     Writer,
 )
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.evidence import described
-from midwatch_supervisor.history import History
-from midwatch_supervisor.lookup import assignment_of
+from midwatch_monitor.records.verdict import verdict_of, weight
+from midwatch_supervisor.decide.evidence import described
+from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_tools.quotation import cut
 
 _RECENT = 30
@@ -35,7 +35,7 @@ _STEP_CHARS = 1_000
 _TRANSCRIPT_CHARS = 20_000
 _FILES = 50
 _ANALYSES = 10
-_KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptState, Feedback)
+_KINDS: tuple[type[Record], ...] = (Step, Alert, Analysis, Acceptance, AttemptTransition, Feedback)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class _Trail:
     analyses: deque[Analysis] = field(default_factory=lambda: deque[Analysis](maxlen=_ANALYSES))
     alarms: dict[AlertKey, Alarm] = field(default_factory=dict[AlertKey, Alarm])
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
-    state: AttemptState | None = None
+    state: AttemptTransition | None = None
     verdict: Entry | None = None
     """The entry that was asked for as the verdict, if it is one of this attempt's."""
 
@@ -67,7 +67,7 @@ class _Trail:
                 self.analyses.append(analysis)
             case Acceptance() as check:
                 self.checks[check.check] = check
-            case AttemptState() as state:
+            case AttemptTransition() as state:
                 self.state = state
             case _:
                 pass

@@ -7,15 +7,15 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from midwatch_agents.memory.factreview import Move, Settlement, held, settled
-from midwatch_agents.memory.merging import distinct, merged
+from midwatch_agents.learning.factreview import Move, Settlement, held, settled
+from midwatch_agents.learning.merging import distinct, merged
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, WorkerError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Chore,
     Commit,
     Draft,
@@ -132,8 +132,8 @@ def _waits(known: KnownFact, attempt: Attempt) -> bool:
 async def _end(journal: Journal, attempt: Attempt) -> int | None:
     """The entry with which the attempt was over."""
     found = None
-    async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptState,)):
-        if isinstance(entry.record, AttemptState) and entry.record.lifecycle.over:
+    async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptTransition,)):
+        if isinstance(entry.record, AttemptTransition) and entry.record.lifecycle.over:
             found = entry.id
     return found
 

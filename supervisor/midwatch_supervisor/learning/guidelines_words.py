@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from midwatch_monitor.words import GuidelinesState, KnownGuidelines
+from midwatch_monitor.records import GuidelinesState, KnownGuidelines
 
 _NEXT = {
     GuidelinesState.PROPOSED: "waits for `midwatch guidelines approve`",

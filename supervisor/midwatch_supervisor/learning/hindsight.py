@@ -18,9 +18,9 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.ends import Ends, RunEnd
+from midwatch_monitor.journal.learned.task_ends import Ends, RunEnd
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.words import Run
+from midwatch_monitor.records import Run
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.lookback import look_back_after
 

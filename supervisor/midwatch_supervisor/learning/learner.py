@@ -20,11 +20,11 @@ from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.journal.records import hint_of, kind_of
+from midwatch_monitor.journal.core.encoding import hint_of, kind_of
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Chore,
     Commit,
     Draft,
@@ -36,7 +36,7 @@ from midwatch_monitor.words import (
     Task,
 )
 from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.learning.implied import scan
+from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.learning.lookback import look_back_at, try_out
 from midwatch_supervisor.learning.outages import Outages
 from midwatch_supervisor.learning.reflectors import Reflectors
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NEWS = frozenset({kind_of(AttemptState), kind_of(Feedback)})
+_NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
 """Kinds of entries that a chore may follow from."""
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from midwatch_monitor.words import Birth, Feedback, KnownLesson, Origin
+from midwatch_monitor.records import Birth, Feedback, KnownLesson, Origin
 from midwatch_supervisor.learning.provenance import Mark, Place, Provenance, Use
-from midwatch_supervisor.progress import short
+from midwatch_supervisor.present.progress import short
 
 _HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
 _TEXT = 60

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Certainty,
     Chore,
     FactMaker,
@@ -19,7 +19,7 @@ from midwatch_monitor.words import (
     Sign,
     StudyState,
 )
-from midwatch_supervisor.line import moment
+from midwatch_supervisor.present.line import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

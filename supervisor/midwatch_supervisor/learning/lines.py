@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import TypedDict
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
     Entry,
     Fact,

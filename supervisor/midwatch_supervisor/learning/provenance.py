@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.verdict import verdict_of
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Entry,
     Feedback,
     KnownLesson,
@@ -16,6 +15,7 @@ from midwatch_monitor.words import (
     Origin,
     Recall,
 )
+from midwatch_monitor.records.verdict import verdict_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
 
 async def _judged(journal: Journal, attempt: int) -> tuple[Feedback, ...]:
     newest: dict[Origin, Feedback] = {}
-    async for entry in journal.all_entries(0, attempt=attempt, kinds=[AttemptState, Feedback]):
+    async for entry in journal.all_entries(0, attempt=attempt, kinds=[AttemptTransition, Feedback]):
         if (verdict := verdict_of(entry.record)) is not None:
             newest[verdict.origin] = verdict
     return tuple(newest[origin] for origin in Origin if origin in newest)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from midwatch_agents.memory.lessons import chosen, how_many
-from midwatch_agents.memory.section import Portion, learned
+from midwatch_agents.learning.lessons import chosen, how_many
+from midwatch_agents.learning.section import Portion, learned
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Attempt,
     Fault,
     Group,
@@ -31,9 +31,9 @@ from midwatch_monitor.words import (
     Task,
     Wanted,
 )
-from midwatch_supervisor.assignment import Assignment
 from midwatch_supervisor.learning.casebook import kind_of
 from midwatch_supervisor.learning.study import why
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.quotation import DataBlocks
 
 log = logging.getLogger(__name__)

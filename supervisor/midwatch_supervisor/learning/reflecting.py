@@ -17,7 +17,7 @@ from datetime import datetime
 
 from pydantic_ai.models import Model
 
-from midwatch_agents.memory.guidelines import (
+from midwatch_agents.learning.guidelines import (
     NO_ATTEMPTS,
     NO_DEPTH,
     Aside,
@@ -27,15 +27,15 @@ from midwatch_agents.memory.guidelines import (
     gate,
     reflect_on_runs,
 )
-from midwatch_agents.memory.likeness import ALIKE, likeness
-from midwatch_agents.memory.screening import BY_A_MODEL
+from midwatch_agents.learning.likeness import ALIKE, likeness
+from midwatch_agents.learning.screening import BY_A_MODEL
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.ends import RunEnd
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.journal.learned.task_ends import RunEnd
+from midwatch_monitor.records import (
     Birth,
     Commit,
     Draft,
@@ -48,7 +48,7 @@ from midwatch_monitor.words import (
     Record,
     Reflection,
 )
-from midwatch_supervisor.learning.bystanders import asides
+from midwatch_supervisor.learning.concurrent_attempts import asides
 
 log = logging.getLogger(__name__)
 

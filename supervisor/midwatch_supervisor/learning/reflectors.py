@@ -8,9 +8,9 @@ from midwatch_agents.patience import PatientModel
 from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Task
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.lookup import assignment_of
+from midwatch_monitor.records import Task
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.words import Attempt
-from midwatch_supervisor.assignment import BRANCHES, branch_of
-from midwatch_supervisor.changes import begin
-from midwatch_supervisor.learning.chronicle import (
+from midwatch_monitor.records import Attempt
+from midwatch_supervisor.learning.branch_history import (
     BRANCH,
     RAW,
     TRAIL,
@@ -26,8 +24,10 @@ from midwatch_supervisor.learning.chronicle import (
     chronicle,
     revisions,
 )
-from midwatch_supervisor.learning.fate import Judgement, Work
-from midwatch_supervisor.merging import TRACES
+from midwatch_supervisor.learning.merge_outcome import Judgement, Work
+from midwatch_supervisor.present.assignment import BRANCHES, branch_of
+from midwatch_supervisor.workspaces.changes import begin
+from midwatch_supervisor.workspaces.merge import TRACES
 from midwatch_tools.git import ask_git
 from midwatch_tools.quotation import cut
 

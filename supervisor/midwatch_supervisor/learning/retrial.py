@@ -11,21 +11,21 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.words import (
-    AttemptState,
+from midwatch_monitor.records import (
+    AttemptTransition,
     Commit,
     Draft,
     Ending,
     Entry,
     Lifecycle,
     Task,
-    TaskState,
+    TaskTransition,
     TrialScore,
 )
-from midwatch_supervisor.assignment import Assignment
+from midwatch_supervisor.present.assignment import Assignment
 
 if TYPE_CHECKING:
-    from midwatch_supervisor.deck import Deck
+    from midwatch_supervisor.run.context import RunResources
 
 _MINUTES = 30.0
 """How long a task without a limit of its own may take."""
@@ -88,7 +88,7 @@ async def _shares(
 ) -> list[float]:
     """Which share of the checks of each task passed; 0 where it did not come to its checks."""
     # A run learns at its end, and this may be a part of that: the one would import the other.
-    from midwatch_supervisor.launch import begin, conduct
+    from midwatch_supervisor.run.launch import begin, conduct
 
     deck, jobs = await begin(
         journal, tasks, source=source, settings=settings, home=home, clock=clock
@@ -104,33 +104,38 @@ async def _shares(
     return [_share(job.state) for job in jobs]
 
 
-def _share(state: TaskState) -> float:
+def _share(state: TaskTransition) -> float:
     ended = state.lifecycle in {Lifecycle.COMPLETED, Lifecycle.FAILED}
     return state.passed / state.total if ended and state.total else 0.0
 
 
-async def _end(deck: "Deck") -> None:
+async def _end(deck: "RunResources") -> None:
     """Cancel what is not over: nobody is to be waited for, and nothing to be gone on with."""
     reason = "the trial is over"
     for task in await deck.journal.tasks(deck.run.id):
         if (await state_of(deck.journal, task)).lifecycle.over:
             continue
         for attempt in (await deck.journal.attempts(task.id))[-1:]:
-            canceled = AttemptState(
+            canceled = AttemptTransition(
                 lifecycle=Lifecycle.CANCELED, reason=reason, ending=Ending.CANCELED
             )
             await _state(deck, task.id, canceled, attempt.id)
-        await _state(deck, task.id, TaskState(lifecycle=Lifecycle.CANCELED, reason=reason))
+        await _state(deck, task.id, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=reason))
 
 
-async def state_of(journal: Journal, task: Task) -> TaskState:
+async def state_of(journal: Journal, task: Task) -> TaskTransition:
     """Where a task stands."""
-    entries = await journal.entries(task=task.id, kinds=(TaskState,))
-    return next(entry.record for entry in reversed(entries) if isinstance(entry.record, TaskState))
+    entries = await journal.entries(task=task.id, kinds=(TaskTransition,))
+    return next(
+        entry.record for entry in reversed(entries) if isinstance(entry.record, TaskTransition)
+    )
 
 
 async def _state(
-    deck: "Deck", task: int, state: TaskState | AttemptState, attempt: int | None = None
+    deck: "RunResources",
+    task: int,
+    state: TaskTransition | AttemptTransition,
+    attempt: int | None = None,
 ) -> None:
     draft = Draft(record=state, at=deck.clock(), task=task, attempt=attempt)
     with suppress(StaleIncarnationError):  # it is over already

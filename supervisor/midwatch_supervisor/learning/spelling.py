@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from midwatch_monitor.words import Group, Origin
+from midwatch_monitor.records import Group, Origin
 from midwatch_supervisor.learning.line import (
     FactLine,
     FeedbackLine,
@@ -12,8 +12,8 @@ from midwatch_supervisor.learning.line import (
     StudyLine,
     SummaryLine,
 )
-from midwatch_supervisor.progress import short
-from midwatch_supervisor.spelling import in_brackets
+from midwatch_supervisor.present.progress import short
+from midwatch_supervisor.present.spelling import in_brackets
 
 _BY = {
     Origin.EXPLICIT: "a person",

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.verdict import teaches, verdict_of
-from midwatch_monitor.words import AttemptState, Chore, Feedback, Lesson, Record, Study
+from midwatch_monitor.records import AttemptTransition, Chore, Feedback, Lesson, Record, Study
+from midwatch_monitor.records.verdict import teaches, verdict_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Studied:
 async def studied(journal: Journal, attempt: int, *, settings: LearningSettings) -> Studied:
     """The lesson of the newest verdict on an attempt, or why there is none."""
     rejection = 0
-    kinds: tuple[type[Record], ...] = (AttemptState, Feedback, Lesson, Study)
+    kinds: tuple[type[Record], ...] = (AttemptTransition, Feedback, Lesson, Study)
     lessons: dict[int, int] = {}
     studies: dict[int, Study] = {}
     async for entry in journal.all_entries(attempt=attempt, kinds=kinds):

@@ -4,14 +4,14 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from midwatch_agents.memory.case import Case
-from midwatch_agents.memory.screening import objection
+from midwatch_agents.learning.case import Case
+from midwatch_agents.learning.screening import objection
 from midwatch_agents.reflector import Taught, look_back, write_lesson
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Attempt,
     Fact,
     Fault,

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from midwatch_agents.memory.screening import names_a_command
+from midwatch_agents.learning.screening import names_a_command
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.verdict import verdict_of
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Actor,
-    AttemptState,
+    AttemptTransition,
     Commit,
     Draft,
     Entry,
@@ -37,9 +36,10 @@ from midwatch_monitor.words import (
     Trial,
     TrialScore,
 )
-from midwatch_supervisor.assignment import Assignment
+from midwatch_monitor.records.verdict import verdict_of
 from midwatch_supervisor.learning.retrial import done_again, state_of
-from midwatch_supervisor.lookup import assignment_of
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of
 
 log = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ async def _rejected(journal: Journal, version: KnownGuidelines) -> int:
     """How many attempts under a version were rejected; a person's last word on one counts."""
     under: set[int] = set()
     accepted: dict[int, tuple[bool, bool]] = {}
-    for attempt, record in await _after(journal, version, (Recall, AttemptState, Feedback)):
+    for attempt, record in await _after(journal, version, (Recall, AttemptTransition, Feedback)):
         if attempt is None:
             continue
         if isinstance(record, Recall):

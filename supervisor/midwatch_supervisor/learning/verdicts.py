@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.verdict import verdict_of
-from midwatch_monitor.words import Attempt, Entry, Feedback, Task
+from midwatch_monitor.records import Attempt, Entry, Feedback, Task
+from midwatch_monitor.records.verdict import verdict_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

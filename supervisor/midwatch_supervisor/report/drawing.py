@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from midwatch_supervisor.plain import as_html
+from midwatch_supervisor.present.plain import as_html
 from midwatch_supervisor.report.section import Bar, Chart
 
 _WIDTH = 720

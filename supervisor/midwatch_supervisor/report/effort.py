@@ -3,7 +3,7 @@
 from midwatch_monitor.metrics.detection import DetectionFigures
 from midwatch_monitor.metrics.distribution import Distribution
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.report.saying import of, percent, rate
 from midwatch_supervisor.report.section import Bar, Chart, Section, Table
 

@@ -1,7 +1,7 @@
 """Figures as fields of the report's objects. Pure."""
 
 from midwatch_monitor.metrics.spending import Usage
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 
 Line = dict[str, object]
 

@@ -11,8 +11,8 @@ from midwatch_monitor.metrics.restraint import RestraintFigures
 from midwatch_monitor.metrics.retries import RetryFigures
 from midwatch_monitor.metrics.spending import SpendingFigures
 from midwatch_monitor.metrics.stated import StatedFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import Lifecycle
+from midwatch_monitor.records import Lifecycle
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.report.fields import Line, rate_fields, rounded, usage_fields
 from midwatch_supervisor.report.reading import Reading
 

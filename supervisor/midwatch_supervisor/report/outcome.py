@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from midwatch_monitor.metrics.plans import PlanFigures, PlanSum
 from midwatch_monitor.metrics.stated import Bin, Source, StatedFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_supervisor.progress import short
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_supervisor.present.progress import short
 from midwatch_supervisor.report.saying import of, rate
 from midwatch_supervisor.report.section import Bar, Chart, Section, Table
 

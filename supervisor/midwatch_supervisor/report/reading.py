@@ -5,8 +5,8 @@ from datetime import datetime
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics import Figures, Ledger
-from midwatch_monitor.words import Task
-from midwatch_supervisor.lookup import chosen_runs
+from midwatch_monitor.records import Task
+from midwatch_supervisor.present.lookup import chosen_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

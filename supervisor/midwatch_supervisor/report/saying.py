@@ -1,6 +1,6 @@
 """Figures as people read them."""
 
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 
 
 def number(value: int) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from midwatch_monitor.metrics.figures import TaskFigures
-from midwatch_monitor.words import Lifecycle
-from midwatch_supervisor.progress import short
+from midwatch_monitor.records import Lifecycle
+from midwatch_supervisor.present.progress import short
 from midwatch_supervisor.report.course import recovery, restraint
 from midwatch_supervisor.report.effort import detection, retries
 from midwatch_supervisor.report.outcome import plans, stated

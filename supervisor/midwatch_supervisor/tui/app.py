@@ -15,31 +15,31 @@ from textual.theme import Theme
 
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError, MidwatchError
-from midwatch_supervisor.calibrator import Calibrator
-from midwatch_supervisor.desk import Desk
-from midwatch_supervisor.plain import one_line
-from midwatch_supervisor.tui.acting import Acting
-from midwatch_supervisor.tui.attempt import AttemptScreen
-from midwatch_supervisor.tui.attention import Proposal, Queue, next_of
-from midwatch_supervisor.tui.banner import Banner
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.tui.actions import Acting
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
-from midwatch_supervisor.tui.board import Board
 from midwatch_supervisor.tui.collector import calm_collector
 from midwatch_supervisor.tui.commands import ConsoleCommands
-from midwatch_supervisor.tui.complaints import Complaints
-from midwatch_supervisor.tui.dialogs import ConfirmDialog
-from midwatch_supervisor.tui.feed import Batch, Feed
-from midwatch_supervisor.tui.footing import Footing
-from midwatch_supervisor.tui.heading import Heading
-from midwatch_supervisor.tui.help import HelpScreen
 from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups
 from midwatch_supervisor.tui.learned.pane import LearnedPane
+from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.looks import following
-from midwatch_supervisor.tui.pane import Hearer
-from midwatch_supervisor.tui.panes import Panes
-from midwatch_supervisor.tui.roll import Roll
-from midwatch_supervisor.tui.row import Row
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.banner import Banner
+from midwatch_supervisor.tui.screens.pane import Hearer
+from midwatch_supervisor.tui.screens.panes import Panes
+from midwatch_supervisor.tui.state.attention import Proposal, Queue, next_of
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.feed import Batch, Feed
+from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.themes import THEMES
+from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog
+from midwatch_supervisor.tui.widgets.footer import Footing
+from midwatch_supervisor.tui.widgets.help import HelpScreen
+from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.title import Heading
 
 Work = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""
@@ -84,7 +84,7 @@ class Console(Acting):
     def __init__(
         self,
         feed: Feed,
-        desk: Desk,
+        desk: OperatorActions,
         *,
         work: Work | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
@@ -101,7 +101,7 @@ class Console(Acting):
             self.register_theme(theme)
         self.theme = self.settings.theme
         self.board = Board()
-        self.complaints = Complaints(feed.journal.masker.text)
+        self.complaints = LogCapture(feed.journal.masker.text)
         self.queue = Queue(self.board)
         self.learned = LearnedPane(feed.journal, self.board.tally, desk.shelf, now)
         self.panes = Panes(self.board, self.queue, self.learned, now)
@@ -349,7 +349,7 @@ class Console(Acting):
     def _recolour(self, theme: Theme) -> None:
         del theme
         for screen in self.screen_stack:
-            for roll in screen.query(Roll):
+            for roll in screen.query(LineList):
                 roll.recolour()
             for footing in screen.query(Footing):
                 footing.recolour()

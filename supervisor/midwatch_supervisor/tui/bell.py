@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from midwatch_supervisor.plain import one_line
-from midwatch_supervisor.tui.attention import Calling, Waiting
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.tui.state.attention import Calling, Waiting
 
 _LONGEST = 160
 """Characters of a notice: it is read in passing."""

@@ -24,9 +24,9 @@ from midwatch_monitor.config.settings import (
 )
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.config.tasks import TaskFile
-from midwatch_monitor.words import Action, Entry
-from midwatch_supervisor.assignment import assignments
-from midwatch_supervisor.launch import begin, conduct
+from midwatch_monitor.records import Action, Entry
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import begin, conduct
 
 REQUESTS = 80
 """Model requests that each task may take, over all its attempts."""

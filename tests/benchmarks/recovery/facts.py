@@ -7,11 +7,11 @@ from mind import ONSETS, Onset
 from scene import Nature, Scene
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Alert,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Budget,
     Change,
     Decision,
@@ -23,7 +23,7 @@ from midwatch_monitor.words import (
     Spending,
     Step,
     Task,
-    TaskState,
+    TaskTransition,
 )
 
 
@@ -117,11 +117,13 @@ async def gather(
     )
 
 
-def _end(story: _Story) -> TaskState | AttemptState:
+def _end(story: _Story) -> TaskTransition | AttemptTransition:
     """The last state of the task; of a parked one that of its attempt, which says the question."""
-    last: TaskState | AttemptState = TaskState(lifecycle=Lifecycle.SUBMITTED)
+    last: TaskTransition | AttemptTransition = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
     for entry in story.entries:
-        if entry.task == story.task.id and isinstance(entry.record, TaskState | AttemptState):
+        if entry.task == story.task.id and isinstance(
+            entry.record, TaskTransition | AttemptTransition
+        ):
             last = entry.record
     return last
 
@@ -198,14 +200,14 @@ def _found_after(story: _Story, onset: Onset | None, *, watched: bool) -> int | 
 def _failed(entry: Entry, story: _Story) -> bool:
     own = entry.task == story.task.id
     record = entry.record
-    return own and isinstance(record, TaskState) and record.lifecycle is Lifecycle.FAILED
+    return own and isinstance(record, TaskTransition) and record.lifecycle is Lifecycle.FAILED
 
 
 def _handed_over_at(story: _Story, used: Sequence[tuple[int, float]]) -> int | None:
     """Requests used when a person was asked, or when the task failed for its true reason."""
     for entry in story.entries:
         asked = (
-            isinstance(entry.record, AttemptState)
+            isinstance(entry.record, AttemptTransition)
             and entry.record.lifecycle is Lifecycle.INPUT_REQUIRED
         )
         if asked or _failed(entry, story):

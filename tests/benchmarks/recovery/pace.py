@@ -15,8 +15,8 @@ import anyio
 from sqlalchemy import Connection
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Commit, Entry
-from midwatch_supervisor.agenda import KINDS, Agenda
+from midwatch_monitor.records import Commit, Entry
+from midwatch_supervisor.decide.open_questions import KINDS, OpenQuestions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,8 +35,8 @@ class PacedJournal(Journal):
     _after = 0
 
     @cached_property
-    def _agenda(self) -> Agenda:
-        return Agenda()
+    def _agenda(self) -> OpenQuestions:
+        return OpenQuestions()
 
     async def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 from turns import REPLANNED, Diary, Heard, Play, Turn, end, plan_step_done, run
 
-from midwatch_monitor.words import Diagnosis
+from midwatch_monitor.records import Diagnosis
 
 
 class Nature(StrEnum):

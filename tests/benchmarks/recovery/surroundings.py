@@ -19,7 +19,7 @@ from scene import Nature, Player, Scene, finish
 from thinking import mended
 from turns import Play, Turn, read, run, write
 
-from midwatch_monitor.words import Diagnosis
+from midwatch_monitor.records import Diagnosis
 
 # -- a missing dependency ------------------------------------------------------------------
 

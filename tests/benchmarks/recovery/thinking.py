@@ -16,7 +16,7 @@ from projects import (
 from scene import Heed, Nature, Player, Scene, finish, then
 from turns import Diary, Play, Turn, end, plan_step_done, read, run, write
 
-from midwatch_monitor.words import Diagnosis
+from midwatch_monitor.records import Diagnosis
 
 _APPROACH = frozenset({Diagnosis.WRONG_APPROACH})
 _CONTRADICTION = _APPROACH | {Diagnosis.INFEASIBLE}

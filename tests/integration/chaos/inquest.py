@@ -6,8 +6,9 @@ from pathlib import Path
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 from sqlalchemy import Connection, select
 
-from midwatch_monitor.journal import Journal, tables
-from midwatch_monitor.words import Attempt, Task
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.records import Attempt, Task
 from midwatch_stage.aftermath import Evidence, Mark, Standing
 
 

@@ -19,8 +19,8 @@ from storm import Cast, Operator, Storm
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import Escalation, EscalationState, NodeState, TaskState
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import Escalation, EscalationState, NodeState, TaskTransition
 from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Standing, counted
 from midwatch_stage.broker import Broker
 from midwatch_stage.database import Database
@@ -92,7 +92,7 @@ class Progress:
         before = self._last
         async for entry in self.journal.all_entries(before, kinds=MOVES):
             self._last, record = entry.id, entry.record
-            if isinstance(record, TaskState):
+            if isinstance(record, TaskTransition):
                 self.over[entry.task] = record.lifecycle.over
             if isinstance(record, Escalation):
                 closed = record.state is EscalationState.CLOSED

@@ -13,16 +13,16 @@ from players import Player
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Action,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Change,
     Lifecycle,
 )
 from midwatch_stage.proxy import Cut
 from midwatch_stage.verdict import Outage
-from midwatch_supervisor.desk import Desk
+from midwatch_supervisor.operator.actions import OperatorActions
 
 
 class Server(Protocol):
@@ -147,13 +147,13 @@ class Operator:
 
     async def work(self) -> None:
         """Act until cancelled. While the database is away nothing can be said."""
-        desk = Desk(self.journal, author="chaos")
+        desk = OperatorActions(self.journal, author="chaos")
         while True:
             await asyncio.sleep(self.chance.uniform(0.5 * self.every, 1.5 * self.every))
             with suppress(JournalError):
                 await self._act(desk)
 
-    async def _act(self, desk: Desk) -> None:
+    async def _act(self, desk: OperatorActions) -> None:
         standing = await self._standing()
         parked = [each for each, state in standing if state is Lifecycle.INPUT_REQUIRED]
         for attempt in parked:
@@ -168,9 +168,9 @@ class Operator:
     async def _standing(self) -> list[tuple[Attempt, Lifecycle]]:
         """The attempts that are not over, and where they stand."""
         last: dict[int, Lifecycle] = {}
-        async for entry in self.journal.all_entries(kinds=(AttemptState, Change)):
+        async for entry in self.journal.all_entries(kinds=(AttemptTransition, Change)):
             record = entry.record
-            if entry.attempt is not None and isinstance(record, AttemptState | Change):
+            if entry.attempt is not None and isinstance(record, AttemptTransition | Change):
                 last[entry.attempt] = record.lifecycle or last[entry.attempt]
         going = {id: state for id, state in last.items() if not state.over}
         return [(each, going[each.id]) for each in await self.journal.attempts_with(going)]

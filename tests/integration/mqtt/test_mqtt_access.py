@@ -9,7 +9,7 @@ import pytest
 from aiomqtt import Client, MqttError
 
 from midwatch_monitor.bus.payload import read_status, stated
-from midwatch_monitor.words import Hint, NodeState, NodeStatus
+from midwatch_monitor.records import Hint, NodeState, NodeStatus
 from midwatch_stage.broker import certificate
 from midwatch_stage.net import WORDS, Net, status_of
 

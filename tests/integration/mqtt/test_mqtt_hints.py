@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.bus import BusCounters
 from midwatch_monitor.bus.payload import stated
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 from midwatch_stage.net import Net, status_of
 
 EVENTS = "midwatch/v1/midwatch/attempts/3/events"

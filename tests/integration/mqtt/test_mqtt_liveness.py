@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.bus.payload import read_status
-from midwatch_monitor.words import NodeState, NodeStatus
+from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.net import Net, status_of
 from midwatch_stage.proxy import Cut, TcpProxy
 

@@ -10,7 +10,7 @@ import pytest
 from aiomqtt import Client, ProtocolVersion
 
 from midwatch_monitor.bus.payload import read_status, stated
-from midwatch_monitor.words import Hint, NodeState
+from midwatch_monitor.records import Hint, NodeState
 from midwatch_stage.net import WORDS, Net, status_of
 from midwatch_stage.ports import LOOPBACK
 from midwatch_stage.proxy import TcpProxy

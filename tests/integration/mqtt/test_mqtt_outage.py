@@ -15,7 +15,7 @@ import pytest
 
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.bus.payload import read_status
-from midwatch_monitor.words import Hint
+from midwatch_monitor.records import Hint
 from midwatch_stage.net import Net, status_of
 from midwatch_stage.ports import LOOPBACK
 from midwatch_stage.proxy import Cut, TcpProxy

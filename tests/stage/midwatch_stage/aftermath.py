@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TypeVar
 
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Acceptance,
     Actor,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     Decision,
     Delivery,
     DeliveryState,
@@ -25,7 +25,7 @@ from midwatch_monitor.words import (
     Record,
     Step,
     Task,
-    TaskState,
+    TaskTransition,
 )
 from midwatch_stage.watched import uncoded
 
@@ -37,7 +37,7 @@ QUIET_SECONDS = 120.0
 """Work of which nothing was recorded for so long has stopped. The longest pause that is meant to be
 is a tenth of it: a node that is cut off until it is given up, and the start of another."""
 MOVES: tuple[type[Record], ...] = (
-    *(Step, AttemptState, TaskState, Acceptance),
+    *(Step, AttemptTransition, TaskTransition, Acceptance),
     *(Escalation, Decision),
 )
 """What is recorded as work gets on. What a person says is none: lost work is spoken to as well."""
@@ -129,7 +129,7 @@ def counted(evidence: Evidence) -> Counts:
     records = _by_attempt(entries)
     ends = {each.id: _ends(records[each.id]) for each in attempts}
     stamps = [each for _, each in _of(entries, Delivery)]
-    last = {each.task: each.record for each in entries if isinstance(each.record, TaskState)}
+    last = {each.task: each.record for each in entries if isinstance(each.record, TaskTransition)}
     completed = [one for one in last.values() if one.lifecycle is Lifecycle.COMPLETED]
     unended = list(_unended(evidence, ends))
     return Counts(
@@ -160,8 +160,8 @@ def _by_attempt(entries: Sequence[Entry]) -> Mapping[int, list[Entry]]:
     return found
 
 
-def _ends(entries: Iterable[Entry]) -> list[AttemptState]:
-    states = [each.record for each in entries if isinstance(each.record, AttemptState)]
+def _ends(entries: Iterable[Entry]) -> list[AttemptTransition]:
+    states = [each.record for each in entries if isinstance(each.record, AttemptTransition)]
     return [state for state in states if state.lifecycle.over]
 
 
@@ -171,7 +171,7 @@ def _of(entries: Iterable[Entry], kind: type[_R]) -> Iterator[tuple[int, _R]]:
             yield entry.id, entry.record
 
 
-def _failed(evidence: Evidence, last: Mapping[int, TaskState]) -> Iterator[str]:
+def _failed(evidence: Evidence, last: Mapping[int, TaskTransition]) -> Iterator[str]:
     for task in evidence.tasks:
         state = last.get(task.id)
         if state and state.lifecycle.over and state.lifecycle is not Lifecycle.COMPLETED:
@@ -182,13 +182,13 @@ def _failed(evidence: Evidence, last: Mapping[int, TaskState]) -> Iterator[str]:
 
 
 def _unended(
-    evidence: Evidence, ends: Mapping[int, Sequence[AttemptState]]
+    evidence: Evidence, ends: Mapping[int, Sequence[AttemptTransition]]
 ) -> Iterator[tuple[str, bool]]:
     """What never ended, and whether it was still getting on."""
     over = {
         each.task
         for each in evidence.entries
-        if isinstance(each.record, TaskState) and each.record.lifecycle.over
+        if isinstance(each.record, TaskTransition) and each.record.lifecycle.over
     }
     moving = _moving(evidence)
     for task in evidence.tasks:
@@ -228,12 +228,12 @@ def _moving(evidence: Evidence) -> set[int]:
 def _doubled(
     evidence: Evidence,
     records: Mapping[int, Sequence[Entry]],
-    ends: Mapping[int, Sequence[AttemptState]],
+    ends: Mapping[int, Sequence[AttemptTransition]],
 ) -> Iterator[str]:
     over = Counter(
         each.task
         for each in evidence.entries
-        if isinstance(each.record, TaskState) and each.record.lifecycle.over
+        if isinstance(each.record, TaskTransition) and each.record.lifecycle.over
     )
     yield from (f"task {task} ended {times} times" for task, times in over.items() if times > 1)
     for attempt in evidence.attempts:

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Commit, Draft, Record
+from midwatch_monitor.records import Attempt, Commit, Draft, Record
 from midwatch_supervisor.cli import main
 
 

@@ -6,8 +6,8 @@ from enum import Enum
 from typing import TypeVar, cast
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.nodes import Nodes
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import (
     Acceptance,
     Action,
     Actor,
@@ -16,7 +16,7 @@ from midwatch_monitor.words import (
     AlertState,
     Analysis,
     Attempt,
-    AttemptState,
+    AttemptTransition,
     BudgetRequest,
     Cause,
     Change,
@@ -58,7 +58,7 @@ from midwatch_monitor.words import (
     Study,
     StudyState,
     Summary,
-    TaskState,
+    TaskTransition,
     Terms,
 )
 from midwatch_stage.command import write
@@ -173,8 +173,8 @@ class HostilePast:
         """Write two tasks, `done` and `under` way, with all that is recorded of such."""
         over, other = await self._attempt("done"), await self._attempt("under")
         await self._learn(over)
-        await self._say(over, AttemptState(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
-        await self._say(over, TaskState(lifecycle=Lifecycle.FAILED, passed=0, total=1))
+        await self._say(over, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+        await self._say(over, TaskTransition(lifecycle=Lifecycle.FAILED, passed=0, total=1))
         await self._say(over, Feedback(accepted=False, comment="No.", author="ann", diff="d"))
         for attempt in (over, other):
             await self._say(attempt, *RECORDS)
@@ -205,7 +205,7 @@ class HostilePast:
             at=self._at,
             **{key: hostile(text) for key, text in texts.items()},
         )
-        await self._say(made, AttemptState(lifecycle=Lifecycle.WORKING, reason="begun"))
+        await self._say(made, AttemptTransition(lifecycle=Lifecycle.WORKING, reason="begun"))
         return made
 
     async def _escalate(self, attempt: Attempt) -> None:

@@ -16,7 +16,7 @@ from midwatch_monitor.bus import LocalBus, Subscription
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.bus.payload import stated
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
-from midwatch_monitor.words import NodeState, NodeStatus
+from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.broker import Broker
 from midwatch_stage.ports import LOOPBACK
 

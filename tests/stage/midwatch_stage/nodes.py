@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from midwatch_monitor.words import NodeState, NodeStatus
+from midwatch_monitor.records import NodeState, NodeStatus
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_supervisor.assignment import Assignment
-from midwatch_supervisor.workspace import prepare
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import git
 
 

@@ -12,10 +12,10 @@ from textual.pilot import Pilot
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.words import Attempt, Commit, Draft, Entry, Hint, Record
-from midwatch_supervisor.desk import Desk
+from midwatch_monitor.records import Attempt, Commit, Draft, Entry, Hint, Record
+from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.feed import Feed
+from midwatch_supervisor.tui.state.feed import Feed
 
 J = TypeVar("J", bound=Journal)
 
@@ -26,7 +26,9 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 class Hearing(Console):
     """A console that keeps what it told, and how far it has read."""
 
-    def __init__(self, feed: Feed, desk: Desk, now: Callable[[], datetime] = lambda: AT) -> None:
+    def __init__(
+        self, feed: Feed, desk: OperatorActions, now: Callable[[], datetime] = lambda: AT
+    ) -> None:
         super().__init__(feed, desk, now=now)
         self.noticed: list[str] = []
         """All that was told."""
@@ -120,7 +122,7 @@ async def seated(
     )
     bus = LocalBus()
     feed = Feed(journal, run=run.id, bus=bus, poll_seconds=60, hertz=100)
-    app = Hearing(feed, Desk(desk or journal, author="ada", bus=bus, clock=lambda: AT))
+    app = Hearing(feed, OperatorActions(desk or journal, author="ada", bus=bus, clock=lambda: AT))
     async with app.run_test(size=(100, 30)) as pilot:
         seat = Seat(journal, bus, attempt, app, pilot)
         await seat.write(*records)

@@ -12,9 +12,9 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
-from midwatch_monitor.words import Keeper
-from midwatch_supervisor.fleet.posts import PostTold
-from midwatch_supervisor.fleet.watchkeeping import LeaseTold, Watchkeeping
+from midwatch_monitor.records import Keeper
+from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseTold
+from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
 
 T = TypeVar("T")
 SETTINGS = Settings(
@@ -88,9 +88,9 @@ class Fleet:
 
     def keeping(
         self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
-    ) -> Watchkeeping:
+    ) -> FleetMonitor:
         self.told[name] = []
-        return Watchkeeping(
+        return FleetMonitor(
             self.watched,
             location=self.location,
             bus=bus or LocalBus(),
@@ -103,7 +103,7 @@ class Fleet:
     @asynccontextmanager
     async def monitor(
         self, name: str, bus: LocalBus | None = None, settings: Settings = SETTINGS
-    ) -> AsyncGenerator[Watchkeeping]:
+    ) -> AsyncGenerator[FleetMonitor]:
         """A monitor at work; at the end it leaves as one that is told to."""
         keeping = self.keeping(name, bus, settings)
         work = asyncio.create_task(keeping.run())

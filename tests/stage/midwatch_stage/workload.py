@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from midwatch_monitor.words import Checkpoint, Edit, Step, StepKind
+from midwatch_monitor.records import Checkpoint, Edit, Step, StepKind
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 MIX = "of 8 events 3 read a file, 2 edit one, 2 run a command, 1 is a checkpoint"

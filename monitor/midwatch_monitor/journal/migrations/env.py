@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from midwatch_monitor.journal.tables import metadata
+from midwatch_monitor.journal.core.tables import metadata
 
 connection: Connection = context.config.attributes["connection"]
 context.configure(

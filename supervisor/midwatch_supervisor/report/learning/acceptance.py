@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.report.learning.bars import NAMES, rate_bar
 from midwatch_supervisor.report.saying import of, rate
 from midwatch_supervisor.report.section import Chart, Section, Table

@@ -1,7 +1,7 @@
 """Verdicts by their origin, and shares as bars. Pure."""
 
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.words import Origin
+from midwatch_monitor.records import Origin
+from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.report.saying import of, percent
 from midwatch_supervisor.report.section import Bar
 

@@ -7,8 +7,8 @@ from midwatch_monitor.metrics.reviews import FactFigures
 from midwatch_monitor.metrics.usefulness import LessonFigures
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures
 from midwatch_monitor.metrics.versions import GuidelinesFigures
-from midwatch_monitor.tune.figures import Share
-from midwatch_monitor.tune.peers import Interval
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.replay.tune.peers import Interval
 from midwatch_supervisor.report.fields import Line, rate_fields, rounded, usage_fields
 from midwatch_supervisor.report.learning.reading import LearningReading
 

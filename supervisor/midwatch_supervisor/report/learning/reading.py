@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.learning import KINDS, METERS, Learning, LearningFigures
-from midwatch_monitor.words import KnownLesson, Task
-from midwatch_supervisor.lookup import assignment_of, chosen_runs
+from midwatch_monitor.records import KnownLesson, Task
+from midwatch_supervisor.present.lookup import assignment_of, chosen_runs
 
 _PAGE = 500
 

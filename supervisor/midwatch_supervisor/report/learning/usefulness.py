@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from midwatch_monitor.metrics.usefulness import MIN_USES, Effect, LessonFigures
-from midwatch_monitor.words import KnownLesson
-from midwatch_supervisor.progress import short
+from midwatch_monitor.records import KnownLesson
+from midwatch_supervisor.present.progress import short
 from midwatch_supervisor.report.learning.bars import NAMES, count_bar
 from midwatch_supervisor.report.saying import of, rate
 from midwatch_supervisor.report.section import Chart, Section, Table

@@ -9,7 +9,7 @@ from midwatch_monitor.metrics.comparison import (
     Side,
 )
 from midwatch_monitor.metrics.spending import SpendingFigures
-from midwatch_monitor.tune.peers import Interval
+from midwatch_monitor.replay.tune.peers import Interval
 from midwatch_supervisor.report.learning.bars import NAMES, rate_bar
 from midwatch_supervisor.report.saying import number, of, rate, share
 from midwatch_supervisor.report.section import Bar, Chart, Section, Table

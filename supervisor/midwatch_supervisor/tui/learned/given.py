@@ -1,9 +1,9 @@
 """What an attempt was given of what had been learned, looked up by its ids."""
 
 from midwatch_monitor.errors import JournalError
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import Recall
-from midwatch_supervisor.tui.taught import NOTHING, Given
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Recall
+from midwatch_supervisor.present.learning_text import NOTHING, Given
 
 
 async def given_by(learned: Learned, recall: Recall) -> Given:

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from difflib import unified_diff
 
-from midwatch_monitor.words import GuidelinesState, KnownGuidelines
-from midwatch_supervisor.tui.columns import Column
-from midwatch_supervisor.tui.fleet import span
-from midwatch_supervisor.tui.learned.lore import Lore
+from midwatch_monitor.records import GuidelinesState, KnownGuidelines
+from midwatch_supervisor.present.learning_text import counted
+from midwatch_supervisor.present.record_text import spelled_out
+from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.tui.learned.learning_view import Lore
 from midwatch_supervisor.tui.learned.part import Part
-from midwatch_supervisor.tui.palette import Palette
-from midwatch_supervisor.tui.roll import Cell
-from midwatch_supervisor.tui.taught import counted
-from midwatch_supervisor.tui.telling import spelled_out
-from midwatch_supervisor.tui.told import brief
+from midwatch_supervisor.tui.screens.fleet import span
+from midwatch_supervisor.tui.widgets.columns import Column
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette
 
 
 def guidelines(now: Callable[[], datetime]) -> Part[KnownGuidelines]:

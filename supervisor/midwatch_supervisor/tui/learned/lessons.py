@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from midwatch_monitor.words import KnownLesson
-from midwatch_supervisor.tui.columns import Column
-from midwatch_supervisor.tui.fleet import span
+from midwatch_monitor.records import KnownLesson
+from midwatch_supervisor.present.learning_text import counted, lesson_parts
+from midwatch_supervisor.present.record_text import spelled_out
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.tui.learned.part import Part, source
-from midwatch_supervisor.tui.palette import Palette
-from midwatch_supervisor.tui.roll import Cell
-from midwatch_supervisor.tui.taught import counted, lesson_parts
-from midwatch_supervisor.tui.telling import spelled_out
-from midwatch_supervisor.tui.told import brief
+from midwatch_supervisor.tui.screens.fleet import span
+from midwatch_supervisor.tui.widgets.columns import Column
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette
 
 
 def lessons(now: Callable[[], datetime]) -> Part[KnownLesson]:

@@ -1,12 +1,12 @@
 """How a mark is written: each is a row of the journal under the operator's name."""
 
-from midwatch_monitor.words import KnownFact, KnownLesson
-from midwatch_supervisor.shelf import Shelf
-from midwatch_supervisor.tui.learned.lore import Marked
+from midwatch_monitor.records import KnownFact, KnownLesson
+from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.tui.learned.learning_view import Marked
 from midwatch_supervisor.tui.learned.marks import Mark, rating_in
 
 
-async def write(shelf: Shelf, mark: Mark, known: Marked, words: str) -> int:
+async def write(shelf: LearningActions, mark: Mark, known: Marked, words: str) -> int:
     """Store a mark that makes sense; answers its journal id. Raises JournalError."""
     match known:
         case KnownLesson():
@@ -27,7 +27,7 @@ async def write(shelf: Shelf, mark: Mark, known: Marked, words: str) -> int:
             return await store(known.id, words)
 
 
-async def _of_lesson(shelf: Shelf, mark: Mark, lesson: int, words: str) -> int:
+async def _of_lesson(shelf: LearningActions, mark: Mark, lesson: int, words: str) -> int:
     match mark:
         case Mark.RATE:
             rating, comment = rating_in(words)

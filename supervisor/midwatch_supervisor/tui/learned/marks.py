@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from midwatch_monitor.words import GuidelinesState, KnownFact, KnownGuidelines, KnownLesson
-from midwatch_supervisor.tui.act import Question
+from midwatch_monitor.records import GuidelinesState, KnownFact, KnownGuidelines, KnownLesson
+from midwatch_supervisor.tui.action import Question
 from midwatch_supervisor.tui.learned.guidelines import changes, former_of
-from midwatch_supervisor.tui.learned.lore import Lore, Marked
+from midwatch_supervisor.tui.learned.learning_view import Lore, Marked
 
 
 class Mark(StrEnum):
@@ -97,7 +97,7 @@ def _of_version(mark: Mark, known: KnownGuidelines, lore: Lore) -> Question:
             before = former_of(known, lore)
             then = "no guidelines are" if before is None else f"{named(before)} is"
             title = f"Roll {name} back: {then} in force again. Why?"
-            return Question(title=title, send="Roll back", required=False)
+            return Question(title=title, send="LineList back", required=False)
 
 
 def rating_in(words: str) -> tuple[int, str]:

@@ -15,8 +15,8 @@ from textual.widgets import TabbedContent, TabPane
 
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned import Learned
-from midwatch_monitor.words import (
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
     Entry,
     Fact,
     FactMark,
@@ -29,21 +29,21 @@ from midwatch_monitor.words import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.plain import one_line
-from midwatch_supervisor.shelf import Shelf
-from midwatch_supervisor.tui.acting import STORING
-from midwatch_supervisor.tui.detail import Detail
-from midwatch_supervisor.tui.dialogs import confirmation, in_words
+from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.tui.actions import STORING
 from midwatch_supervisor.tui.keys import LEARNED
 from midwatch_supervisor.tui.learned import facts, guidelines, lessons
-from midwatch_supervisor.tui.learned.lore import Lore, Marked, read_guidelines, read_lore
+from midwatch_supervisor.tui.learned.learning_view import Lore, Marked, read_guidelines, read_lore
 from midwatch_supervisor.tui.learned.marking import write
 from midwatch_supervisor.tui.learned.marks import Mark, named, question, refusal, stored
 from midwatch_supervisor.tui.learned.part import Part
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.learned.tally import Tally
-from midwatch_supervisor.tui.roll import Roll
-from midwatch_supervisor.tui.row import Row
+from midwatch_supervisor.tui.screens.detail import Detail
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.dialogs import confirmation, in_words
+from midwatch_supervisor.tui.widgets.line_list import LineList
 
 _PARTS = ("lessons", "facts", "guidelines", "statistics")
 _PAUSE = 0.3
@@ -89,7 +89,7 @@ class LearnedPane(Vertical):
         problem: str = ""
 
     def __init__(
-        self, journal: Journal, tally: Tally, shelf: Shelf, now: Callable[[], datetime]
+        self, journal: Journal, tally: Tally, shelf: LearningActions, now: Callable[[], datetime]
     ) -> None:
         super().__init__(id="learned-pane")
         self.lore = Lore()
@@ -278,12 +278,12 @@ class LearnedPane(Vertical):
         if not self._detail.open:
             self.focus_lines()
 
-    @on(Roll.Moved)
+    @on(LineList.Moved)
     def _moved(self) -> None:
         self._show_detail()
 
-    @on(Roll.Opened)
-    def _opened(self, message: Roll.Opened) -> None:
+    @on(LineList.Opened)
+    def _opened(self, message: LineList.Opened) -> None:
         message.stop()
         if not self._detail.open:
             self.action_detail()

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from midwatch_supervisor.tui.columns import Column
-from midwatch_supervisor.tui.filtered import Filtered, holds
+from midwatch_supervisor.tui.widgets.columns import Column
+from midwatch_supervisor.tui.widgets.filtered import Filtered, holds
 
 
 class Known(Protocol):

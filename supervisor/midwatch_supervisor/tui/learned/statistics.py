@@ -18,12 +18,12 @@ from textual.widgets import Static
 from midwatch_monitor.metrics.learning import LearningFigures
 from midwatch_monitor.metrics.usefulness import LessonFigures
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures
-from midwatch_monitor.tune.figures import Share
+from midwatch_monitor.replay.tune.figures import Share
+from midwatch_supervisor.present.learning_text import counted, verdict_words
+from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.keys import ROLL
 from midwatch_supervisor.tui.learned.tally import Tally
-from midwatch_supervisor.tui.palette import Palette, palette
-from midwatch_supervisor.tui.taught import counted, verdict_words
-from midwatch_supervisor.tui.told import because, brief
+from midwatch_supervisor.tui.widgets.palette import Palette, palette
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _CLASSES = 8

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.metrics.learning import KINDS, Learning, LearningFigures
-from midwatch_monitor.words import (
+from midwatch_monitor.records import (
     Entry,
     Fact,
     Fault,
@@ -17,7 +17,7 @@ from midwatch_monitor.words import (
     StudyState,
     Task,
 )
-from midwatch_supervisor.tui.told import LEARNING
+from midwatch_supervisor.present.text_line import LEARNING
 
 HISTORY = 200
 """Verdicts that are kept with their words; all of them count."""

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 from midwatch_peers.detector import Detector, InProcess
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from midwatch_monitor.words import Step
+from midwatch_monitor.records import Step
 
 P = TypeVar("P")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 from midwatch_peers.detector import Alarm, Detector, Fed
 
 NAME = "gemini-cli-core"

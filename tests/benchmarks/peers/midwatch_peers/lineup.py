@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 from midwatch_peers import (
     deep_stuck_loop,
     gemini_loops,

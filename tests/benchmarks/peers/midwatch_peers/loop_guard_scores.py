@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 from midwatch_peers.detector import Detector, InProcess
 
 NAME = "agent-loop-guard"

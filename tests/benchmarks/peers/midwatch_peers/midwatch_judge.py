@@ -2,9 +2,9 @@
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
+from midwatch_monitor.records import Step
 from midwatch_monitor.rules import rule_settings
 from midwatch_monitor.rules.act import Act, Normaliser
-from midwatch_monitor.words import Step
 from midwatch_peers.detector import Detector, InProcess
 
 NAME = "midwatch"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
-from midwatch_monitor.words import Step, StepKind
+from midwatch_monitor.records import Step, StepKind
 from midwatch_peers.detector import Detector, InProcess
 
 if TYPE_CHECKING:

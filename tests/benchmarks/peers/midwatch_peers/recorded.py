@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from midwatch_monitor.records import Step
 from midwatch_monitor.traces import find_traces, open_trace
-from midwatch_monitor.words import Step
 from midwatch_peers.detector import Alarm, Detector
 
 

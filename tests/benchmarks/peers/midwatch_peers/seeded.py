@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from midwatch_monitor.words import Edit, Step, StepKind
+from midwatch_monitor.records import Edit, Step, StepKind
 
 HEALTHY_STEPS = 12
 """Different steps before the loop begins."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from midwatch_monitor.words import Step
+from midwatch_monitor.records import Step
 from midwatch_peers.detector import Detector, Fed
 from midwatch_peers.recorded import Run
 from midwatch_peers.seeded import healthy_step

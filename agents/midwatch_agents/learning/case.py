@@ -1,0 +1,189 @@
+"""One ended attempt, as whoever draws a lesson or a summary from it sees it. Pure."""
+
+from dataclasses import dataclass
+
+from midwatch_monitor.records import (
+    Acceptance,
+    Action,
+    Actor,
+    Analysis,
+    Feedback,
+    Origin,
+    Outcome,
+    Severity,
+    Sign,
+)
+from midwatch_tools.quotation import DataBlocks
+
+_NO_COMMENT = "No reason was given."
+_LINE = 500
+"""Characters of one line of it: a reason, a message, an analysis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """An alert that fired in the attempt."""
+
+    rule: str
+    summary: str
+    severity: Severity = Severity.WARNING
+    steps: tuple[int, ...] = ()
+    """Its evidence, as step numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Help:
+    """An intervention that reached the attempt, and what came of it."""
+
+    action: Action
+    by: Actor
+    message: str = ""
+    outcome: Outcome | None = None
+    """`None` if it was never judged."""
+    reason: str = ""
+    """Why that is its outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything about one ended attempt that a lesson or a summary is made from.
+
+    All of it is text of others: of the task's owner, of workers, tools and files.
+    """
+
+    project: str = ""
+    task: str = ""
+    """The name of the task."""
+    title: str = ""
+    goal: str = ""
+    kind: str = ""
+    """The kind of the worker: `coder` or `task`."""
+    tags: tuple[str, ...] = ()
+    """Of the task."""
+    files: tuple[str, ...] = ()
+    """Files that were changed, relative to the workspace."""
+    worker: str = ""
+    model: str = ""
+    """The worker's own."""
+    verdict: Feedback | None = None
+    """What a lesson explains; `None` where none is asked for."""
+    verdict_id: int | None = None
+    """Its journal id: a Feedback, or the end of the attempt."""
+    ending: str = ""
+    """A value of Ending."""
+    reason: str = ""
+    """Why it ended so."""
+    analyses: tuple[Analysis, ...] = ()
+    """The worker's own, oldest first."""
+    findings: tuple[Alarm, ...] = ()
+    told: tuple[Help, ...] = ()
+    turns: int = 0
+    """How often its model answered."""
+    steps: int = 0
+    """The number of its last step."""
+    notes: str = ""
+    """Of its last checkpoint."""
+    checks: tuple[Acceptance, ...] = ()
+    transcript: str = ""
+    """An excerpt of its last steps, each with its number."""
+    shown: tuple[int, ...] = ()
+    """The numbers of the steps in the excerpt; empty where that is not known."""
+    known: tuple[str, ...] = ()
+    """Texts of earlier lessons of the same task."""
+    sources: tuple[int, ...] = ()
+    """The attempts that it is about, by journal id."""
+
+    @property
+    def citable(self) -> frozenset[int]:
+        """The numbers of the steps that are seen in it, on which a lesson may rest."""
+        named = {step for alarm in self.findings for step in alarm.steps}
+        named |= {each.about for each in self.analyses}
+        numbers = named | set(self.shown) if self.shown else set(range(1, self.steps + 1))
+        return frozenset(each for each in numbers if 1 <= each <= self.steps)
+
+
+def rendered(case: Case, max_chars: int, data: DataBlocks) -> str:
+    """The case for a prompt: data blocks of about `max_chars` characters together.
+
+    A block that has nothing to say is left out. Half of the room is the transcript's.
+    """
+    told = case.verdict
+    blocks = [
+        ("task", _task(case), max_chars // 8),
+        ("result", _result(case), max_chars // 8),
+        ("what a person changed afterwards", told.diff if told else "", max_chars // 8),
+        ("alarms", "\n".join(map(_alarm, case.findings)), max_chars // 16),
+        ("the worker's own analyses", "\n".join(map(_analysis, case.analyses)), max_chars // 16),
+        ("interventions", "\n".join(map(_help, case.told)), max_chars // 16),
+        ("the worker's last notes", case.notes, max_chars // 16),
+        ("last steps", case.transcript, max_chars // 2),
+        ("lessons that are known already", "\n".join(map(_item, case.known)), max_chars // 16),
+    ]
+    return "\n\n".join(data.quoted(name, text, room) for name, text, room in blocks if text.strip())
+
+
+def rejecter(told: Feedback) -> str:
+    """Who does not accept a result, and what shows it."""
+    match told.origin, told.sign:
+        case Origin.EXPLICIT, _:
+            return "A person rejected the result"
+        case Origin.IMPLIED, Sign.REVERTED:
+            return "The merged result was taken back"
+        case Origin.IMPLIED, _:
+            return "A person changed the merged result afterwards"
+        case _, Sign.REVIEWED:
+            return "The reviewer refused the result"
+        case _:
+            return "The attempt did not reach its goal"
+
+
+def line(text: str, max_chars: int = _LINE) -> str:
+    """The text on one line, cut at its end where it is too long."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
+
+
+def _task(case: Case) -> str:
+    lines = [
+        case.title or case.task,
+        f"Goal: {case.goal.strip()}" if case.goal.strip() else "",
+        f"Kind of work: {case.kind}" if case.kind else "",
+        f"Tags: {', '.join(case.tags)}" if case.tags else "",
+        f"Files that were changed: {', '.join(case.files)}" if case.files else "",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _result(case: Case) -> str:
+    told = case.verdict
+    lines = [f"Ended: {case.ending or 'unknown'}, after step {case.steps}"]
+    if case.reason:
+        lines.append(f"Reason: {line(case.reason)}")
+    if told is not None:
+        who = "The result was accepted" if told.accepted else rejecter(told)
+        lines.append(f"Verdict: {who}. {line(told.comment, 2000) or _NO_COMMENT}")
+    lines += [
+        f"Check {'passed' if each.passed else 'failed'}: {line(f'{each.check} {each.detail}')}"
+        for each in case.checks
+    ]
+    return "\n".join(lines)
+
+
+def _alarm(alarm: Alarm) -> str:
+    steps = f" (steps {', '.join(map(str, alarm.steps))})" if alarm.steps else ""
+    return f"- {alarm.severity} {alarm.rule}: {line(alarm.summary)}{steps}"
+
+
+def _analysis(each: Analysis) -> str:
+    about = f" (step {each.about})" if each.about else ""
+    return f"- {line(each.what)}{about}; cause: {line(each.root)}; next: {line(each.remedy)}"
+
+
+def _help(each: Help) -> str:
+    outcome = each.outcome or "not judged"
+    reason = f" ({line(each.reason)})" if each.reason else ""
+    return f"- {each.action} by {each.by}: {line(each.message)} → {outcome}{reason}"
+
+
+def _item(text: str) -> str:
+    return f"- {line(text)}"

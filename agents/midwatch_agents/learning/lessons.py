@@ -1,0 +1,174 @@
+"""Which lessons an attempt is given, and how many. Pure.
+
+Relevant comes before recent. The way in which a lesson was found decides first: the same task, the
+same tags, the same kind of work, the same files, the same words. Within one way its score does:
+how well it fits, times how often it helped. What has hurt goes last of all, or is left out, and
+so is what resembles by a word or two only: no lesson is better than noise.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from midwatch_agents.learning.likeness import ALIKE, jaccard, likeness, overlap, subject
+from midwatch_monitor.config.learning import LessonSettings
+from midwatch_monitor.records import Candidate, KnownLesson, Method, Recalled, Wanted
+from midwatch_monitor.records.verdict import weight
+
+MOST = 5
+"""Lessons in one prompt, whatever is configured: more dilute."""
+_ORDER = (Method.TASK, Method.TAGS, Method.KIND, Method.FILES, Method.TEXT)
+_JUDGED = 3
+"""Uses with a verdict from which it counts that a lesson does not help."""
+_HELPFUL = 1 / 3
+"""Share of them that must have been accepted."""
+_MISLEADING = 1
+"""The rating of a person from which a lesson is left out."""
+_UNRATED = 3
+"""Where a lesson without a rating stands among those with one, 1 to 5."""
+_FLOOR = 0.15
+"""Share of the words of the shorter text that must be in the other, where only words speak for a
+lesson. By guess: below it lie goals that share a verb and a language."""
+_COMMON = 2
+"""Words that they must share at least."""
+_RECENT = 20
+"""Judged uses that tell whether lessons help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """A lesson, how it was found, and how well it fits."""
+
+    known: KnownLesson
+    method: Method
+    score: float
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Small comes first."""
+        lesson = self.known
+        return (
+            _ORDER.index(self.method),
+            -self.score,
+            -weight(lesson.lesson.origin),
+            -(lesson.rating or _UNRATED),
+            -lesson.at.timestamp(),
+            -lesson.id,
+        )
+
+
+def chosen(candidates: Sequence[Candidate], wanted: Wanted, *, limit: int) -> tuple[Recalled, ...]:
+    """The lessons that an attempt is given, best first: at most `limit`, and never more than five.
+
+    A score lies between 0 and 1: how well the lesson fits (1 for the same task; for tags and
+    files the share in common; for kind and words the BM25 value as a share of the best one),
+    times its worth: (accepted uses + 1) / (judged uses + 2), a half for one that is not used yet.
+    """
+    best = max((each.bm25 for each in candidates), default=0.0)
+    fits = (_fit(each, wanted, best) for each in candidates if _eligible(each.known))
+    ranked = sorted((fit for fit in fits if fit is not None), key=lambda fit: fit.rank)
+    return tuple(
+        Recalled(lesson=fit.known.id, method=fit.method, score=round(fit.score, 4))
+        for fit in _apart(ranked, max(0, min(limit, MOST)))
+    )
+
+
+def worth(lesson: KnownLesson) -> float:
+    """How likely a lesson is to help, from 0 to 1, by what became of those who were given it."""
+    return (lesson.helped + 1) / (lesson.helped + lesson.hurt + 2)
+
+
+def how_many(settings: LessonSettings, known: Sequence[KnownLesson]) -> int:
+    """How many lessons an attempt is given at most.
+
+    Where that adapts, by the newest of the given lessons that were judged, about 20 uses of them:
+    one more than configured where two thirds helped and two more where nine tenths did, up to 5;
+    one fewer where less than half did and one alone where less than a quarter did. With fewer
+    than three judged uses, or with none configured, the number stays as it is.
+    """
+    if not settings.adaptive or not settings.in_prompt:
+        return settings.in_prompt
+    helped, judged = _recent(known)
+    if judged < _JUDGED:
+        return settings.in_prompt
+    return max(1, min(MOST, _adapted(settings.in_prompt, helped / judged)))
+
+
+def _adapted(number: int, share: float) -> int:
+    if share < 1 / 4:
+        return 1
+    if share < 1 / 2:
+        return number - 1
+    return number + (share >= 2 / 3) + (share >= 9 / 10)
+
+
+def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
+    """How many of the newest judged uses helped, and how many those are."""
+    used = sorted(
+        (each for each in known if each.last_used is not None),
+        key=lambda each: (each.last_used, each.id),
+        reverse=True,
+    )
+    helped = judged = 0
+    for each in used:
+        if judged >= _RECENT:
+            break
+        helped, judged = helped + each.helped, judged + each.helped + each.hurt
+    return helped, judged
+
+
+def _eligible(known: KnownLesson) -> bool:
+    """Whether a lesson may be given at all."""
+    judged = known.helped + known.hurt
+    harmful = judged >= _JUDGED and known.helped < judged * _HELPFUL
+    return not (known.obsolete or known.rating == _MISLEADING or harmful)
+
+
+def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
+    """By which way a lesson fits best; `None` if it does not."""
+    known = candidate.known
+    method, likest = _method(known, wanted)
+    if method is None:
+        return None
+    if method in {Method.KIND, Method.TEXT} and best > 0 and candidate.bm25 > 0:
+        likest = candidate.bm25 / best
+    return _Fit(known=known, method=method, score=likest * worth(known))
+
+
+def _method(known: KnownLesson, wanted: Wanted) -> tuple[Method | None, float]:
+    """How a lesson is found, and how well it fits by that."""
+    lesson = known.lesson
+    if wanted.task and (known.project, known.task) == (wanted.project, wanted.task):
+        return Method.TASK, 1.0
+    if tags := jaccard(_folded(lesson.tags), _folded(wanted.tags)):
+        return Method.TAGS, tags
+    words = _words_in_common(known, wanted)
+    if words and wanted.kind and lesson.kind == wanted.kind:
+        return Method.KIND, words
+    if files := jaccard(frozenset(lesson.files), frozenset(wanted.files)):
+        return Method.FILES, files
+    return (Method.TEXT, words) if words else (None, 0.0)
+
+
+def _words_in_common(known: KnownLesson, wanted: Wanted) -> float:
+    """How alike the words of a lesson and of what is wanted are; 0 where that means nothing."""
+    lesson = known.lesson
+    said = subject(" ".join((lesson.text, *lesson.insights, *lesson.tags, *lesson.files)))
+    about = subject(wanted.text)
+    share = overlap(said, about)
+    return share if len(said & about) >= _COMMON and share >= _FLOOR else 0.0
+
+
+def _folded(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word.casefold() for word in words)
+
+
+def _apart(ranked: Iterable[_Fit], limit: int) -> list[_Fit]:
+    """The first ones that do not say what one before them says."""
+    kept: list[_Fit] = []
+    for fit in ranked:
+        if len(kept) == limit:
+            break
+        text = fit.known.lesson.text
+        if all(likeness(text, each.known.lesson.text) < ALIKE for each in kept):
+            kept.append(fit)
+    return kept

@@ -1,0 +1,105 @@
+"""Attempts that work on one project side by side, and what that means for each of them."""
+
+import json
+from collections.abc import Collection
+
+from midwatch_monitor.alerts import Moment
+from midwatch_monitor.config.rules import WorkspaceConflict
+from midwatch_monitor.records import Alert, AlertKey, AlertState, Change, Plan, Step, Task
+from midwatch_monitor.rules.conflict import ConflictDetector, Told
+from midwatch_monitor.rules.detector import Answer, Clear
+from midwatch_monitor.silence import Alerts, follow
+
+
+class Neighbours:
+    """Follows the attempts at work, project by project."""
+
+    def __init__(self, settings: WorkspaceConflict) -> None:
+        self._settings = settings
+        self._projects: dict[int, str] = {}
+        self._conflicts: dict[str, ConflictDetector] = {}
+        self._standing: dict[int, dict[AlertKey, Answer]] = {}
+        self._since: dict[tuple[int, AlertKey], Moment] = {}
+
+    def join(self, attempt: int, project: str, name: str = "") -> None:
+        """An attempt begins; without a project it has no neighbours.
+
+        `name` is what it is called where the others are told of it.
+        """
+        if project and self._settings.enabled:
+            self._projects[attempt] = project
+            self._of(project).meet(attempt, name)
+
+    def observe(self, attempt: int, event: Step | Change | Plan) -> Collection[int]:
+        """The attempts of which something may be to be said after an event or a plan."""
+        project = self._projects.get(attempt)
+        if project is None:
+            return ()
+        if not isinstance(event, Step):
+            files = _meant(event)
+            return () if files is None else self._take(self._of(project).plan(attempt, files))
+        # What holds already may be about to fire: its hold or a cooldown counts steps.
+        standing = {attempt} if self._standing.get(attempt) else set[int]()
+        if not event.edits:
+            return standing
+        return standing | self._take(self._of(project).observe(attempt, event))
+
+    def _of(self, project: str) -> ConflictDetector:
+        found = self._conflicts.get(project)
+        if found is None:
+            found = self._conflicts[project] = ConflictDetector(self._settings)
+        return found
+
+    def end(self, attempt: int) -> Collection[int]:
+        """The attempts of which something is to be said now that this one is over."""
+        project = self._projects.pop(attempt, "")
+        for key in self._standing.pop(attempt, {}):
+            self._since.pop((attempt, key), None)
+        detector = self._conflicts.get(project)
+        return () if detector is None else self._take(detector.end(attempt))
+
+    def look(self, attempt: int, alerts: Alerts, now: Moment) -> tuple[Alert, ...]:
+        """The alerts of an attempt that begin or end by now."""
+        answers = self._standing.get(attempt, {})
+        for key in [key for key, each in answers.items() if _done(each, alerts.get(key))]:
+            del answers[key]
+        since = {key: self._beginning(attempt, key, alerts, now) for key in answers}
+        return tuple(follow(answers.values(), since, self._settings, alerts, now))
+
+    def _beginning(self, attempt: int, key: AlertKey, alerts: Alerts, now: Moment) -> Moment:
+        known = self._since.get((attempt, key))
+        if known is None:
+            before = alerts.get(key)
+            known = now
+            if before is not None and before.state is AlertState.PENDING:  # before a restart
+                known = Moment(step=before.since_step, at=before.since_at)
+            self._since[(attempt, key)] = known
+        return known
+
+    def _take(self, told: Collection[Told]) -> set[int]:
+        for attempt, answer in told:
+            self._standing.setdefault(attempt, {})[answer.key] = answer
+            if isinstance(answer, Clear):
+                self._since.pop((attempt, answer.key), None)
+        return {attempt for attempt, _ in told}
+
+
+def _done(answer: Answer, before: Alert | None) -> bool:
+    return isinstance(answer, Clear) and (before is None or not before.firing)
+
+
+def _meant(event: Change | Plan) -> Collection[str] | None:
+    """The files of the plan step in hand; `None` where nothing is said of it."""
+    if isinstance(event, Change):
+        return event.plan_step_files
+    return () if event.in_hand is None else event.in_hand.files
+
+
+def project_of(task: Task) -> str:
+    """The repository or folder that a task works on; empty where it has none of its own."""
+    try:
+        spec: object = json.loads(task.spec)
+    except (ValueError, RecursionError):
+        return ""
+    found: object = spec.get("workspace") if isinstance(spec, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return found if isinstance(found, str) else ""

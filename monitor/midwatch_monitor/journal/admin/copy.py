@@ -1,0 +1,203 @@
+"""A journal is copied into another database, whole or not at all."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, text, update
+
+from midwatch_monitor.errors import JournalCorruptError, JournalError
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.core.encoding import read
+from midwatch_monitor.journal.core.engine import Store, explaining, transaction
+from midwatch_monitor.journal.core.identity import go_on_after, marks
+from midwatch_monitor.journal.core.schema import read_version, require_place
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.learned import facts, lessons, search
+from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.records import Fact, Lesson
+
+COPIED = tuple(
+    table
+    for table in metadata.sorted_tables
+    if table.name not in {tables.compatibility.name, tables.receipt.name}
+)
+"""What is copied, each after what it refers to. The other two are the database's own."""
+_BATCH = 500
+"""Rows that are read and written at a time."""
+_SPACE = 2**256
+
+Progress = Callable[[str, int], None]
+"""Is told which table is being copied, and how many of its rows are."""
+
+
+@dataclass(slots=True)
+class _Content:
+    """How many rows a table has, and a digest of them, whatever their order."""
+
+    rows: int = 0
+    digest: int = 0
+
+    def add(self, row: Row[Any]) -> None:
+        said = hashlib.sha256(repr(tuple(row)).encode("utf-8", "surrogatepass")).digest()
+        self.rows += 1
+        self.digest = (self.digest + int.from_bytes(said, "big")) % _SPACE
+
+
+def contents(store: Store) -> dict[str, int]:
+    """The rows of each table that would be copied."""
+    with explaining(store.name), _reading(store) as connection:
+        _require_current(connection, store.name)
+        return {table.name: _count(connection, table) for table in COPIED}
+
+
+def require_room(store: Store) -> None:
+    """Raise JournalError where something stands already in what is to be copied to."""
+    with explaining(store.name), _reading(store) as connection:
+        _require_empty(connection, store.name)
+
+
+def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
+    """Copy all of `source` into the empty or new database of `target`; the rows of each table.
+
+    The source is only read, as it is at one moment. The target is compared with it at the end, and
+    stays empty if anything is wrong.
+    """
+    if target.writing is None:
+        raise JournalError(f"{target.name} was opened to be read only")
+    with explaining(source.name), _reading(source) as old:
+        _require_current(old, source.name)
+        with explaining(target.name), transaction(target.writing) as new:
+            _patient(new)
+            _make_room(new, target.name)
+            copied = {table.name: _copy(old, new, table, progress) for table in COPIED}
+            go_on_after(new, {name: mark.last for name, mark in marks(old).items()})
+            for shelf in Shelf:
+                _put_words(old, new, shelf)
+            _verify(new, copied)
+            return {name: each.rows for name, each in copied.items()}
+
+
+def _reading(store: Store) -> Connection:
+    engine = store.reading or store.writing
+    if engine is None:
+        raise JournalError(f"{store.name} is closed")
+    connection = engine.connect()
+    _patient(connection)
+    return connection
+
+
+def _patient(connection: Connection) -> None:
+    """The other side may take its time."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+
+
+def _require_current(connection: Connection, name: str) -> None:
+    found = read_version(connection).revision
+    if found != REVISION:
+        raise JournalError(
+            f"{name} cannot be copied: its tables are at {found or 'nothing'}, this Midwatch "
+            f"knows {REVISION}"
+        )
+
+
+def _require_empty(connection: Connection, name: str) -> None:
+    if read_version(connection).revision is None:
+        require_place(connection, name)
+        return
+    _require_current(connection, name)
+    for table in COPIED:
+        if connection.execute(select(1).select_from(table).limit(1)).first() is not None:
+            raise JournalError(f"{name} is not empty: there are rows in its `{table.name}`")
+
+
+def _make_room(connection: Connection, name: str) -> None:
+    # Only where there is something to do: Alembic.
+    from midwatch_monitor.journal.core.upgrade import migrate
+
+    _require_empty(connection, name)
+    if read_version(connection).revision is None:
+        migrate(connection, name)
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
+    query = select(table).order_by(*table.primary_key.columns)
+    return iter(connection.execute(query.execution_options(yield_per=_BATCH)))
+
+
+def _copy(old: Connection, new: Connection, table: Table, progress: Progress) -> _Content:
+    content = _Content()
+    names = [column.name for column in table.columns]
+    later = dict.fromkeys(_own(table))
+    rows = _rows(old, table)
+    referring: list[dict[str, Any]] = []
+    while batch := list(islice(rows, _BATCH)):
+        values = [dict(zip(names, row, strict=True)) for row in batch]
+        referring += [row for row in values if any(row[name] is not None for name in later)]
+        new.execute(insert(table), [row | later for row in values])
+        for row in batch:
+            content.add(row)
+        progress(table.name, content.rows)
+    _refer(new, table, referring)
+    return content
+
+
+def _own(table: Table) -> list[str]:
+    """The columns that name another row of the same table, which may come after this one."""
+    keys = (key for column in table.columns for key in column.foreign_keys)
+    return [key.parent.name for key in keys if key.column.table is table]
+
+
+def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Fill in what those rows say of other rows of their table."""
+    if not rows:
+        return
+    (key,) = table.primary_key.columns
+    change = update(table).where(key == bindparam("of"))
+    wanted = _own(table)
+    values = [{"of": row[key.name], **{name: row[name] for name in wanted}} for row in rows]
+    connection.execute(change, values)
+
+
+def _put_words(old: Connection, new: Connection, shelf: Shelf) -> None:
+    """Let the texts be found that were found before; each database has its own way to that."""
+    key = "rowid" if old.dialect.name == "sqlite" else "id"
+    shown = set(old.execute(text(f"SELECT {key} FROM {shelf.value}")).scalars())
+    table = tables.lesson if shelf is Shelf.LESSONS else tables.fact
+    entry = tables.entry
+    query = select(entry.c.id, entry.c.kind, entry.c.body, table.c.project).join(
+        table, table.c.entry == entry.c.id
+    )
+    for row in new.execute(query).all():
+        if row.id in shown:
+            search.put(new, shelf, row.project, {row.id: _wording(row.kind, row.body)})
+
+
+def _wording(kind: str, body: str) -> Wording:
+    match read(kind, body):
+        case Lesson() as lesson:
+            return lessons.wording_of(lesson)
+        case Fact() as fact:
+            return facts.wording_of(fact)
+        case _:
+            raise JournalCorruptError("the journal holds something else in the place of a lesson")
+
+
+def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
+    for table in COPIED:
+        found = _Content()
+        for row in _rows(connection, table):
+            found.add(row)
+        if found != copied[table.name]:
+            raise JournalError(
+                f"the copy of {table.name} differs ({found.rows} rows, not "
+                f"{copied[table.name].rows}): nothing was copied"
+            )

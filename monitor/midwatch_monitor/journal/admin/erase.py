@@ -1,0 +1,178 @@
+"""Everything about a project is deleted: the one exception to append-only."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+)
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.admin.damage import record_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.learned import projects, search
+from midwatch_monitor.journal.learned.search import Shelf
+from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, Record, TaskTransition
+
+UNDER_WAY = timedelta(minutes=15)
+"""An attempt that is not over, was claimed, and was claimed or wrote anything within this time is
+under way. One that is silent for longer was left behind; if a process still works at it, that
+process is refused at its next write, as if another had taken the attempt over."""
+
+
+def footprint(connection: Connection, project: str) -> Erasure:
+    """What `forget` would delete; its id is 0, and its time that of the newest entry."""
+    key = _key(connection, project)
+    entry = tables.entry
+    newest = select(func.max(entry.c.at)).where(entry.c.task.in_(_tasks(key)))
+    at = connection.execute(newest).scalar_one()
+    return Erasure(id=0, at=at, author="", **_counts(connection, key))
+
+
+def forget(connection: Connection, project: str, *, author: str, at: datetime) -> Erasure:
+    """Delete everything about a project, and write down that it was done."""
+    key = _key(connection, project)
+    _refuse_under_way(connection, project, key, at)
+    values = {"at": at, "author": author, **_counts(connection, key)}
+    _forget_learned(connection, key)
+    _forget_work(connection, key)
+    done = connection.execute(insert(tables.erasure).returning(tables.erasure), values).one()
+    return _erasure(done)
+
+
+def erasures(connection: Connection) -> list[Erasure]:
+    """What was deleted, oldest first."""
+    query = select(tables.erasure).order_by(tables.erasure.c.id)
+    return [_erasure(row) for row in connection.execute(query)]
+
+
+def _erasure(row: Row[Any]) -> Erasure:
+    return Erasure(
+        id=row.id,
+        at=row.at,
+        author=row.author,
+        tasks=row.tasks,
+        attempts=row.attempts,
+        entries=row.entries,
+    )
+
+
+def _key(connection: Connection, project: str) -> int:
+    key = projects.key_of(connection, project)
+    if key is None:
+        raise UsageError(f"the journal holds nothing about the project {project!r}")
+    return key
+
+
+def _owned(key: int) -> ColumnElement[bool]:
+    """Whether a task is the project's own, or was one in which its guidelines were tried."""
+    return (tables.task.c.project == key) | (tables.task.c.trial_of == key)
+
+
+def _tasks(key: int) -> Select[int]:
+    return select(tables.task.c.id).where(_owned(key))
+
+
+def _attempts(key: int) -> Select[int]:
+    return select(tables.attempt.c.id).where(tables.attempt.c.task.in_(_tasks(key)))
+
+
+def _counts(connection: Connection, key: int) -> dict[str, int]:
+    of_task = tables.entry.c.task.in_(_tasks(key))
+    entries = select(func.count()).select_from(tables.entry).where(of_task)
+    return {
+        "tasks": connection.execute(_count(_tasks(key))).scalar_one(),
+        "attempts": connection.execute(_count(_attempts(key))).scalar_one(),
+        "entries": connection.execute(entries).scalar_one(),
+    }
+
+
+def _count(query: Select[int]) -> Select[int]:
+    return select(func.count()).select_from(query.subquery())
+
+
+def _refuse_under_way(connection: Connection, project: str, key: int, at: datetime) -> None:
+    attempt, lease, entry = tables.attempt, tables.lease, tables.entry
+    last = (
+        select(entry.c.at)
+        .where(entry.c.attempt == attempt.c.id)
+        .order_by(entry.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    since = at - UNDER_WAY
+    query = (
+        select(attempt.c.id)
+        .join(lease, lease.c.attempt == attempt.c.id)
+        .where(attempt.c.task.in_(_tasks(key)), (lease.c.at >= since) | (last >= since))
+    )
+    for found in connection.execute(query).scalars().all():
+        latest = _latest(connection, AttemptTransition, entry.c.attempt == found)
+        if not (isinstance(latest, AttemptTransition) and latest.lifecycle.over):
+            raise _under_way(f"attempt {found} of {project}")
+    # Between two attempts a task has none that is under way, and its run goes on with it.
+    recent = select(entry.c.task).where(entry.c.task.in_(_tasks(key)), entry.c.at >= since)
+    for found in connection.execute(recent.distinct()).scalars().all():
+        latest = _latest(connection, TaskTransition, entry.c.task == found)
+        if isinstance(latest, TaskTransition) and latest.lifecycle is Lifecycle.WORKING:
+            raise _under_way(f"task {found} of {project}")
+
+
+def _under_way(what: str) -> UsageError:
+    return UsageError(
+        f"{what} is under way: stop it first, "
+        f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
+    )
+
+
+def _latest(
+    connection: Connection, word: type[AttemptTransition | TaskTransition], of: ColumnElement[bool]
+) -> Record | None:
+    entry, kind = tables.entry, kind_of(word)
+    query = select(entry.c.body).where(of, entry.c.kind == kind)
+    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
+    return record_of(connection, f"the last {kind} asked for", word, body)
+
+
+def _forget_learned(connection: Connection, key: int) -> None:
+    for shelf, table in ((Shelf.LESSONS, tables.lesson), (Shelf.FACTS, tables.fact)):
+        keys = connection.execute(select(table.c.entry).where(table.c.project == key)).scalars()
+        search.forget(connection, shelf, keys.all())
+    lessons = select(tables.lesson.c.entry).where(tables.lesson.c.project == key)
+    facts = select(tables.fact.c.entry).where(tables.fact.c.project == key)
+    for table in (tables.lesson_use, tables.lesson_source):
+        connection.execute(delete(table).where(table.c.lesson.in_(lessons)))
+    connection.execute(delete(tables.fact_source).where(tables.fact_source.c.fact.in_(facts)))
+    for table in (
+        *(tables.lesson_tag, tables.fact_tag, tables.lesson, tables.fact, tables.guidelines),
+        *(tables.summary, tables.reflection, tables.chore),
+    ):
+        connection.execute(delete(table).where(table.c.project == key))
+
+
+def _forget_work(connection: Connection, key: int) -> None:
+    task, run = tables.task, tables.run
+    runs = connection.execute(select(task.c.run).where(_owned(key)).distinct())
+    emptied = runs.scalars().all()
+    for table in (
+        *(tables.escalation, tables.message, tables.result),
+        *(tables.lease, tables.guard, tables.bundle),
+    ):
+        connection.execute(delete(table).where(table.c.attempt.in_(_attempts(key))))
+    for table in (tables.entry, tables.attempt):
+        connection.execute(delete(table).where(table.c.task.in_(_tasks(key))))
+    connection.execute(delete(task).where(_owned(key)))
+    left = exists().where(task.c.run == run.c.id)
+    gone = select(run.c.id).where(run.c.id.in_(emptied), ~left)
+    connection.execute(delete(tables.submission).where(tables.submission.c.run.in_(gone)))
+    connection.execute(delete(run).where(run.c.id.in_(emptied), ~left))
+    connection.execute(delete(tables.project).where(tables.project.c.id == key))

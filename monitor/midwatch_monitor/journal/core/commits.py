@@ -1,0 +1,224 @@
+"""What is written in one transaction, and what is refused there.
+
+Every function here runs in a write transaction: no other writer comes between what it looks up
+and what it then writes.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, Table, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.journal.core import incarnations, tables
+from midwatch_monitor.journal.core.append import append
+from midwatch_monitor.journal.core.columns import MOST_BYTES
+from midwatch_monitor.journal.core.engine import is_duplicate
+from midwatch_monitor.journal.learned import projects
+from midwatch_monitor.journal.learned.standing import require_open
+from midwatch_monitor.records import (
+    AlertKey,
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Draft,
+    Entry,
+    Escalation,
+    EscalationState,
+    Keeper,
+    Lifecycle,
+    Run,
+    Task,
+    TaskTransition,
+)
+
+
+def add_run(
+    connection: Connection,
+    *,
+    source: str,
+    settings: str,
+    at: datetime,
+    keeper: Keeper = Keeper.PROCESS,
+) -> Run:
+    """Store a new run."""
+    id_ = _insert(
+        connection,
+        tables.run,
+        source=source,
+        settings=settings,
+        started_at=at,
+        keeper=keeper.value,
+    )
+    return Run(id=id_, started_at=at, source=source, settings=settings, keeper=keeper)
+
+
+def add_task(
+    connection: Connection,
+    *,
+    run: int,
+    name: str,
+    title: str,
+    spec: str,
+    project: str,
+    trial_of: str,
+    at: datetime,
+) -> Task:
+    """Store a new task, submitted."""
+    id_ = _insert(
+        connection,
+        tables.task,
+        run=run,
+        name=name,
+        title=title,
+        spec=spec,
+        project=projects.made(connection, project),
+        trial_of=projects.made(connection, trial_of),
+    )
+    state = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=id_)])
+    return Task(id=id_, run=run, name=name, title=title, spec=spec, project=project)
+
+
+def add_attempt(
+    connection: Connection,
+    *,
+    task: int,
+    number: int,
+    worker: str,
+    model: str,
+    node: str,
+    workspace: str,
+    at: datetime,
+) -> Attempt:
+    """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+    require_open(connection, task)
+    id_ = _insert(
+        connection,
+        tables.attempt,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+    state = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
+    append(connection, [Draft(record=state, at=at, task=task, attempt=id_)])
+    return Attempt(
+        id=id_,
+        task=task,
+        number=number,
+        worker=worker,
+        model=model,
+        node=node,
+        workspace=workspace,
+        started_at=at,
+    )
+
+
+def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
+    """Give the attempt's lease to `holder`; the new incarnation's number, from 1."""
+    lease = tables.lease
+    held = incarnations.incarnation(connection, attempt)
+    if held is None:
+        values = {"attempt": attempt, "incarnation": 1, "holder": holder, "at": at}
+        connection.execute(insert(lease), values)
+        return 1
+    change = update(lease).where(lease.c.attempt == attempt)
+    connection.execute(change, {"incarnation": held + 1, "holder": holder, "at": at})
+    return held + 1
+
+
+def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
+    """Store what belongs together. Raises StaleIncarnationError for what comes too late."""
+    try:
+        (entries,) = commit_all(connection, [what])
+    except IntegrityError as error:
+        if is_duplicate(error):
+            raise StaleIncarnationError(
+                f"another process has already written this part of attempt {_subject(what)}"
+            ) from error
+        raise
+    return entries
+
+
+def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
+    """Store many commits in their order, or raise for one of them: then none may stay."""
+    incarnations.require(connection, given)
+    entries = append(connection, [draft for each in given for draft in each.drafts])
+    for each in given:
+        if each.messages or each.results:
+            _extend(connection, each)
+    rest = iter(entries)
+    return [tuple(islice(rest, len(each.drafts))) for each in given]
+
+
+def _subject(what: Commit) -> str:
+    numbers = {what.attempt, *(draft.attempt for draft in what.drafts)} - {None}
+    return ", ".join(map(str, numbers))
+
+
+def _extend(connection: Connection, what: Commit) -> None:
+    """Append to the attempt's history and to the results of its tool calls."""
+    if what.attempt is None:
+        raise ValueError("a commit with messages or results must name its attempt")
+    for each in (*what.messages, *what.results):
+        if len(each.body) > MOST_BYTES:
+            size, most = len(each.body) // 1024**2, MOST_BYTES // 1024**2
+            raise JournalError(f"a message or result of {size} MiB is not stored: {most} at most")
+    if what.messages:
+        rows = [{"attempt": what.attempt, "idx": m.index, "body": m.body} for m in what.messages]
+        connection.execute(insert(tables.message), rows)
+    if what.results:
+        rows = [{"attempt": what.attempt, "call": r.call, "body": r.body} for r in what.results]
+        connection.execute(insert(tables.result), rows)
+
+
+def open_escalation(
+    connection: Connection,
+    *,
+    attempt: int,
+    task: int,
+    alerts: Sequence[AlertKey],
+    reason: str,
+    silent: bool,
+    at: datetime,
+    guard: int | None = None,
+) -> Escalation | None:
+    """Open the attempt's escalation; `None` if one is open already.
+
+    Raises StaleIncarnationError when another monitor has taken the attempt over.
+    """
+    if guard is not None:
+        incarnations.require_guard(connection, attempt, guard)
+    table = tables.escalation
+    query = select(table.c.id).where(table.c.attempt == attempt, table.c.closed_at.is_(None))
+    if connection.execute(query).first() is not None:
+        return None
+    escalation = Escalation(
+        id=_insert(connection, table, attempt=attempt, opened_at=at),
+        attempt=attempt,
+        state=EscalationState.OPEN,
+        alerts=tuple(alerts),
+        reason=reason,
+        silent=silent,
+    )
+    append(connection, [Draft(record=escalation, at=at, task=task, attempt=attempt)])
+    return escalation
+
+
+def _insert(connection: Connection, table: Table, **values: object) -> int:
+    """Insert one row; its id."""
+    return _id_of(connection.execute(insert(table), values))
+
+
+def _id_of(inserted: CursorResult[Any]) -> int:
+    key = inserted.inserted_primary_key
+    if key is None:
+        raise ValueError("a row of this table has no id")
+    return key[0]

@@ -1,0 +1,356 @@
+"""How a journal's database is opened, and what its errors mean."""
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    StaticPool,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import (
+    JournalAccessError,
+    JournalCorruptError,
+    JournalError,
+    JournalFullError,
+    JournalReadOnlyError,
+    MissingExtraError,
+)
+from midwatch_monitor.journal.core import driver
+from midwatch_monitor.journal.core.outage import is_passing, refused, sqlstate
+from midwatch_monitor.journal.postgres.rights import advice_on
+from midwatch_monitor.private import keep_private, private_file, private_folder
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.postgres.postgres import Lines
+
+READERS = 4
+"""Connections that read at the same time."""
+BUSY_SECONDS = 10
+"""How long a transaction waits for another process."""
+FOLDER = ".midwatch"
+"""The folder that Midwatch makes for itself, and keeps out of git."""
+_SLASHES = re.compile(r"(postgres\w*|sqlite|mysql)(\+\w+)?:/?[^/]")
+"""A URL that lacks slashes; it would be taken for the path of a file."""
+LOCK = 0x6D696477
+"""PostgreSQL's advisory lock of the journal's writers."""
+
+
+class Access(StrEnum):
+    """What a journal is opened for."""
+
+    CREATE = "create"
+    """To write; made if there is none."""
+    WRITE = "write"
+    """To write what exists."""
+    READ = "read"
+    """Only to read what exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """An open database."""
+
+    name: str
+    """What people call it: the file, or the URL without its password."""
+    writing: Engine | None
+    """`None` where it is only read."""
+    reading: Engine | None
+    """`None` in memory: there is one connection, and the writer reads too."""
+    lines: "Lines | None" = None
+    """The connections to a server; `None` in SQLite."""
+    mask_key: bytes = b""
+    """The journal's key of the marks in the place of secrets, where it has one."""
+
+    def flush(self) -> None:
+        """Let SQLite write its log into the file, and empty it: old pages stand there too."""
+        engine = self.writing
+        if engine is None or self.reading is None or engine.dialect.name != "sqlite":
+            return
+        # Not through SQLAlchemy: it would begin a transaction, in which SQLite refuses this.
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise JournalError(f"{self.name}: {error}") from error
+        finally:
+            connection.close()
+
+    def cut(self) -> None:
+        """End the connections to a server that does not answer; those who wait there fail."""
+        if self.lines is not None:
+            self.lines.cut()
+
+    def close(self) -> None:
+        """Close every connection."""
+        if self.lines is not None:
+            self.lines.close()
+        for engine in (self.writing, self.reading):
+            if engine is not None:
+                engine.dispose()
+
+
+def connect(location: str | Path, access: Access, synchronous: Synchronous) -> Store:
+    """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL; touches no table."""
+    url = _url_of(location)
+    if not url.drivername.startswith("sqlite"):
+        return _elsewhere(url, access)
+    if not url.database or url.database == ":memory:":
+        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        _prepare(engine, "BEGIN IMMEDIATE", ["PRAGMA foreign_keys=ON"])
+        return Store(name=":memory:", writing=engine, reading=None)
+    if not url.query.get("uri"):
+        _require(Path(url.database), access)
+    return _sqlite(url, access, synchronous)
+
+
+def is_url(location: str) -> bool:
+    """Whether it was meant to be a URL, not the path of a file."""
+    return "://" in location or _SLASHES.match(location) is not None
+
+
+def _url_of(location: str | Path) -> URL:
+    if not isinstance(location, str) or not is_url(location):
+        return URL.create("sqlite", database=str(location))
+    if "://" not in location:
+        raise JournalAccessError("the URL of the journal lacks a slash: write postgresql://…")
+    try:
+        return make_url(location)
+    except (ArgumentError, ValueError):
+        # Their text may have a part of a password in it.
+        raise JournalAccessError(
+            "the URL of the journal cannot be read: is its port a number, and is a special "
+            "character of its password escaped (%40 for @, %2F for /)?"
+        ) from None
+
+
+def _elsewhere(url: URL, access: Access) -> Store:
+    if not url.drivername.startswith("postgres"):
+        raise JournalAccessError(
+            f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
+            "its path, or postgresql://ROLE@HOST/DATABASE"
+        )
+    try:
+        from midwatch_monitor.journal.postgres import postgres
+    except ImportError as error:  # also of a psycopg that finds no library of PostgreSQL
+        # It brings psycopg; the smaller `postgres` lacks what hands out tasks.
+        raise MissingExtraError("a journal in PostgreSQL", "fleet") from error
+    url = postgres.plain(url)
+    lines = postgres.Lines(url)
+    return Store(
+        name=postgres.name_of(url),
+        writing=None if access is Access.READ else lines.writing(),
+        reading=lines.reading(READERS),
+        lines=lines,
+    )
+
+
+def _require(path: Path, access: Access) -> None:
+    """See to it that a SQLite file can stand at `path`, or say why it cannot."""
+    if path.is_dir():
+        raise JournalAccessError(
+            f"{path} is a folder, not a journal: name a file in it, such as {path / 'journal.db'}"
+        )
+    if path.exists():
+        _require_rights(path, access)
+        _keep_private(path)
+        return
+    if access is not Access.CREATE:
+        raise JournalAccessError(f"there is no journal at {path}: nothing has run there yet")
+    folder = path.parent
+    try:
+        if folder.name == FOLDER:
+            private_folder(folder)
+            if not (folder / ".gitignore").exists():
+                (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        else:
+            folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
+    except OSError as error:
+        raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
+    with suppress(OSError):  # SQLite says better what is wrong there
+        private_file(path)
+
+
+def _keep_private(path: Path) -> None:
+    """A journal of an older Midwatch, and what SQLite keeps beside it, could be read by others."""
+    folder = [path.parent] if path.parent.name == FOLDER else []
+    beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", "-journal")]
+    keep_private([*folder, *beside])
+
+
+def _require_rights(path: Path, access: Access) -> None:
+    """Raise JournalAccessError where this user may not do with a file what it is opened for."""
+    if not os.access(path, os.R_OK):
+        raise JournalAccessError(f"{path} may not be read by this user: see its permissions")
+    if access is not Access.READ and not os.access(path, os.W_OK):
+        raise JournalReadOnlyError(f"{path} may only be read by this user: see its permissions")
+
+
+def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
+    name = url.database or ""
+    if access is Access.READ and not url.query.get("uri"):
+        path = Path(name).absolute().as_uri()
+        url = url.set(database=path, query={"mode": "ro", "uri": "true"})
+    pragmas = [f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}", "PRAGMA foreign_keys=ON"]
+    reading = create_engine(url, pool_size=READERS)
+    _prepare(reading, "BEGIN", pragmas)
+    if access is Access.READ:
+        return Store(name=name, writing=None, reading=reading)
+    writing = create_engine(url, pool_size=1)
+    # What is deleted is overwritten: only erasure deletes, and the merging of the words' index.
+    pragmas += [f"PRAGMA synchronous={synchronous.value}", "PRAGMA secure_delete=ON"]
+    _prepare(writing, "BEGIN IMMEDIATE", pragmas)
+    event.listen(writing, "connect", _to_wal)
+    return Store(name=name, writing=writing, reading=reading)
+
+
+def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
+    """Let SQLAlchemy, not the driver, begin transactions: the driver's own begin too late."""
+
+    def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None
+        # Half a character must not stop whoever reads the row: `midwatch db check` names it.
+        connection.text_factory = _text
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+    def on_begin(connection: Connection) -> None:
+        driver.execute(connection, begin)
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="replace")
+
+
+def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+    """Let readers go on while one writes; the file keeps this.
+
+    SQLite does not wait here while others open the same new file: it must be asked again.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+@contextmanager
+def transaction(engine: Engine) -> Generator[Connection]:
+    """One write transaction. Others wait for it, so that ids are committed in their order."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+        yield connection
+
+
+@contextmanager
+def explaining(name: str, waited: float = 0) -> Generator[None]:
+    """Raise what the database raises as what it means for the journal called `name`."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise explained(error, name, waited) from error
+
+
+def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
+    """What an error of the database means for the journal called `name`.
+
+    `waited` says for how many seconds it has been tried, where that may help.
+    """
+    match _code(error):
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return JournalCorruptError(
+                f"{name} is not a journal, or it is damaged: restore it from a backup, "
+                "or move it away to start a new one"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | "25006":
+            return JournalReadOnlyError(f"{name} cannot be written: it is read-only here")
+        case sqlite3.SQLITE_CANTOPEN:
+            return JournalReadOnlyError(
+                f"{name} cannot be opened: its folder does not exist or may not be written"
+            )
+        case sqlite3.SQLITE_FULL | "53100":
+            return JournalFullError(f"there is no space left for {name}")
+        case sqlite3.SQLITE_BUSY:
+            return JournalError(f"another process has held {name} for {BUSY_SECONDS} s")
+        case "55P03":
+            return JournalError(f"another process holds {name}{_for(waited)}")
+        case _:
+            return _served(error, name, waited)
+
+
+def _served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
+    """What an error means that no other program or disk is the cause of."""
+    reason = _reason(error)
+    if _code(error) == "42501":
+        return JournalAccessError(f"{name}: {reason}; {advice_on(reason)}")
+    if _code(error) == "57014" and "statement timeout" in reason:
+        return JournalError(
+            f"{name}: {reason}; `ALTER ROLE … SET statement_timeout = 0` gives this role more time"
+        )
+    if refusal := refused(error):
+        return JournalAccessError(f"{name} cannot be opened: {refusal}")
+    if is_passing(error):
+        return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
+    return JournalError(f"{name}: {reason}")
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    """What the database said, in one line and without the statement."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(cause).split())
+
+
+def _for(seconds: float) -> str:
+    return f" for {seconds:g} s" if seconds else ""
+
+
+def is_hopeless(error: Exception) -> bool:
+    """Whether a failed transaction is to be given up as a whole, not tried again in parts.
+
+    A lock has been waited for already.
+    """
+    return isinstance(error, DBAPIError) and _code(error) == sqlite3.SQLITE_BUSY
+
+
+def is_duplicate(error: DBAPIError) -> bool:
+    """Whether a row was refused because its key is taken."""
+    extended = getattr(error.orig, "sqlite_errorcode", None)
+    taken = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+    return extended in taken or _code(error) == "23505"
+
+
+def _code(error: SQLAlchemyError) -> int | str | None:
+    """SQLite's primary result code, or the SQLSTATE of another database."""
+    if not isinstance(error, DBAPIError):
+        return None
+    extended = getattr(error.orig, "sqlite_errorcode", None)
+    if isinstance(extended, int):
+        return extended & 0xFF
+    return sqlstate(error)

@@ -1,0 +1,400 @@
+"""The journal: the append-only record of everything, and the only truth."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection
+
+from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.errors import JournalError, JournalReadOnlyError
+from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.engine import Access, Store
+from midwatch_monitor.journal.core.group_commit import Gathering
+from midwatch_monitor.journal.core.masks import NO_MORE, use_masker
+from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
+from midwatch_monitor.journal.core.reader import Reader
+from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.journal.core.writer import Writer
+from midwatch_monitor.records import (
+    AlertKey,
+    Attempt,
+    Commit,
+    Entry,
+    Escalation,
+    Keeper,
+    Message,
+    Record,
+    Result,
+    Run,
+    Task,
+)
+from midwatch_monitor.secrets.masking import Secrets
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_PAGE = 1_000
+"""Entries of one answer, where nobody asks for another number."""
+
+
+class Journal:
+    """An open journal. Awaiting a write means that it is committed.
+
+    One thread writes, and groups what is queued into one transaction; a few others read at the
+    same time. Several processes may use the same file. Every method raises a JournalError when
+    the database cannot do it; the journal stays usable, and what was committed stays. Of a write
+    whose await was cancelled nobody knows whether it was committed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_batch: int = 200,
+        patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
+    ) -> None:
+        """Use `open` or `open_to_read`, unless the store is already connected and prepared."""
+        self._store = store
+        self.masker = use_masker(store, secrets)
+        self._closed = False
+        patience = partial(Patience, patience_seconds)
+        self._reader: Reader | None = None
+        if store.reading is not None:
+            self._reader = Reader(store.reading, name=store.name, patience=patience())
+        self._writer: Writer | None = None
+        if store.writing is not None:
+            self._writer = Writer(
+                store.writing, name=store.name, max_batch=max_batch, patience=patience()
+            )
+            self._gathering = Gathering(self._writer.put, most=max_batch)
+        if store.lines is not None:
+            store.lines.watch(self._stuck, max(patience_seconds, STALL_SECONDS))
+
+    @classmethod
+    async def open(
+        cls,
+        location: str | Path,
+        *,
+        synchronous: Synchronous = Synchronous.NORMAL,
+        max_batch: int = 200,
+        create: bool = True,
+        patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
+    ) -> Self:
+        """Open the journal at a path, `:memory:` or a SQLAlchemy URL, to read and to write.
+
+        Makes the file and its folder, unless `create` is off: then there must be a journal. An
+        older file is brought up to date; an older database in PostgreSQL is only by
+        `midwatch db upgrade`. Raises JournalTooNewError, JournalCorruptError, JournalReadOnlyError
+        or JournalError.
+
+        Once it is open, a lost connection to PostgreSQL is waited for `patience_seconds` long:
+        a write or read then only takes longer. Here at the opening it is waited for a short time.
+        `secrets` are masked in whatever is recorded and read.
+        """
+        access = Access.CREATE if create else Access.WRITE
+        store = await asyncio.to_thread(opened, location, access, synchronous, patience_seconds)
+        return cls(store, max_batch=max_batch, patience_seconds=patience_seconds, secrets=secrets)
+
+    @classmethod
+    async def open_to_read(
+        cls,
+        location: str | Path,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        secrets: Secrets = NO_MORE,
+    ) -> Self:
+        """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
+        store = await asyncio.to_thread(
+            opened, location, Access.READ, Synchronous.NORMAL, patience_seconds
+        )
+        return cls(store, patience_seconds=patience_seconds, secrets=secrets)
+
+    async def close(self) -> None:
+        """Finish the writes that are under way and close every connection; again is no error.
+
+        Writes fail for which PostgreSQL does not answer within seconds.
+        """
+        self._closed = True
+        await asyncio.to_thread(self._shut)
+
+    def _shut(self) -> None:
+        if self._writer is not None:
+            self._writer.close(self._store.cut)
+        if self._reader is not None:
+            self._reader.close(self._store.cut)
+        self._store.close()
+
+    def _stuck(self) -> float:
+        """For how many seconds the database has not answered."""
+        return max(each.stuck for each in (self._reader, self._writer) if each is not None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def name(self) -> str:
+        """What people call it: the file, or the URL without its password."""
+        return self._store.name
+
+    @property
+    def transactions(self) -> int:
+        """Transactions since it was opened; fewer than the commits where those were grouped."""
+        return 0 if self._writer is None else self._writer.transactions
+
+    async def add_run(
+        self, *, source: str, settings: str, at: datetime, keeper: Keeper = Keeper.PROCESS
+    ) -> Run:
+        """Store a new run; `keeper` says who judges time, escalates and decides in it."""
+        return await self.write(
+            commits.add_run, source=source, settings=settings, at=at, keeper=keeper
+        )
+
+    async def add_task(
+        self,
+        *,
+        run: int,
+        name: str,
+        title: str,
+        spec: str,
+        at: datetime,
+        project: str = "",
+        trial_of: str = "",
+    ) -> Task:
+        """Store a new task together with its first state, submitted.
+
+        Nothing is learned from a task without a project. One in which guidelines are only
+        tried has none, and is forgotten with the project that it is a trial of.
+        """
+        return await self.write(
+            commits.add_task,
+            run=run,
+            name=name,
+            title=title,
+            spec=spec,
+            project=project,
+            trial_of=trial_of,
+            at=at,
+        )
+
+    async def add_attempt(
+        self,
+        *,
+        task: int,
+        number: int,
+        worker: str,
+        model: str,
+        node: str,
+        workspace: str,
+        at: datetime,
+    ) -> Attempt:
+        """Store a new attempt, submitted. Raises StaleIncarnationError where its task is over."""
+        return await self.write(
+            commits.add_attempt,
+            task=task,
+            number=number,
+            worker=worker,
+            model=model,
+            node=node,
+            workspace=workspace,
+            at=at,
+        )
+
+    async def claim(self, attempt: int, *, holder: str, at: datetime) -> int:
+        """Take the attempt over: a new incarnation, numbered from 1. Earlier ones are refused."""
+        return await self.write(commits.claim, attempt, holder=holder, at=at)
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        """Store what belongs together, all or nothing; its entries, in the order of the drafts.
+
+        Raises StaleIncarnationError if another process has taken the attempt over or has written
+        the same `seq`, message or result, or if a state would follow one that is over; also for a
+        mark on guidelines that somebody else decided on, and for a chore that is done already.
+        An escalation among the drafts that is closed lets its attempt have a new one.
+        """
+        if self._writer is None:
+            raise self._read_only
+        # Whoever is cancelled meanwhile has numbered its records: not to write them leaves a gap.
+        return await self._gathering.add(commit)
+
+    async def open_escalation(
+        self,
+        *,
+        attempt: int,
+        task: int,
+        alerts: tuple[AlertKey, ...],
+        reason: str,
+        silent: bool = False,
+        at: datetime,
+        guard: int | None = None,
+    ) -> Escalation | None:
+        """Open the attempt's escalation and store that; `None` if one is open already.
+
+        `guard` is the incarnation of the monitor's lease on the attempt, where it has one: raises
+        StaleIncarnationError when another monitor has taken the attempt over.
+        """
+        return await self.write(
+            commits.open_escalation,
+            attempt=attempt,
+            task=task,
+            alerts=alerts,
+            reason=reason,
+            silent=silent,
+            at=at,
+            guard=guard,
+        )
+
+    async def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        return await self.read(queries.runs)
+
+    async def run(self, run: int) -> Run:
+        """The run with that id. Raises JournalError if there is none."""
+        found = await self.read(queries.runs, tables.run.c.id == run)
+        return self._only(found, f"run {run}")
+
+    async def tasks(self, run: int) -> list[Task]:
+        """The tasks of a run, in the order in which they were added."""
+        return await self.read(queries.tasks, tables.task.c.run == run)
+
+    async def task(self, task: int) -> Task:
+        """The task with that id. Raises JournalError if there is none."""
+        found = await self.read(queries.tasks, tables.task.c.id == task)
+        return self._only(found, f"task {task}")
+
+    async def tasks_with(self, ids: Collection[int]) -> list[Task]:
+        """The tasks with these ids, as far as there are any; a page's worth, not thousands."""
+        return await self.read(queries.tasks, tables.task.c.id.in_(ids))
+
+    async def attempts(self, task: int) -> list[Attempt]:
+        """The attempts of a task, oldest first."""
+        return await self.read(queries.attempts, tables.attempt.c.task == task)
+
+    async def attempts_with(self, ids: Collection[int]) -> list[Attempt]:
+        """The attempts with these ids, as far as there are any; a page's worth, not thousands."""
+        return await self.read(queries.attempts, tables.attempt.c.id.in_(ids))
+
+    async def attempt(self, attempt: int) -> Attempt:
+        """The attempt with that id. Raises JournalError if there is none."""
+        found = await self.read(queries.attempts, tables.attempt.c.id == attempt)
+        return self._only(found, f"attempt {attempt}")
+
+    async def entries(
+        self,
+        after: int = 0,
+        *,
+        attempt: int | None = None,
+        task: int | None = None,
+        run: int | None = None,
+        kinds: Sequence[type[Record]] = (),
+        limit: int = _PAGE,
+    ) -> list[Entry]:
+        """The first `limit` entries with an id above `after`, of one attempt, task or run.
+
+        Without `kinds`, of every kind. A follower asks again after the last id that it got.
+        """
+        entry = tables.entry
+        wanted = [entry.c.id > after]
+        if attempt is not None:
+            wanted.append(entry.c.attempt == attempt)
+        if task is not None:
+            wanted.append(entry.c.task == task)
+        if kinds:
+            wanted.append(entry.c.kind.in_([kind_of(kind) for kind in kinds]))
+        return await self.read(queries.entries, *wanted, run=run, limit=limit)
+
+    async def all_entries(
+        self,
+        after: int = 0,
+        *,
+        attempt: int | None = None,
+        task: int | None = None,
+        run: int | None = None,
+        kinds: Sequence[type[Record]] = (),
+    ) -> AsyncIterator[Entry]:
+        """Every entry with an id above `after`, as `entries` gives them, read page by page.
+
+        It ends at a page that is not full, however fast entries are written meanwhile.
+        """
+        full = True
+        while full:
+            page = await self.entries(after, attempt=attempt, task=task, run=run, kinds=kinds)
+            for entry in page:
+                yield entry
+            full = len(page) == _PAGE
+            after = page[-1].id if page else after
+
+    async def active(self, since: datetime) -> list[int]:
+        """The ids of the tasks of which anything was recorded at that moment or later."""
+        return await self.read(queries.active, since)
+
+    async def messages(self, attempt: int) -> list[Message]:
+        """An attempt's history with its model, in order."""
+        return await self.read(queries.messages, attempt)
+
+    async def results(self, attempt: int) -> list[Result]:
+        """What an attempt's tool calls returned."""
+        return await self.read(queries.results, attempt)
+
+    async def last_id(self) -> int:
+        """The newest entry's id; 0 while there is none."""
+        return await self.read(queries.last_id)
+
+    async def flush(self) -> None:
+        """Put into the file itself what stands beside it, as far as readers let it; SQLite only."""
+        await asyncio.to_thread(self._store.flush)
+
+    def _only(self, found: list[T], what: str) -> T:
+        if not found:
+            raise JournalError(f"{self.name} has no {what}")
+        return found[0]
+
+    async def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do a function of this package in a write transaction, perhaps twice: see Writer."""
+        if self._writer is None:
+            raise self._read_only
+
+        def job(connection: Connection) -> T:
+            return work(connection, *args, **kwargs)
+
+        self._gathering.seal()
+        return await asyncio.wrap_future(self._writer.submit(job))
+
+    @property
+    def _read_only(self) -> JournalError:
+        return JournalReadOnlyError(f"{self.name} was opened to be read only")
+
+    async def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Ask a function of this package beside the writer."""
+        if self._closed:
+            raise JournalError(f"{self.name} is closed")
+        if self._reader is None:
+            return await self.write(work, *args, **kwargs)
+
+        def job(connection: Connection) -> T:
+            return work(connection, *args, **kwargs)
+
+        unwanted = Event()
+        try:
+            return await asyncio.wrap_future(self._reader.submit(job, unwanted))
+        finally:
+            unwanted.set()

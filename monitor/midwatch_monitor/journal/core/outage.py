@@ -1,0 +1,139 @@
+"""An outage of PostgreSQL is ridden out: what failed for its sake is done again for a while."""
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from midwatch_monitor.journal.core.refusal import advice_on, reason_in
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 120.0
+"""How long an outage is waited for, unless `journal.patience_seconds` says otherwise."""
+OPENING_SECONDS = 5.0
+"""At most how long it is waited for where a journal is opened: its URL may be wrong."""
+STALL_SECONDS = 45.0
+"""At least how long a server may take for one answer; it lets nobody wait longer for a lock."""
+_LONGEST = 2.0
+"""Seconds between two tries."""
+_PASSING = (
+    "08",  # the connection failed
+    "40001",  # not serializable
+    "40P01",  # deadlock
+    "53300",  # too many connections
+    "55P03",  # a lock was not got in time
+    "57P01",  # shut down
+    "57P02",  # crashed
+    "57P03",  # starts up
+    "25P03",  # idle in a transaction for too long
+)
+_UNNAMED = {"OperationalError", "ConnectionTimeout"}
+"""What the driver raises without a code where there is no connection."""
+
+
+def is_passing(error: BaseException | None) -> bool:
+    """Whether what the database could not do may be done again, and then be possible.
+
+    The connection was lost or could not be made, or another transaction was in the way. Never of
+    SQLite, which waits by itself.
+    """
+    # What SQLite raises has no such thing.
+    if not isinstance(error, DBAPIError) or not hasattr(error.orig, "sqlstate"):
+        return False
+    state = sqlstate(error)
+    if state is None:
+        return error.connection_invalidated or type(error.orig).__name__ in _UNNAMED
+    return error.connection_invalidated or state.startswith(_PASSING)
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether a server has answered that it lets nobody in so: a URL or a right is wrong."""
+    return bool(refused(error))
+
+
+def refused(error: BaseException | None) -> str:
+    """Why a connection was refused and what to do about it; empty where it was not."""
+    if not isinstance(error, DBAPIError) or sqlstate(error) is not None:
+        return ""
+    advice = advice_on(str(error.orig))
+    return f"{reason_in(str(error.orig))}; {advice}" if advice else ""
+
+
+def sqlstate(error: DBAPIError) -> str | None:
+    """PostgreSQL's code of an error, where it has one."""
+    return getattr(error.orig, "sqlstate", None)
+
+
+class Patience:
+    """How long an outage is waited for, in seconds; over at once when the journal is closed.
+
+    That a server refuses us is waited for as well, though it is said at once: with the same URL
+    it let us in before, and what somebody changed there, such as a password in two steps, rights
+    that are loaded anew or a database that is being restored, may be right again soon. Work that
+    is under way is dear, and failing sooner would help nobody. Where a journal is opened nothing
+    of that holds: there `given_up` says so.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._ended = Event()
+        self._told = False
+
+    def end(self) -> None:
+        """Wait no longer."""
+        self._ended.set()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def hold(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
+        """Do it, and if it fails as it may in an outage, again, until this is over."""
+        try:
+            return work()
+        except DBAPIError as error:
+            if not is_passing(error) or not self.seconds or given_up(error):
+                raise
+        deadline = time.monotonic() + self.seconds
+        return self.again(work, lambda error: time.monotonic() > deadline or given_up(error))
+
+    def again(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
+        """Do what has failed until it works, or `given_up` says so of what it raised last.
+
+        What no waiting helps against is raised at once.
+        """
+        import tenacity
+
+        def over(state: tenacity.RetryCallState) -> bool:
+            error = state.outcome and state.outcome.exception()
+            if error is None or given_up(error) or self.ended:
+                return True
+            self._tell(error)
+            return False
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_passing),
+            wait=tenacity.wait_random_exponential(multiplier=0.05, max=_LONGEST),
+            stop=over,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        done = retrying(work)
+        self._told = False
+        return done
+
+    def _tell(self, error: BaseException) -> None:
+        """Say once in an outage that somebody must change something."""
+        why = "" if self._told else refused(error)
+        if why:
+            self._told = True
+            log.warning("the journal's database lets us in no more, trying again: %s", why)
+
+    def _sleep(self, seconds: float) -> None:
+        self._ended.wait(seconds)

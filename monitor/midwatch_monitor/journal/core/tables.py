@@ -1,0 +1,398 @@
+"""The journal's tables.
+
+Append-only: a change of state is a new row in `entry`. Only erasure deletes, and only what says
+who is at work now is ever updated: a lease, a guard, a post, a node, a writer's receipt, an
+escalation's `closed_at`; and an attempt's `bundle`, which stands for its newest snapshot.
+
+From `lesson` on, the tables are an index of what was learned. They say nothing that the log does
+not say: every row is made from entries, in the transaction that appends them, and a state in them
+(`obsolete`, `live`, `accepted`, `open` …) is brought up to date by the entry that changes it. The
+words that texts are searched by stand in `lesson_text` and `fact_text`, which each database has in
+its own way: see `search`.
+"""
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from midwatch_monitor.journal.core.columns import IDENTIFIER, Moment, Packed, metadata
+
+REVISION = "0004"
+"""The migration that makes the tables as they stand here."""
+OLDEST = "0003"
+"""The oldest revision whose Midwatch can work with these tables beside this one."""
+READABLE = "0003"
+"""The oldest revision whose tables this Midwatch can read as they are."""
+
+project = Table(
+    "project",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    sqlite_autoincrement=True,
+)
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("started_at", Moment, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("keeper", String(10), nullable=False, server_default="process"),
+    sqlite_autoincrement=True,
+)
+
+# A run that was handed over under a key of the caller's: the same key in a fleet is that run.
+submission = Table(
+    "submission",
+    metadata,
+    Column("fleet", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("run", IDENTIFIER, ForeignKey("run.id"), nullable=False),
+    Index(None, "run"),
+)
+
+# `trial_of` is the project whose guidelines are tried in the task: nothing is learned from it, and
+# it is forgotten with that project.
+task = Table(
+    "task",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("run", IDENTIFIER, ForeignKey("run.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("project", IDENTIFIER, ForeignKey("project.id")),
+    Column("trial_of", IDENTIFIER, ForeignKey("project.id")),
+    UniqueConstraint("run", "name"),
+    Index(None, "project"),
+    Index(None, "trial_of"),
+    sqlite_autoincrement=True,
+)
+
+attempt = Table(
+    "attempt",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("task", IDENTIFIER, ForeignKey("task.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("workspace", Text, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    UniqueConstraint("task", "number"),
+    sqlite_autoincrement=True,
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
+    Column("incarnation", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("at", Moment, nullable=False),
+)
+
+# The monitor's lease on an attempt: whoever holds it judges time, escalates and decides.
+guard = Table(
+    "guard",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("incarnation", Integer, nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+# What one process of all does at a time, by name: learning, handing out.
+post = Table(
+    "post",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("incarnation", Integer, nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+# Every start of a node is a row.
+node = Table(
+    "node",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("boot", Text, primary_key=True),
+    Column("state", String(10), nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("busy", Integer, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("beat_at", Moment, nullable=False),
+    Column("doubted_at", Moment),
+    Column("fleet", Text, nullable=False),
+)
+
+# The newest snapshot's work, as a git bundle.
+bundle = Table(
+    "bundle",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True, autoincrement=False),
+    Column("commit", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# One row: the oldest revision whose Midwatch can work with these tables; and the key of the marks
+# that stand in the place of secrets, which no export has.
+compatibility = Table(
+    "compatibility",
+    metadata,
+    Column("oldest", Text, primary_key=True),
+    Column("mask_key", Text, nullable=False, server_default=""),
+)
+
+# The last transaction of each process that writes to PostgreSQL: after a lost connection it says
+# whether that one was committed.
+receipt = Table(
+    "receipt",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    Column("number", IDENTIFIER, nullable=False),
+    Column("at", Moment, nullable=False),
+)
+
+# AUTOINCREMENT: an id is never given twice, also after an erasure, so a follower of
+# `id > last` misses nothing.
+entry = Table(
+    "entry",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("task", IDENTIFIER, ForeignKey("task.id"), nullable=False),
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id")),
+    Column("seq", Integer),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("attempt", "seq"),
+    Index(None, "attempt", "id"),
+    Index(None, "task", "id"),
+    Index(None, "kind", "id"),
+    sqlite_autoincrement=True,
+)
+
+message = Table(
+    "message",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True),
+    Column("idx", Integer, primary_key=True, autoincrement=False),
+    Column("body", Packed, nullable=False),
+)
+
+result = Table(
+    "result",
+    metadata,
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), primary_key=True),
+    Column("call", Text, primary_key=True),
+    Column("body", Packed, nullable=False),
+)
+
+escalation = Table(
+    "escalation",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("attempt", IDENTIFIER, ForeignKey("attempt.id"), nullable=False),
+    Column("opened_at", Moment, nullable=False),
+    Column("closed_at", Moment),
+    Index(None, "attempt"),
+    sqlite_autoincrement=True,
+)
+
+# At most one open escalation per attempt.
+Index(
+    "escalation_open",
+    escalation.c.attempt,
+    unique=True,
+    sqlite_where=escalation.c.closed_at.is_(None),
+    postgresql_where=escalation.c.closed_at.is_(None),
+)
+
+
+def _about(name: str = "entry") -> Column[int]:
+    """The key of a row that is made from one entry."""
+    return Column(name, IDENTIFIER, ForeignKey("entry.id"), primary_key=True, autoincrement=False)
+
+
+def _part(of: str) -> Column[int]:
+    """A part of a key that is another row's key."""
+    column = "id" if of in {"project", "attempt"} else "entry"
+    key = ForeignKey(f"{of}.{column}")
+    return Column(of, IDENTIFIER, key, primary_key=True, autoincrement=False)
+
+
+def _of(table: str) -> Column[int]:
+    return Column(table, IDENTIFIER, ForeignKey(f"{table}.id"), nullable=False)
+
+
+lesson = Table(
+    "lesson",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("task", Text, nullable=False),
+    _of("attempt"),
+    Column("verdict", IDENTIFIER, ForeignKey("entry.id")),
+    Column("obsolete", Boolean, nullable=False),
+    Column("rating", Integer, nullable=False),
+    Index(None, "project", "task", "obsolete", "entry"),
+    Index(None, "project", "entry"),
+    Index(None, "attempt"),
+    Index(None, "verdict"),
+)
+
+lesson_tag = Table(
+    "lesson_tag",
+    metadata,
+    _part("project"),
+    Column("tag", Text, primary_key=True),
+    _part("lesson"),
+    Index(None, "lesson"),
+)
+
+lesson_source = Table(
+    "lesson_source", metadata, _part("lesson"), _part("attempt"), Index(None, "attempt")
+)
+
+# `accepted` and `origin` are filled in once there is a verdict on the attempt.
+lesson_use = Table(
+    "lesson_use",
+    metadata,
+    _part("lesson"),
+    _part("attempt"),
+    Column("method", String(10), nullable=False),
+    Column("score", Float, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("accepted", Boolean),
+    Column("origin", String(10)),
+    CheckConstraint(
+        "method IN ('task', 'tags', 'kind', 'files', 'text', 'manual')", name="lesson_use_method"
+    ),
+    Index(None, "attempt"),
+)
+
+fact = Table(
+    "fact",
+    metadata,
+    _about(),
+    _of("project"),
+    _of("attempt"),
+    Column("state", String(10), nullable=False),
+    Column("live", Boolean, nullable=False),
+    Column("ended", String(10)),
+    Column("instead", IDENTIFIER, ForeignKey("fact.entry")),
+    Column("reason", Text, nullable=False),
+    Index(None, "project", "entry"),
+    Index(None, "attempt"),
+    Index(None, "instead"),
+)
+
+fact_tag = Table(
+    "fact_tag",
+    metadata,
+    _part("project"),
+    Column("tag", Text, primary_key=True),
+    _part("fact"),
+    Index(None, "fact"),
+)
+
+fact_source = Table(
+    "fact_source", metadata, _part("fact"), _part("attempt"), Index(None, "attempt")
+)
+
+# `before` is the version that was in force when this one was approved.
+guidelines = Table(
+    "guidelines",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("version", Integer, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("before", IDENTIFIER, ForeignKey("guidelines.entry")),
+    Column("decided_at", Moment),
+    Column("author", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    UniqueConstraint("project", "version"),
+    Index(None, "before"),
+)
+
+# At most one version in force per project.
+Index(
+    "guidelines_live",
+    guidelines.c.project,
+    unique=True,
+    sqlite_where=guidelines.c.state == "live",
+    postgresql_where=guidelines.c.state == "live",
+)
+
+summary = Table(
+    "summary",
+    metadata,
+    _about(),
+    _of("project"),
+    _of("attempt"),
+    UniqueConstraint("attempt"),
+    Index(None, "project", "entry"),
+)
+
+reflection = Table(
+    "reflection",
+    metadata,
+    _about(),
+    _of("project"),
+    Column("watermark", IDENTIFIER, nullable=False),
+    Index(None, "project", "entry"),
+)
+
+# What is to be drawn from an entry, and how often that was tried in vain.
+chore = Table(
+    "chore",
+    metadata,
+    _about("about"),
+    Column("chore", String(10), primary_key=True),
+    _of("project"),
+    _of("attempt"),
+    Column("open", Boolean, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Index(None, "project"),
+    Index(None, "attempt"),
+)
+
+Index(
+    "chore_open",
+    chore.c.about,
+    sqlite_where=chore.c.open,
+    postgresql_where=chore.c.open,
+)
+
+erasure = Table(
+    "erasure",
+    metadata,
+    Column("id", IDENTIFIER, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("tasks", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("entries", Integer, nullable=False),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,1 @@
+"""Nodes, leases, submitted runs, saved work."""

@@ -1,0 +1,239 @@
+"""Saved work of attempts: the newest of each, and who held the attempt last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from midwatch_monitor.errors import JournalCorruptError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core.encoding import kind_of, written
+from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Draft,
+    Entry,
+    Intervention,
+    Lease,
+    Snapshot,
+    TaskTransition,
+)
+
+MOST_BYTES = 1_000_000_000
+"""What is read of one bundle: no configuration lets a larger one be saved (`max_bundle_mb`)."""
+_AT_ONCE = 500
+"""Bundles that are removed in one transaction: others wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """An attempt's saved work, as one file of git's."""
+
+    commit: str
+    """The snapshot that it brings."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether anybody still works on an attempt or on its task."""
+
+    attempt: Attempt
+    over: bool
+    last: bool
+    """Whether it is the last attempt of its task so far."""
+    ended_at: datetime | None
+    """When its task ended; `None` while that is not over."""
+
+
+class Bundles:
+    """The saved work in a journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def put(self, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
+        """Store a snapshot, and its bundle in place of the one before, as one.
+
+        An empty body leaves the bundle before as it is: the work was pushed, or is too large. The
+        snapshot is completed with how many messages the history has by now. Raises
+        StaleIncarnationError where another process has taken the attempt over.
+        """
+        return await self._journal.write(_put, draft, body, incarnation)
+
+    async def get(self, attempt: int) -> Bundle | None:
+        """An attempt's saved work; `None` if none is in the journal.
+
+        Raises JournalCorruptError for one that is larger than any that is saved.
+        """
+        return await self._journal.read(_bundle, attempt)
+
+    async def commit_of(self, attempt: int) -> str:
+        """The snapshot whose work is in the journal; empty if there is none."""
+        return await self._journal.read(_commit_of, attempt)
+
+    async def lease_of(self, attempt: int) -> Lease | None:
+        """Who held an attempt last; `None` before anybody did."""
+        return await self._journal.read(_lease, attempt)
+
+    async def snapshots(self, attempt: int) -> list[Snapshot]:
+        """All that was saved of an attempt, oldest first."""
+        entries = self._journal.all_entries(attempt=attempt, kinds=(Snapshot,))
+        return [each.record async for each in entries if isinstance(each.record, Snapshot)]
+
+    async def attempts(self, run: int) -> list[Attempt]:
+        """All attempts of a run, oldest first."""
+        return await self._journal.read(_attempts, run)
+
+    async def issue_once(self, draft: Draft, *, incarnation: int | None = None) -> bool:
+        """Issue an intervention unless the attempt has had the same one; whether it was issued.
+
+        Raises StaleIncarnationError where another process has taken the attempt over.
+        """
+        return await self._journal.write(_issue_once, draft, incarnation)
+
+    async def standings(self, run: int) -> list[Standing]:
+        """How all attempts of a run stand, oldest first."""
+        return await self._journal.read(_standings, run)
+
+    async def drop_outlived(self) -> int:
+        """Remove the bundles that nobody asks for any more; how many there were.
+
+        These are the ones of tasks that are over, of every attempt but the last: that one's result
+        stands, or the parts of a split task began with it.
+        """
+        gone = await self._journal.read(_outlived)
+        for at in range(0, len(gone), _AT_ONCE):
+            await self._journal.write(_drop, gone[at : at + _AT_ONCE])
+        return len(gone)
+
+
+def _put(connection: Connection, draft: Draft, body: bytes, incarnation: int | None) -> Entry:
+    snapshot, attempt = draft.record, draft.attempt
+    if not isinstance(snapshot, Snapshot) or attempt is None:
+        raise ValueError("what is put is a snapshot of an attempt")
+    table = tables.message
+    count = select(func.count()).where(table.c.attempt == attempt)
+    snapshot = replace(snapshot, messages=connection.execute(count).scalar_one())
+    draft = replace(draft, record=snapshot)
+    what = Commit(drafts=(draft,), attempt=attempt, incarnation=incarnation)
+    (entry,) = commits.commit(connection, what)
+    if body:
+        _replace(connection, attempt, snapshot.commit, body)
+    return entry
+
+
+def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> None:
+    table = tables.bundle
+    values = {"commit": commit, "body": body}
+    changed = connection.execute(update(table).where(table.c.attempt == attempt), values)
+    if not changed.rowcount:
+        connection.execute(insert(table), {"attempt": attempt, **values})
+
+
+def _bundle(connection: Connection, attempt: int) -> Bundle | None:
+    table = tables.bundle
+    size = connection.execute(
+        select(func.length(table.c.body)).where(table.c.attempt == attempt)
+    ).scalar()
+    if size is not None and size > MOST_BYTES:
+        raise JournalCorruptError(f"the saved work of attempt {attempt} has {size} bytes")
+    row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
+    return None if row is None else Bundle(commit=row.commit, body=row.body)
+
+
+def _commit_of(connection: Connection, attempt: int) -> str:
+    table = tables.bundle
+    query = select(table.c.commit).where(table.c.attempt == attempt)
+    return connection.execute(query).scalar() or ""
+
+
+def _lease(connection: Connection, attempt: int) -> Lease | None:
+    table = tables.lease
+    row = connection.execute(select(table).where(table.c.attempt == attempt)).first()
+    return None if row is None else Lease(holder=row.holder, incarnation=row.incarnation)
+
+
+def _attempts(connection: Connection, run: int) -> list[Attempt]:
+    of = select(tables.task.c.id).where(tables.task.c.run == run)
+    return queries.attempts(connection, tables.attempt.c.task.in_(of))
+
+
+def _standings(connection: Connection, run: int) -> list[Standing]:
+    task, attempt, entry = tables.task, tables.attempt, tables.entry
+    of = select(task.c.id).where(task.c.run == run)
+    ids = select(attempt.c.id).where(attempt.c.task.in_(of))
+    ended = _ended(connection, entry.c.task, of, TaskTransition)
+    over = _ended(connection, entry.c.attempt, ids, AttemptTransition)
+    attempts = queries.attempts(connection, attempt.c.task.in_(of))
+    last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
+    return [
+        Standing(
+            attempt=each,
+            over=each.id in over,
+            last=last[each.task] == each.id,
+            ended_at=ended.get(each.task),
+        )
+        for each in attempts
+    ]
+
+
+def _ended(
+    connection: Connection,
+    of: ColumnElement[Any],
+    wanted: Select[Any],
+    kind: type[TaskTransition | AttemptTransition],
+) -> dict[int, datetime]:
+    """When those tasks or attempts ended that are over, of the ones that are wanted."""
+    entry = tables.entry
+    newest = select(func.max(entry.c.id)).where(of.in_(wanted), entry.c.kind == kind_of(kind))
+    query = select(of.label("of"), entry.c.at, entry.c.id.label("entry"), entry.c.body)
+    query = query.where(entry.c.id.in_(newest.group_by(of)))
+    rows = rows_of(connection, query, kind)
+    return {row.of: row.at for row, state in rows if state.lifecycle.over}
+
+
+def _outlived(connection: Connection) -> list[int]:
+    attempt, bundle = tables.attempt, tables.bundle
+    later = attempt.alias()
+    followed = exists().where(later.c.task == attempt.c.task, later.c.number > attempt.c.number)
+    of = bundle.join(attempt, attempt.c.id == bundle.c.attempt)
+    query = select(attempt.c.id, attempt.c.task).select_from(of).where(followed)
+    rows = connection.execute(query).all()
+    tasks = query.with_only_columns(attempt.c.task)
+    over = _ended(connection, tables.entry.c.task, tasks, TaskTransition) if rows else {}
+    return [row.id for row in rows if row.task in over]
+
+
+def _drop(connection: Connection, attempts: Sequence[int]) -> None:
+    table = tables.bundle
+    connection.execute(delete(table).where(table.c.attempt.in_(attempts)))
+
+
+def _issue_once(connection: Connection, draft: Draft, incarnation: int | None) -> bool:
+    entry = tables.entry
+    same = select(entry.c.id).where(
+        entry.c.attempt == draft.attempt,
+        entry.c.kind == kind_of(Intervention),
+        entry.c.body == written(draft.record),
+    )
+    if connection.execute(same.limit(1)).first() is not None:
+        return False
+    what = Commit(drafts=(draft,), attempt=draft.attempt, incarnation=incarnation)
+    commits.commit(connection, what)
+    return True

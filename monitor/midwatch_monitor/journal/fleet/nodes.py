@@ -1,0 +1,252 @@
+"""The nodes of a fleet, as the journal knows them: every start of one is a row.
+
+How long a node was silent is told by the clock of the journal's database, as the clocks of two
+machines may differ.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.records import AttemptTransition, Lifecycle, NodeState, NodeStatus
+
+_ALIVE = (NodeState.UP, NodeState.DRAINING)
+MISSED = 2
+"""Beats that a node may miss once its broker said that it is gone."""
+_KEPT = timedelta(days=1)
+"""How long people see of a node that it has left or was lost."""
+_MOST_FORGOTTEN = 1000
+"""Nodes at a time: others wait for the transaction."""
+
+
+class Nodes:
+    """The rows of nodes in a journal: of one fleet, or of all that share it."""
+
+    def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
+        self._journal = journal
+        self._fleet = fleet
+
+    @property
+    def _ours(self) -> list[ColumnElement[bool]]:
+        return [] if self._fleet is None else [tables.node.c.fleet == self._fleet]
+
+    async def enter(self, status: NodeStatus, *, alive_seconds: float) -> None:
+        """Let a node begin; what was there of earlier starts of it goes.
+
+        Raises UsageError where another process of that name was heard within `alive_seconds`.
+        """
+        await self._journal.write(_enter, status, alive_seconds)
+
+    async def beat(
+        self, name: str, boot: str, *, busy: int, state: NodeState = NodeState.UP
+    ) -> NodeState | None:
+        """Say that a node lives, and what it does; answers what it was taken for until then.
+
+        `LOST` means that others may have gone on with what it has in hand, and `None` that
+        another process goes by its name now.
+        """
+        return await self._journal.write(_beat, name, boot, busy, state)
+
+    async def doubt(self, name: str, boot: str | None = None) -> None:
+        """Note that the broker says of a node, or of one start of it, that it is gone."""
+        await self._journal.write(_doubt, name, boot)
+
+    async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
+        """Give up all nodes that were not heard in time; those that were.
+
+        What has left or was given up is forgotten a day after it was last heard.
+        """
+        if not await self._journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
+            return []
+        return await self._journal.write(_lose, after_seconds, beat_seconds, self._ours)
+
+    async def all(self) -> list[NodeStatus]:
+        """The newest start of each node, by name."""
+        newest = {status.name: status for status in await self.starts()}
+        return [newest[name] for name in sorted(newest)]
+
+    async def starts(self) -> list[NodeStatus]:
+        """All starts of all nodes that are remembered, oldest first."""
+        return await self._journal.read(_starts, *self._ours)
+
+    async def in_hand(self) -> dict[str, list[int]]:
+        """The attempts that are at work, by the process that wrote to them last."""
+        return await self._journal.read(_in_hand)
+
+    async def now(self) -> datetime:
+        """What time it is for those who judge how long a node was silent."""
+        return await self._journal.read(_now)
+
+
+def _now(connection: Connection) -> datetime:
+    if connection.dialect.name == "postgresql":
+        return connection.execute(select(func.clock_timestamp())).scalar_one()
+    return datetime.now(UTC)
+
+
+def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
+    found = [tables.node.c.name == name]
+    return found if boot is None else [*found, tables.node.c.boot == boot]
+
+
+def _enter(connection: Connection, status: NodeStatus, alive_seconds: float) -> None:
+    node, now = tables.node, _now(connection)
+    heard = now - timedelta(seconds=alive_seconds)
+    alive = [*_of(status.name, None), node.c.state.in_(_ALIVE), node.c.beat_at > heard]
+    if connection.execute(select(node.c.boot).where(*alive)).first() is not None:
+        raise UsageError(
+            f"there is a node {status.name} already, and it was heard just now: give this one "
+            f"another name with --name; if it was killed, try again in {alive_seconds:g} s"
+        )
+    connection.execute(delete(node).where(*_of(status.name, None)))
+    _forget(connection)
+    values = {
+        "name": status.name,
+        "boot": status.boot,
+        "state": status.state.value,
+        "slots": status.slots,
+        "busy": status.busy,
+        "labels": ",".join(status.labels),
+        "version": status.version,
+        "revision": status.revision or REVISION,
+        "started_at": now,
+        "beat_at": now,
+        "doubted_at": None,
+        "fleet": status.fleet,
+    }
+    connection.execute(insert(node), values)
+
+
+def _beat(
+    connection: Connection, name: str, boot: str, busy: int, state: NodeState
+) -> NodeState | None:
+    node = tables.node
+    before = connection.execute(select(node.c.state).where(*_of(name, boot))).scalar()
+    if before is None:
+        return None
+    values = {
+        "busy": busy,
+        "state": state.value,
+        "beat_at": _now(connection),
+        "doubted_at": None,
+    }
+    connection.execute(update(node).where(*_of(name, boot)), values)
+    return NodeState(before)
+
+
+def _doubt(connection: Connection, name: str, boot: str | None) -> None:
+    change = update(tables.node).where(*_of(name, boot), tables.node.c.state.in_(_ALIVE))
+    connection.execute(change, {"doubted_at": _now(connection)})
+
+
+def _missed(
+    connection: Connection, after_seconds: float, beat_seconds: float
+) -> list[ColumnElement[bool]]:
+    node, now = tables.node, _now(connection)
+    silent = node.c.beat_at < now - timedelta(seconds=after_seconds)
+    missed = node.c.beat_at < now - timedelta(seconds=MISSED * beat_seconds)
+    return [node.c.state.in_(_ALIVE), silent | (node.c.doubted_at.is_not(None) & missed)]
+
+
+def _any_silent(
+    connection: Connection,
+    after_seconds: float,
+    beat_seconds: float,
+    ours: list[ColumnElement[bool]],
+) -> bool:
+    missed = and_(*_missed(connection, after_seconds, beat_seconds), *ours)
+    query = select(tables.node.c.name).where(or_(missed, and_(*_long_gone(connection))))
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def _long_gone(connection: Connection) -> list[ColumnElement[bool]]:
+    node = tables.node
+    return [node.c.state.not_in(_ALIVE), node.c.beat_at < _now(connection) - _KEPT]
+
+
+def _forget(connection: Connection) -> None:
+    node = tables.node
+    which = select(node.c.name, node.c.boot).where(*_long_gone(connection)).limit(_MOST_FORGOTTEN)
+    connection.execute(delete(node).where(tuple_(node.c.name, node.c.boot).in_(which)))
+
+
+def _lose(
+    connection: Connection,
+    after_seconds: float,
+    beat_seconds: float,
+    ours: list[ColumnElement[bool]],
+) -> list[NodeStatus]:
+    _forget(connection)
+    found = _starts(connection, *_missed(connection, after_seconds, beat_seconds), *ours)
+    for status in found:
+        change = update(tables.node).where(*_of(status.name, status.boot))
+        connection.execute(change, {"state": NodeState.LOST.value})
+    return found
+
+
+def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeStatus]:
+    node = tables.node
+    query = select(node).where(*which).order_by(node.c.started_at, node.c.boot)
+    return [_status(row) for row in connection.execute(query)]
+
+
+def _status(row: Row[Any]) -> NodeStatus:
+    return NodeStatus(
+        name=row.name,
+        boot=row.boot,
+        state=NodeState(row.state),
+        slots=row.slots,
+        busy=row.busy,
+        labels=_labels(row.labels),
+        version=row.version,
+        revision=row.revision,
+        started_at=row.started_at,
+        beat_at=row.beat_at,
+        doubted_at=row.doubted_at,
+        fleet=row.fleet,
+    )
+
+
+def _labels(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+def _in_hand(connection: Connection) -> dict[str, list[int]]:
+    lease, entry = tables.lease, tables.entry
+    kind = kind_of(AttemptTransition)
+    last = (
+        select(entry.c.attempt, func.max(entry.c.id).label("id"))
+        .where(entry.c.kind == kind, entry.c.attempt.is_not(None))
+        .group_by(entry.c.attempt)
+        .subquery()
+    )
+    query = (
+        select(lease.c.attempt, lease.c.holder, entry.c.id.label("entry"), entry.c.body)
+        .join(last, last.c.attempt == lease.c.attempt)
+        .join(entry, entry.c.id == last.c.id)
+        .order_by(lease.c.attempt)
+    )
+    held: dict[str, list[int]] = {}
+    for row, state in rows_of(connection, query, AttemptTransition):
+        if state.lifecycle is Lifecycle.WORKING:
+            held.setdefault(row.holder, []).append(row.attempt)
+    return held

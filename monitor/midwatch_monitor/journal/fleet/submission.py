@@ -1,0 +1,177 @@
+"""A whole run handed over at once: all its tasks are stored, or nothing is; and what is open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Select, func, insert, or_, select
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.core import commits, queries, tables
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
+
+_AT_ONCE = 1000
+"""Runs that are asked for in one statement: a database limits how many values it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task that is to be stored."""
+
+    name: str
+    title: str
+    spec: str
+    project: str = ""
+    trial_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a caller calls a run that it hands over, so that it can ask twice and have it once."""
+
+    fleet: str
+    name: str
+    digest: str
+    """Of what is handed over: a key that was used for something else is refused."""
+
+
+def submit(
+    connection: Connection,
+    *,
+    source: str,
+    settings: str,
+    keeper: Keeper,
+    tasks: Sequence[NewTask],
+    at: datetime,
+) -> tuple[Run, list[Task]]:
+    """Store a new run with its tasks, each submitted."""
+    run = commits.add_run(connection, source=source, settings=settings, at=at, keeper=keeper)
+    return run, [
+        commits.add_task(
+            connection,
+            run=run.id,
+            name=task.name,
+            title=task.title,
+            spec=task.spec,
+            project=task.project,
+            trial_of=task.trial_of,
+            at=at,
+        )
+        for task in tasks
+    ]
+
+
+def submit_once(
+    connection: Connection,
+    *,
+    key: Key,
+    source: str,
+    settings: str,
+    keeper: Keeper,
+    tasks: Sequence[NewTask],
+    at: datetime,
+) -> tuple[Run, bool]:
+    """The run of a key, and whether it was there already; else it is stored as `submit` does.
+
+    Writers take turns, so that of two who ask at the same moment the second one finds the first
+    one's run. Raises UsageError where the key was used for something else.
+    """
+    there = submitted(connection, key)
+    if there is not None:
+        return there, True
+    run, _ = submit(connection, source=source, settings=settings, keeper=keeper, tasks=tasks, at=at)
+    values = {"fleet": key.fleet, "key": key.name, "digest": key.digest, "run": run.id}
+    connection.execute(insert(tables.submission), values)
+    return run, False
+
+
+def submitted(connection: Connection, key: Key) -> Run | None:
+    """The run that was handed over under a key; `None` if there is none.
+
+    Raises UsageError where the key was used for something else.
+    """
+    table = tables.submission
+    query = select(table).where(table.c.fleet == key.fleet, table.c.key == key.name)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    if row.digest != key.digest:
+        raise UsageError(
+            f"the key {key.name} is that of run {row.run}, which was submitted with other tasks: "
+            "choose another key"
+        )
+    (run,) = queries.runs(connection, tables.run.c.id == row.run)
+    return run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How the tasks stand that were submitted, began or ended since the last look."""
+
+    last: int
+    """The newest entry of the whole journal: the next look asks for what is after it."""
+    erasure: int
+    """The newest erasure."""
+    afresh: bool
+    """Whether all tasks are told, because something was erased: what was known before is void."""
+    open: dict[int, int]
+    """The run of each task that is not over."""
+    over: frozenset[int]
+    """Tasks that are."""
+
+
+def moves(connection: Connection, after: int, erasure: int) -> Moves:
+    """What became, after an entry and an erasure, of the tasks that a fleet is to do.
+
+    Those are what runs that a monitor keeps were submitted with; an agent that came by itself has
+    nothing to be handed out.
+    """
+    newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
+    afresh = newest != erasure
+    rows = connection.execute(_states(0 if afresh else after)).all()
+    return Moves(
+        last=max(after, queries.last_id(connection)),
+        erasure=newest,
+        afresh=afresh,
+        open={row.task: row.run for row in rows if not row.over},
+        over=frozenset(row.task for row in rows if row.over),
+    )
+
+
+def _states(after: int) -> Select[int, int, bool]:
+    """Whether each task that changed its state after an entry is over, and its run."""
+    run, task, entry = tables.run, tables.task, tables.entry
+    # Of what a task went through only the last is read: a journal holds every task of years.
+    changed = (
+        select(func.max(entry.c.id).label("id"))
+        .where(entry.c.kind == kind_of(TaskTransition), entry.c.id > after)
+        .group_by(entry.c.task)
+        .subquery()
+    )
+    # Within a record's JSON a quote of any text is escaped, so that only the field can match.
+    over = or_(
+        *(
+            entry.c.body.contains(f'"lifecycle":{space}"{each.value}"', autoescape=True)
+            for each in Lifecycle
+            if each.over
+            for space in ("", " ")
+        )
+    )
+    return (
+        select(task.c.id.label("task"), task.c.run, over.label("over"))
+        .select_from(changed)
+        .join(entry, entry.c.id == changed.c.id)
+        .join(task, task.c.id == entry.c.task)
+        .join(run, run.c.id == task.c.run)
+        .where(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
+    )
+
+
+def runs_of(connection: Connection, ids: Sequence[int]) -> list[Run]:
+    """The runs with these ids, oldest first."""
+    found: list[Run] = []
+    for first in range(0, len(ids), _AT_ONCE):
+        found += queries.runs(connection, tables.run.c.id.in_(ids[first : first + _AT_ONCE]))
+    return sorted(found, key=lambda run: run.id)

@@ -1,0 +1,171 @@
+"""What is still to be drawn from the journal, and the summaries that were."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_, select, update
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.learned.projects import Owner
+from midwatch_monitor.records import (
+    Chore,
+    Entry,
+    FactState,
+    KnownSummary,
+    OpenChore,
+    Study,
+    StudyState,
+    Summary,
+)
+
+_ORDER = (Chore.LESSON, Chore.SUMMARY, Chore.REVIEW)
+"""Of the chores about one entry: facts out of a look back are there before their review."""
+
+
+def open_chore(
+    connection: Connection, about: int, chore: Chore, *, attempt: int, owner: Owner
+) -> None:
+    """Something is to be drawn from an entry; once more, if it was before."""
+    table = tables.chore
+    change = update(table).where(table.c.about == about, table.c.chore == chore.value)
+    if connection.execute(change, {"open": True, "tries": 0}).rowcount:
+        return
+    values = {
+        "about": about,
+        "chore": chore.value,
+        "project": owner.project,
+        "attempt": attempt,
+        "open": True,
+        "tries": 0,
+    }
+    connection.execute(insert(table), values)
+
+
+def end(connection: Connection, entry: Entry, attempt: int, owner: Owner) -> None:
+    """An attempt is over: it is to be summed up, and facts that wait are to be reviewed."""
+    open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
+    if connection.execute(select(_waiting(attempt))).scalar():
+        open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
+
+
+def wait(connection: Connection, attempt: int, owner: Owner) -> None:
+    """A fact waits for its review. Until its attempt is over, there is nothing to do."""
+    table = tables.chore
+    ended = select(table.c.about).where(
+        table.c.attempt == attempt, table.c.chore == Chore.SUMMARY.value
+    )
+    for about in connection.execute(ended).scalars().all():
+        open_chore(connection, about, Chore.REVIEW, attempt=attempt, owner=owner)
+
+
+def _waiting(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
+    fact = tables.fact
+    return exists().where(
+        fact.c.attempt == attempt,
+        fact.c.live.is_(True),
+        fact.c.state == FactState.PENDING.value,
+    )
+
+
+def study(connection: Connection, study: Study) -> None:
+    """Note a try at a chore. Raises StaleIncarnationError if it is done already."""
+    table = tables.chore
+    here = (table.c.about == study.about, table.c.chore == study.chore.value)
+    row = connection.execute(select(table.c.open, table.c.tries).where(*here)).one_or_none()
+    if row is None:
+        return
+    if not row.open:
+        raise StaleIncarnationError(
+            f"the {study.chore.value} of entry {study.about} is done already, by another process"
+        )
+    failed = study.state is StudyState.FAILED
+    values = {"open": failed, "tries": row.tries + failed}
+    connection.execute(update(table).where(*here), values)
+
+
+def still_open(
+    connection: Connection,
+    *,
+    tries: int,
+    limit: int,
+    attempt: int | None,
+    kinds: Collection[Chore],
+    after: OpenChore | None,
+) -> list[OpenChore]:
+    """The newest chores that are not done, of some kinds, from the next one after another.
+
+    What was tried in vain `tries` times is left out, but no review: until that is done, facts wait.
+    """
+    table, entry, project = tables.chore, tables.entry, tables.project
+    review = Chore.REVIEW.value
+    order = case({each.value: place for place, each in enumerate(_ORDER)}, value=table.c.chore)
+    query = (
+        select(table, entry.c.task, project.c.name)
+        .join(entry, entry.c.id == table.c.about)
+        .join(project, project.c.id == table.c.project)
+        .where(
+            table.c.open,
+            table.c.chore.in_([each.value for each in kinds]),
+            or_(table.c.chore == review, table.c.tries < tries),
+            or_(table.c.chore != review, _waiting(table.c.attempt)),
+        )
+        .order_by(table.c.about.desc(), order)
+        .limit(limit)
+    )
+    if attempt is not None:
+        query = query.where(table.c.attempt == attempt)
+    if after is not None:
+        later = (table.c.about == after.about) & (order > _ORDER.index(after.chore))
+        query = query.where((table.c.about < after.about) | later)
+    return [_open(row) for row in connection.execute(query)]
+
+
+def _open(row: Row[Any]) -> OpenChore:
+    return OpenChore(
+        about=row.about,
+        chore=Chore(row.chore),
+        task=row.task,
+        attempt=row.attempt,
+        project=row.name,
+        tries=row.tries,
+    )
+
+
+def sum_up(connection: Connection, entry: Entry, owner: Owner) -> None:
+    """Keep the summary of an attempt. The first one counts, so that no attempt counts twice."""
+    table = tables.summary
+    if entry.attempt is None:
+        return
+    there = select(table.c.entry).where(table.c.attempt == entry.attempt)
+    if connection.execute(there).first() is None:
+        values = {"entry": entry.id, "project": owner.project, "attempt": entry.attempt}
+        connection.execute(insert(table), values)
+
+
+def summaries(
+    connection: Connection, project: str, *, after: int, limit: int
+) -> list[KnownSummary]:
+    """The first summaries of a project with ids above `after`."""
+    table, entry, task = tables.summary, tables.entry, tables.task
+    query = (
+        select(table, entry.c.at, entry.c.body, entry.c.task, task.c.name)
+        .join(entry, entry.c.id == table.c.entry)
+        .join(task, task.c.id == entry.c.task)
+        .join(tables.project, tables.project.c.id == table.c.project)
+        .where(tables.project.c.name == project, table.c.entry > after)
+        .order_by(table.c.entry)
+    )
+    return [_summary(row, said) for row, said in rows_of(connection, query, Summary, limit)]
+
+
+def _summary(row: Row[Any], said: Summary) -> KnownSummary:
+    return KnownSummary(
+        id=row.entry,
+        at=row.at,
+        task=row.task,
+        task_name=row.name,
+        attempt=row.attempt,
+        summary=said,
+    )

@@ -1,0 +1,223 @@
+"""Facts in the index: as they stand after all that was said of them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+
+from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of, read
+from midwatch_monitor.journal.learned import projects, search
+from midwatch_monitor.journal.learned.candidates import of_tags
+from midwatch_monitor.journal.learned.lessons import tagged
+from midwatch_monitor.journal.learned.projects import Owner, sources_of
+from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.records import (
+    Entry,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    KnownFact,
+    Wanted,
+)
+
+_SHARED = [each.value for each in FactState if each.shared]
+
+
+def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
+    """Keep a fact, and let it be found if it is shared; the attempt that it comes from."""
+    sources = sources_of(connection, owner, fact.sources, entry.attempt)
+    values = {
+        "entry": entry.id,
+        "project": owner.project,
+        "attempt": sources[0],
+        "state": fact.state.value,
+        "live": True,
+        "ended": None,
+        "reason": "",
+    }
+    connection.execute(insert(tables.fact), values)
+    _said_by(connection, entry.id, sources)
+    tags = [
+        {"project": owner.project, "tag": tag, "fact": entry.id}
+        for tag in tagged(fact.tags, fact.files)
+    ]
+    if tags:
+        connection.execute(insert(tables.fact_tag), tags)
+    if fact.state.shared:
+        search.put(connection, Shelf.FACTS, owner.project, {entry.id: wording_of(fact)})
+    return sources[0]
+
+
+def wording_of(fact: Fact) -> Wording:
+    """What a fact is found by."""
+    return Wording(text=fact.text, tags=" ".join((*fact.tags, *fact.files)))
+
+
+def _said_by(connection: Connection, fact: int, attempts: Iterable[int]) -> None:
+    table = tables.fact_source
+    noted = set(connection.execute(select(table.c.attempt).where(table.c.fact == fact)).scalars())
+    rows = [{"fact": fact, "attempt": each} for each in attempts if each not in noted]
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def mark(connection: Connection, mark: FactMark) -> None:
+    """Bring a fact up to date. Raises JournalError if there is none of that id."""
+    row = _row(connection, mark.fact)
+    state, live = _after(FactState(row.state), row.live, mark.act)
+    if mark.act is FactAct.REPLACED and mark.instead is not None:
+        _merge(connection, mark.fact, mark.instead)
+    instead = row.instead if live == row.live else None
+    values = {
+        "state": state.value,
+        "live": live,
+        "ended": None if live else _ended(row, mark.act),
+        "instead": mark.instead if mark.act is FactAct.REPLACED else instead,
+        "reason": mark.reason,
+    }
+    table = tables.fact
+    connection.execute(update(table).where(table.c.entry == mark.fact), values)
+    _show(connection, row, shared=live and state.shared)
+
+
+def _row(connection: Connection, key: int) -> Row[Any]:
+    row = connection.execute(select(tables.fact).where(tables.fact.c.entry == key)).one_or_none()
+    if row is None:
+        raise JournalError(f"there is no fact {key}")
+    return row
+
+
+def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]:
+    """How a fact stands after an act: its state, and whether it stands at all."""
+    match act:
+        case FactAct.REVIEWED:
+            return FactState.REVIEWED, live
+        case FactAct.RELEASED:
+            # Of two reviews at once one may fail: what the other has looked at stays so.
+            seen = state is FactState.REVIEWED
+            return (state if seen else FactState.UNREVIEWED), live
+        case FactAct.RESTORED:
+            # Whoever takes it back wants it shared, and nobody will review it again.
+            return (state if state.shared else FactState.UNREVIEWED), True
+        case FactAct.HELD:
+            return (state if state is FactState.REVIEWED else FactState.WAITING), live
+        case FactAct.REPLACED | FactAct.REMOVED | FactAct.RETIRED:
+            return state, False
+
+
+def _ended(before: Row[Any], act: FactAct) -> str:
+    """What ended a fact that does not stand: the first act that did, or another in its place."""
+    first = before.live or act is FactAct.REPLACED
+    return act.value if first else before.ended
+
+
+def _merge(connection: Connection, fact: int, instead: int) -> None:
+    """Whoever said a fact said what stands in its place, and in the place of that."""
+    table = tables.fact_source
+    attempts = list(
+        connection.execute(select(table.c.attempt).where(table.c.fact == fact)).scalars()
+    )
+    heir: int | None = instead
+    while heir is not None:
+        if heir == fact:
+            raise StaleIncarnationError(f"fact {fact} already stands in the place of {instead}")
+        after = _row(connection, heir).instead
+        _said_by(connection, heir, attempts)
+        heir = after
+
+
+def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
+    if shared == (before.live and FactState(before.state).shared):
+        return
+    if not shared:
+        search.take_out(connection, Shelf.FACTS, [before.entry])
+        return
+    entry = tables.entry
+    body = connection.execute(select(entry.c.body).where(entry.c.id == before.entry)).scalar_one()
+    search.put(connection, Shelf.FACTS, before.project, {before.entry: wording_of(_fact(body))})
+
+
+def _fact(body: str) -> Fact:
+    record = read(kind_of(Fact), body)
+    if not isinstance(record, Fact):
+        raise JournalCorruptError("the journal holds something else in the place of a fact")
+    return record
+
+
+def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> list[KnownFact]:
+    """Facts with what became of them, newest first."""
+    fact, entry, task, project = tables.fact, tables.entry, tables.task, tables.project
+    query = (
+        select(fact, entry.c.at, entry.c.body, task.c.name.label("task"), project.c.name)
+        .join(entry, entry.c.id == fact.c.entry)
+        .join(task, task.c.id == entry.c.task)
+        .join(project, project.c.id == fact.c.project)
+        .where(*wanted)
+        .order_by(fact.c.entry.desc())
+    )
+    rows = rows_of(connection, query, Fact, limit)
+    sources = _sources(connection, [row.entry for row, _ in rows])
+    return [_known(row, said, sources.get(row.entry, ())) for row, said in rows]
+
+
+def waiting(connection: Connection) -> int:
+    """How many facts wait for a person."""
+    fact = tables.fact
+    query = select(func.count()).where(
+        fact.c.state == FactState.WAITING.value, fact.c.live.is_(True)
+    )
+    return connection.execute(query).scalar_one()
+
+
+def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    table = tables.fact_source
+    query = select(table).where(table.c.fact.in_(keys)).order_by(table.c.attempt)
+    found: dict[int, tuple[int, ...]] = {}
+    for row in connection.execute(query) if keys else ():
+        found[row.fact] = (*found.get(row.fact, ()), row.attempt)
+    return found
+
+
+def _known(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFact:
+    return KnownFact(
+        id=row.entry,
+        at=row.at,
+        project=row.name,
+        task=row.task,
+        attempt=row.attempt,
+        fact=said,
+        state=FactState(row.state),
+        live=row.live,
+        ended=FactAct(row.ended) if row.ended else None,
+        instead=row.instead,
+        sources=sources,
+        reason=row.reason,
+    )
+
+
+def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFact]:
+    """Shared facts: of the same files first, then of the same tags, then with the same words."""
+    project = projects.key_of(connection, wanted.project)
+    if project is None:
+        return []
+    fact = tables.fact
+    shared = (fact.c.live.is_(True), fact.c.state.in_(_SHARED))
+    ways = (
+        *(
+            of_tags(connection, fact, project, tags, *shared, each=limit)
+            for tags in (tagged((), wanted.files), tagged(wanted.tags, ()))
+        ),
+        _of_words(connection, project, wanted.text, limit),
+    )
+    keys = list(dict.fromkeys(key for way in ways for key in way))[:limit]
+    found = known(connection, fact.c.entry.in_(keys), limit=limit)
+    place = {key: number for number, key in enumerate(keys)}
+    return sorted(found, key=lambda each: place[each.id])
+
+
+def _of_words(connection: Connection, project: int, text: str, limit: int) -> list[int]:
+    return [key for key, _ in search.found(connection, Shelf.FACTS, project, text, limit)]

@@ -1,0 +1,247 @@
+"""Lessons in the index: as they stand, and what their use came to."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
+
+from midwatch_monitor.errors import JournalCorruptError, JournalError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of, read
+from midwatch_monitor.journal.learned import search
+from midwatch_monitor.journal.learned.projects import Owner, sources_of
+from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.records import (
+    Entry,
+    Feedback,
+    KnownLesson,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Method,
+    Origin,
+    Recall,
+    Recalled,
+)
+from midwatch_monitor.records.verdict import weight
+
+_OBSOLETE = {LessonAct.RETIRED: True, LessonAct.ARCHIVED: True, LessonAct.RESTORED: False}
+
+
+def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> None:
+    """Let a lesson be found."""
+    sources = sources_of(connection, owner, lesson.sources, entry.attempt)
+    values = {
+        "entry": entry.id,
+        "project": owner.project,
+        "task": owner.task,
+        "attempt": sources[0],
+        "verdict": lesson.verdict,
+        "obsolete": bool(lesson.waits),
+        "rating": 0,
+    }
+    connection.execute(insert(tables.lesson), values)
+    rows = [{"lesson": entry.id, "attempt": each} for each in sources]
+    connection.execute(insert(tables.lesson_source), rows)
+    tags = [
+        {"project": owner.project, "tag": tag, "lesson": entry.id}
+        for tag in tagged(lesson.tags, lesson.files)
+    ]
+    if tags:
+        connection.execute(insert(tables.lesson_tag), tags)
+    if not lesson.waits:
+        search.put(connection, Shelf.LESSONS, owner.project, {entry.id: wording_of(lesson)})
+
+
+def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
+    """Tags and files as the index has them: `API` and `api` are one tag, but two files."""
+    folded = (tag.casefold() for tag in tags)
+    return tuple(dict.fromkeys((*folded, *(f"file:{path}" for path in files))))
+
+
+def wording_of(lesson: Lesson) -> Wording:
+    """What a lesson is found by."""
+    return Wording(
+        text=lesson.text,
+        more=" ".join(lesson.insights),
+        tags=" ".join((*lesson.tags, *lesson.files)),
+    )
+
+
+def mark(connection: Connection, mark: LessonMark) -> None:
+    """Bring a lesson up to date. Raises JournalError if there is none of that id."""
+    table = tables.lesson
+    query = select(table.c.project, table.c.obsolete).where(table.c.entry == mark.lesson)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise JournalError(f"there is no lesson {mark.lesson}")
+    change = update(table).where(table.c.entry == mark.lesson)
+    if mark.act is LessonAct.RATED:
+        connection.execute(change, {"rating": mark.rating})
+        return
+    obsolete = _OBSOLETE[mark.act]
+    if obsolete == row.obsolete:
+        return
+    connection.execute(change, {"obsolete": obsolete})
+    if obsolete:
+        search.take_out(connection, Shelf.LESSONS, [mark.lesson])
+    else:
+        lesson = _stored(connection, mark.lesson)
+        search.put(connection, Shelf.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
+
+
+def _stored(connection: Connection, key: int) -> Lesson:
+    body = connection.execute(
+        select(tables.entry.c.body).where(tables.entry.c.id == key)
+    ).scalar_one()
+    record = read(kind_of(Lesson), body)
+    if not isinstance(record, Lesson):
+        raise JournalCorruptError("the journal holds something else in the place of a lesson")
+    return record
+
+
+def use(connection: Connection, entry: Entry, recall: Recall, owner: Owner) -> None:
+    """Note which lessons an attempt was given; its outcome is filled in once there is one.
+
+    One that is gone meanwhile, or was noted already, is passed over: the work goes on.
+    """
+    if entry.attempt is None or not recall.lessons:
+        return
+    table, lesson = tables.lesson_use, tables.lesson
+    there = select(lesson.c.entry).where(
+        lesson.c.entry.in_([each.lesson for each in recall.lessons]),
+        lesson.c.project == owner.project,
+    )
+    noted = select(table.c.lesson).where(table.c.attempt == entry.attempt)
+    known = set(connection.execute(there).scalars()) - set(connection.execute(noted).scalars())
+    rows = {
+        each.lesson: {
+            "lesson": each.lesson,
+            "attempt": entry.attempt,
+            "method": each.method.value,
+            "score": each.score,
+            "at": entry.at,
+        }
+        for each in recall.lessons
+        if each.lesson in known
+    }
+    if rows:
+        connection.execute(insert(table), list(rows.values()))
+
+
+def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
+    """Fill in what became of the attempt that lessons were given to.
+
+    What weighs more counts, whenever it was said; among equals the newest does.
+    """
+    table = tables.lesson_use
+    weaker = [each for each in Origin if weight(each) <= weight(verdict.origin)]
+    change = update(table).where(
+        table.c.attempt == attempt,
+        table.c.origin.is_(None) | table.c.origin.in_([each.value for each in weaker]),
+    )
+    connection.execute(change, {"accepted": verdict.accepted, "origin": verdict.origin.value})
+
+
+def uses(connection: Connection, attempt: int) -> list[Recalled]:
+    """The lessons that an attempt was given, the best first."""
+    table = tables.lesson_use
+    query = select(table).where(table.c.attempt == attempt)
+    rows = connection.execute(query.order_by(table.c.score.desc(), table.c.lesson.desc()))
+    return [Recalled(lesson=row.lesson, method=Method(row.method), score=row.score) for row in rows]
+
+
+def known(connection: Connection, *wanted: ColumnElement[bool], limit: int) -> list[KnownLesson]:
+    """Lessons with what became of them, newest first."""
+    lesson, entry, project = tables.lesson, tables.entry, tables.project
+    query = (
+        select(lesson, entry.c.at, entry.c.body, project.c.name)
+        .join(entry, entry.c.id == lesson.c.entry)
+        .join(project, project.c.id == lesson.c.project)
+        .where(*wanted)
+        .order_by(lesson.c.entry.desc())
+    )
+    rows = rows_of(connection, query, Lesson, limit)
+    counts = _counts(connection, [row.entry for row, _ in rows])
+    found = [_known(row, said, counts.get(row.entry, _Uses())) for row, said in rows]
+    waiting = [each for each in found if each.obsolete and each.lesson.waits]
+    decided = _decided(connection, [each.id for each in waiting])
+    return [
+        replace(each, obsolete=False, waiting=True)
+        if each in waiting and each.id not in decided
+        else each
+        for each in found
+    ]
+
+
+def _decided(connection: Connection, keys: Sequence[int]) -> set[int]:
+    """Which of some lessons somebody approved or took out of use.
+
+    The index knows only which are in use: a mark of one that waits is found in the log.
+    """
+    entry = tables.entry
+    attempts = select(entry.c.attempt).where(entry.c.id.in_(keys))
+    query = select(entry.c.id.label("entry"), entry.c.body).where(
+        entry.c.attempt.in_(attempts), entry.c.kind == kind_of(LessonMark)
+    )
+    marks = rows_of(connection, query, LessonMark) if keys else ()
+    return {each.lesson for _, each in marks if each.act is not LessonAct.RATED}
+
+
+def of_class(name: str) -> ColumnElement[bool]:
+    """Whether a lesson is of a failure class, which only its body says.
+
+    No other string of the body can look so: in a string of JSON each quote is escaped. Not `LIKE`,
+    for which `Loop` is `loop` in one database and not in another.
+    """
+    body, value = tables.entry.c.body, json.dumps(name, ensure_ascii=False)
+    forms = (f'"failure_class":{value}', f'"failure_class": {value}')  # of both ways to write it
+    return or_(*(func.replace(body, form, "") != body for form in forms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Uses:
+    used: int = 0
+    helped: int = 0
+    hurt: int = 0
+    last: datetime | None = None
+
+
+def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, _Uses]:
+    table = tables.lesson_use
+    query = (
+        select(
+            table.c.lesson,
+            func.count().label("used"),
+            func.sum(case((table.c.accepted.is_(True), 1), else_=0)).label("helped"),
+            func.sum(case((table.c.accepted.is_(False), 1), else_=0)).label("hurt"),
+            func.max(table.c.at).label("last"),
+        )
+        .where(table.c.lesson.in_(keys))
+        .group_by(table.c.lesson)
+    )
+    return {
+        row.lesson: _Uses(used=row.used, helped=row.helped, hurt=row.hurt, last=row.last)
+        for row in (connection.execute(query) if keys else ())
+    }
+
+
+def _known(row: Row[Any], said: Lesson, uses: _Uses) -> KnownLesson:
+    return KnownLesson(
+        id=row.entry,
+        at=row.at,
+        project=row.name,
+        task=row.task,
+        attempt=row.attempt,
+        lesson=said,
+        used=uses.used,
+        helped=uses.helped,
+        hurt=uses.hurt,
+        rating=row.rating,
+        last_used=uses.last,
+        obsolete=row.obsolete,
+    )

@@ -1,0 +1,77 @@
+"""Which project an entry belongs to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select
+
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal.core import tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The project and the task that an entry belongs to."""
+
+    project: int
+    """By its key in the journal."""
+    task: str
+    """The task's name."""
+
+
+def key_of(connection: Connection, name: str) -> int | None:
+    """The key of the project of that name; `None` if the journal has none."""
+    query = select(tables.project.c.id).where(tables.project.c.name == name)
+    return connection.execute(query).scalar()
+
+
+def made(connection: Connection, name: str) -> int | None:
+    """The same, and made if there is none; `None` for no name."""
+    if not name:
+        return None
+    found = key_of(connection, name)
+    if found is not None:
+        return found
+    key = connection.execute(insert(tables.project), {"name": name}).inserted_primary_key
+    return None if key is None else key[0]
+
+
+def owner_of(connection: Connection, task: int) -> Owner | None:
+    """Whose a task is; `None` if nothing is learned from it."""
+    table = tables.task
+    query = select(table.c.project, table.c.name).where(table.c.id == task)
+    row = connection.execute(query).one_or_none()
+    if row is None or row.project is None:
+        return None
+    return Owner(project=row.project, task=row.name)
+
+
+def names(connection: Connection) -> list[str]:
+    """All projects, by name."""
+    return list(
+        connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars()
+    )
+
+
+def sources_of(
+    connection: Connection, owner: Owner, sources: Iterable[int], attempt: int | None
+) -> tuple[int, ...]:
+    """The attempts that something comes from, that of its own entry first.
+
+    Raises JournalError where there is none, and for one that is not of the project: what was
+    learned of one project must be gone with it.
+    """
+    own = () if attempt is None else (attempt,)
+    wanted = tuple(dict.fromkeys((*own, *sources)))
+    if not wanted:
+        raise JournalError("what is learned must name an attempt that it comes from")
+    table, task = tables.attempt, tables.task
+    query = (
+        select(table.c.id)
+        .join(task, task.c.id == table.c.task)
+        .where(table.c.id.in_(wanted), task.c.project == owner.project)
+    )
+    strange = set(wanted) - set(connection.execute(query).scalars())
+    if strange:
+        raise JournalError(f"attempt {min(strange)} is none of the project")
+    return wanted

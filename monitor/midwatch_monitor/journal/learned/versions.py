@@ -1,0 +1,168 @@
+"""Versions of the guidelines in the index, and how far a project was looked back at."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.journal.admin.damage import rows_of
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.learned.projects import Owner
+from midwatch_monitor.records import (
+    Entry,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    GuidelinesState,
+    KnownGuidelines,
+    Reflection,
+)
+
+_AFTER = {
+    GuidelinesAct.APPROVED: GuidelinesState.PROPOSED,
+    GuidelinesAct.REJECTED: GuidelinesState.PROPOSED,
+    GuidelinesAct.ROLLED_BACK: GuidelinesState.LIVE,
+}
+"""The state in which each act finds a version."""
+
+
+def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: Owner) -> None:
+    """Keep a new version. Raises StaleIncarnationError if another has its number."""
+    table = tables.guidelines
+    taken = select(table.c.entry).where(
+        table.c.project == owner.project, table.c.version == proposal.version
+    )
+    if connection.execute(taken).first() is not None:
+        raise StaleIncarnationError(
+            f"there is a version {proposal.version} of the guidelines already: "
+            "another process wrote one at the same time"
+        )
+    values = {
+        "entry": entry.id,
+        "project": owner.project,
+        "version": proposal.version,
+        "state": GuidelinesState.PROPOSED.value,
+        "author": "",
+        "comment": "",
+    }
+    connection.execute(insert(table), values)
+
+
+def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
+    """Bring the versions of a project up to date.
+
+    Raises StaleIncarnationError for a mark that does not fit: somebody else decided meanwhile.
+    """
+    row = _row(connection, mark.guidelines)
+    needed = _AFTER[mark.act]
+    if row.state != needed.value:
+        raise StaleIncarnationError(
+            f"version {row.version} of the guidelines is {row.state}, not {needed.value}: "
+            f"it cannot be {mark.act.value}"
+        )
+    said = {"decided_at": entry.at, "author": mark.author, "comment": mark.comment}
+    match mark.act:
+        case GuidelinesAct.APPROVED:
+            before = _live(connection, row.project)
+            if mark.over is not None and mark.over != (before or 0):
+                raise StaleIncarnationError(
+                    f"version {row.version} of the guidelines was compared with one that is no "
+                    "longer in force"
+                )
+            _set(connection, before, state=GuidelinesState.FORMER.value)
+            state = GuidelinesState.LIVE.value
+            _set(connection, row.entry, **said, state=state, before=before)
+        case GuidelinesAct.REJECTED:
+            _set(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
+        case GuidelinesAct.ROLLED_BACK:
+            _set(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
+            _set(connection, row.before, state=GuidelinesState.LIVE.value)
+
+
+def _row(connection: Connection, key: int) -> Row[Any]:
+    table = tables.guidelines
+    row = connection.execute(select(table).where(table.c.entry == key)).one_or_none()
+    if row is None:
+        raise JournalError(f"there is no version of guidelines {key}")
+    return row
+
+
+def _live(connection: Connection, project: int) -> int | None:
+    table = tables.guidelines
+    query = select(table.c.entry).where(
+        table.c.project == project, table.c.state == GuidelinesState.LIVE.value
+    )
+    return connection.execute(query).scalar()
+
+
+def _set(connection: Connection, key: int | None, **values: object) -> None:
+    if key is not None:
+        change = update(tables.guidelines).where(tables.guidelines.c.entry == key)
+        connection.execute(change, values)
+
+
+def look_back(connection: Connection, entry: Entry, reflection: Reflection, owner: Owner) -> None:
+    """Note how far a project was looked back at.
+
+    Raises StaleIncarnationError where another look back has been there: no summary is used twice.
+    """
+    last = _watermark(connection, owner.project)
+    again = reflection.watermark == last and bool(reflection.attempts)
+    if reflection.watermark < last or again:
+        raise StaleIncarnationError(
+            f"another process has looked back up to entry {last}, and this one only up to "
+            f"{reflection.watermark}"
+        )
+    if reflection.after and looked_back_after(connection, reflection.after):
+        raise StaleIncarnationError(
+            f"another process has looked back after entry {reflection.after} already"
+        )
+    values = {"entry": entry.id, "project": owner.project, "watermark": reflection.watermark}
+    connection.execute(insert(tables.reflection), values)
+
+
+def looked_back_after(connection: Connection, after: int) -> bool:
+    """Whether there is a look back that was made because of an entry."""
+    table, entry = tables.reflection, tables.entry
+    query = select(table.c.entry, entry.c.body).join(table, table.c.entry == entry.c.id)
+    query = query.where(table.c.entry > after)
+    return any(said.after == after for _, said in rows_of(connection, query, Reflection))
+
+
+def watermark(connection: Connection, project: str) -> int:
+    """The newest summary of a project that was looked at, by journal id; 0 before the first."""
+    name, table = tables.project.c.name, tables.project
+    key = connection.execute(select(table.c.id).where(name == project)).scalar()
+    return 0 if key is None else _watermark(connection, key)
+
+
+def _watermark(connection: Connection, project: int) -> int:
+    table = tables.reflection
+    query = select(table.c.watermark).where(table.c.project == project)
+    return connection.execute(query.order_by(table.c.entry.desc()).limit(1)).scalar() or 0
+
+
+def known(connection: Connection, *wanted: ColumnElement[bool]) -> list[KnownGuidelines]:
+    """Versions and where they stand, newest first."""
+    table, entry, project = tables.guidelines, tables.entry, tables.project
+    query = (
+        select(table, entry.c.at, entry.c.body, project.c.name)
+        .join(entry, entry.c.id == table.c.entry)
+        .join(project, project.c.id == table.c.project)
+        .where(*wanted)
+        .order_by(table.c.entry.desc())
+    )
+    return [_known(row, said) for row, said in rows_of(connection, query, Guidelines)]
+
+
+def _known(row: Row[Any], said: Guidelines) -> KnownGuidelines:
+    return KnownGuidelines(
+        id=row.entry,
+        at=row.at,
+        project=row.name,
+        guidelines=said,
+        state=GuidelinesState(row.state),
+        decided_at=row.decided_at,
+        author=row.author,
+        comment=row.comment,
+    )

@@ -1,0 +1,142 @@
+"""What a role of PostgreSQL may do with a journal, asked before anything is begun.
+
+A right that is missing would come up in the middle of the work, again and again. What nearly
+everybody who writes needs is asked for: to delete is needed for little, and missed where it is.
+"""
+
+import re
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from midwatch_monitor.errors import JournalAccessError, JournalReadOnlyError
+from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.core.identity import NUMBERED
+from midwatch_monitor.journal.core.tables import compatibility
+
+ENCODING = "UTF8"
+"""Of a journal's database: workers and models write in every language."""
+_TABLES = sorted({"alembic_version", *(table.name for table in metadata.sorted_tables)})
+_SEQUENCES = [f"{table.name}_id_seq" for table in NUMBERED]
+_FIXED = ["alembic_version", compatibility.name]
+"""Into these nothing is inserted but by an upgrade, which is done by who owns them."""
+# Whoever writes locks the row of `compatibility`: PostgreSQL asks for the right to update it.
+_RIGHTS = text(
+    """
+    SELECT quote_ident(current_user) AS role,
+        current_schema() AS schema,
+        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS makes,
+        current_setting('server_encoding') AS encoding,
+        current_setting('search_path') AS path,
+        current_setting('transaction_read_only') = 'on' AS fixed,
+        pg_is_in_recovery() AS standby,
+        quote_ident(min(relnamespace::regnamespace::text)) AS home,
+        coalesce(bool_and(relkind = 'S' OR has_table_privilege(oid, 'SELECT')), true) AS reads,
+        coalesce(bool_and(CASE
+            WHEN relkind = 'S' THEN has_sequence_privilege(oid, 'USAGE')
+            WHEN relname = 'alembic_version' THEN true
+            ELSE has_table_privilege(oid, 'UPDATE')
+                AND (relname = ANY(:fixed) OR has_table_privilege(oid, 'INSERT'))
+        END), true) AS writes
+    FROM pg_class
+    WHERE pg_table_is_visible(oid)
+        AND (relkind = 'r' AND relname = ANY(:tables)
+            OR relkind = 'S' AND relname = ANY(:sequences))
+    """
+)
+_DENIED = re.compile(r'permission denied for (table|sequence|schema|database) "?([^"\s]+)')
+_GRANTS = {
+    "table": "SELECT, INSERT, UPDATE, DELETE ON",
+    "sequence": "USAGE, SELECT ON SEQUENCE",
+    "schema": "USAGE, CREATE ON SCHEMA",
+    "database": "CONNECT, CREATE ON DATABASE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """What the role of a connection may do."""
+
+    role: str
+    schema: str | None
+    """Where it would make tables; `None` if it may use no schema of its search path."""
+    makes: bool
+    """Whether it may make tables there."""
+    encoding: str
+    path: str
+    """The search path."""
+    fixed: bool
+    """Whether its transactions may only read, whatever it was granted."""
+    standby: bool
+    """Whether the server is a standby."""
+    home: str | None
+    """The schema in which the journal's tables are; `None` where it sees none."""
+    reads: bool
+    writes: bool
+
+
+def rights_of(connection: Connection) -> Rights:
+    """What the role of a connection to PostgreSQL may do."""
+    names = {"tables": _TABLES, "sequences": _SEQUENCES, "fixed": _FIXED}
+    return Rights(**connection.execute(_RIGHTS, names).mappings().one())
+
+
+def require_reading(connection: Connection, name: str) -> None:
+    """Raise JournalAccessError where the role may not read what there is."""
+    rights = rights_of(connection)
+    if rights.schema is None and rights.home is None:
+        raise JournalAccessError(
+            f"{name}: the role {rights.role} may use no schema of its search path "
+            f"({rights.path}): its owner can `GRANT USAGE ON SCHEMA public TO {rights.role}`"
+        )
+    if not rights.reads:
+        raise JournalAccessError(
+            f"{name}: the role {rights.role} may not read it: its owner can `GRANT SELECT ON ALL "
+            f"TABLES IN SCHEMA {rights.home} TO {rights.role}`"
+        )
+
+
+def require_writing(connection: Connection, name: str) -> None:
+    """Raise JournalReadOnlyError where the role may not write what there is."""
+    rights = rights_of(connection)
+    if rights.standby:
+        raise JournalReadOnlyError(
+            f"{name} is a standby, which cannot be written: name the primary; of several hosts in "
+            "a URL `target_session_attrs=read-write` finds it"
+        )
+    if rights.fixed:
+        raise JournalReadOnlyError(
+            f"{name}: the role {rights.role} may only read: `ALTER ROLE {rights.role} SET "
+            "default_transaction_read_only = off` lets it write"
+        )
+    if not rights.writes:
+        on, to = f"IN SCHEMA {rights.home}", f"TO {rights.role}"
+        raise JournalReadOnlyError(
+            f"{name}: the role {rights.role} may only read: its owner can `GRANT SELECT, INSERT, "
+            f"UPDATE, DELETE ON ALL TABLES {on} {to}` and `GRANT USAGE, SELECT ON ALL SEQUENCES "
+            f"{on} {to}`"
+        )
+
+
+def require_making(connection: Connection, name: str) -> None:
+    """Raise JournalAccessError where no journal can be made in an empty database."""
+    rights = rights_of(connection)
+    if rights.encoding != ENCODING:
+        raise JournalAccessError(
+            f"{name} has the encoding {rights.encoding}, and a journal needs {ENCODING}: "
+            f"`createdb --encoding={ENCODING} --template=template0` makes such a database"
+        )
+    if not rights.makes:
+        schema = rights.schema or "public"
+        raise JournalReadOnlyError(
+            f"{name} is empty, and the role {rights.role} may make no tables in it: its owner can "
+            f"`GRANT USAGE, CREATE ON SCHEMA {schema} TO {rights.role}`"
+        )
+
+
+def advice_on(denied: str) -> str:
+    """What gives the right that PostgreSQL missed. Pure."""
+    found = _DENIED.search(denied)
+    if found is None:
+        return "do it as the role that owns the tables"
+    return f"its owner can `GRANT {_GRANTS[found[1]]} {found[2]} TO …`"

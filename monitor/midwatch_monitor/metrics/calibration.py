@@ -1,0 +1,265 @@
+"""How far a model's stated confidence can be trusted: what came of it so far. Pure.
+
+For people and for the supervisor to read; the rules compare what was reported. Confidences are in
+percent, rates and errors go from 0 to 1. A model's attempts are fitted by isotonic regression: the
+success rate may only rise with the stated confidence, and nothing else is assumed of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from midwatch_monitor.records import Ending
+
+MIN_ATTEMPTS = 5
+"""Finished attempts of a model below which nothing is claimed."""
+
+PRIOR_ATTEMPTS = 5.0
+"""How many attempts at the model's own success rate are mixed into each level of the curve.
+
+A level that stands on five attempts is believed half; one lucky attempt moves hardly anything.
+"""
+
+BINS = 10
+"""Of equal width, over which the calibration error is taken: the usual number."""
+
+_DUST = 1e-9
+"""What subtracting a task may leave of a weight that is zero; a real one is far above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A finished attempt: what it said of itself, and whether it succeeded."""
+
+    attempt: int
+    task: str
+    """Its name: the same task in another run tells little that is new."""
+    model: str
+    confidences: tuple[int, ...]
+    """Of its checkpoints, in percent; at least one."""
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A range of stated confidence with one success rate."""
+
+    low: int
+    high: int
+    """Included."""
+    rate: float
+    weight: float
+    """In attempts; an attempt that reported in several ranges is spread over them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a model's stated confidence was worth: its success rate, rising with what was said."""
+
+    attempts: int
+    """That it was fitted to."""
+    levels: tuple[Level, ...]
+
+    def rate(self, confidence: int) -> float:
+        """The success rate at a stated confidence; between two levels on the line from one to the
+        other, outside of them the nearest one's.
+        """
+        before = self.levels[0]
+        for level in self.levels:
+            if confidence < level.low and level is not before:
+                share = (confidence - before.high) / (level.low - before.high)
+                return before.rate + share * (level.rate - before.rate)
+            if confidence <= level.high:
+                return level.rate
+            before = level
+        return before.rate
+
+    def percent(self, confidence: int) -> int:
+        """The success rate at a stated confidence, in whole percent."""
+        return round(100 * self.rate(confidence))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackRecord:
+    """What is known of one model; without a calibration there were too few attempts."""
+
+    model: str
+    attempts: int
+    succeeded: int
+    tasks: int
+    checkpoints: int
+    calibration: Calibration | None = None
+    error_before: float | None = None
+    """The expected calibration error of the stated confidence."""
+    error_after: float | None = None
+    """Of the calibrated one, each task judged by a curve that was fitted without it.
+
+    `None` also where all attempts are of one task.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a checkpoint stated, the rate that follows from it, and what came of the attempt."""
+
+    stated: int
+    """In percent."""
+    rate: float
+    succeeded: bool
+    weight: float
+    """In attempts."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    """What a set of attempts said and achieved, by stated confidence.
+
+    Every checkpoint counts, as the question is asked at every point of an attempt; the weights of
+    an attempt's checkpoints sum up to one, or the talkative ones would decide.
+    """
+
+    attempts: int = 0
+    succeeded: int = 0
+    said: dict[int, float] = field(default_factory=lambda: defaultdict[int, float](float))
+    won: dict[int, float] = field(default_factory=lambda: defaultdict[int, float](float))
+
+    def add(self, samples: Iterable[Sample], sign: int = 1) -> None:
+        """Count samples in, or with a sign of -1 out again."""
+        for sample in samples:
+            self.attempts += sign
+            self.succeeded += sign * sample.succeeded
+            weight = sign / len(sample.confidences)
+            for confidence in sample.confidences:
+                self.said[confidence] += weight
+                self.won[confidence] += weight * sample.succeeded
+
+
+def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | None:
+    """Whether an attempt that is over succeeded; `None` if that cannot be said.
+
+    A person's verdict on the result wins over how it ended. What was canceled proves nothing.
+    """
+    if accepted is not None:
+        return accepted
+    if ending in (None, Ending.CANCELED):
+        return None
+    return ending is Ending.DONE
+
+
+def calibrate(samples: Sequence[Sample]) -> Calibration | None:
+    """The calibration of one model; `None` for fewer than `MIN_ATTEMPTS` attempts."""
+    if len(samples) < MIN_ATTEMPTS:
+        return None
+    tally = _Tally()
+    tally.add(samples)
+    return _fit(tally)
+
+
+def track_records(samples: Iterable[Sample]) -> tuple[TrackRecord, ...]:
+    """What is known of each model, in the order of their names."""
+    models: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        models[sample.model].append(sample)
+    return tuple(_track_record(model, models[model]) for model in sorted(models))
+
+
+def expected_error(predictions: Iterable[Prediction]) -> float:
+    """The expected calibration error: how far rates were from what came of them, on average.
+
+    Over `BINS` bins of equal width, each with its weight. It has no meaning without predictions.
+    The bins are of the stated confidence, for calibrated rates too: so before and after are told
+    of the same bins. And a curve that was fitted without an attempt is lower where that attempt
+    succeeded; in bins of its rates successes and failures would part, and a good calibration would
+    look bad.
+    """
+    weights, gaps = [0.0] * BINS, [0.0] * BINS
+    for each in predictions:
+        bin = max(0, min(each.stated * BINS // 100, BINS - 1))
+        weights[bin] += each.weight
+        gaps[bin] += each.weight * (each.rate - each.succeeded)
+    return sum(map(abs, gaps)) / sum(weights)
+
+
+def _track_record(model: str, samples: Sequence[Sample]) -> TrackRecord:
+    calibration = calibrate(samples)
+    return TrackRecord(
+        model=model,
+        attempts=len(samples),
+        succeeded=sum(sample.succeeded for sample in samples),
+        tasks=len({sample.task for sample in samples}),
+        checkpoints=sum(len(sample.confidences) for sample in samples),
+        calibration=calibration,
+        error_before=expected_error(_predictions(samples, _as_stated)) if calibration else None,
+        error_after=_held_out_error(samples) if calibration else None,
+    )
+
+
+def _held_out_error(samples: Sequence[Sample]) -> float | None:
+    tasks: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        tasks[sample.task].append(sample)
+    if len(tasks) < 2:
+        return None
+    others = _Tally()
+    others.add(samples)
+    predictions: list[Prediction] = []
+    for held_out in tasks.values():
+        others.add(held_out, -1)
+        predictions += _predictions(held_out, _fit(others).rate)
+        others.add(held_out)
+    return expected_error(predictions)
+
+
+def _predictions(samples: Iterable[Sample], rate: Callable[[int], float]) -> list[Prediction]:
+    return [
+        Prediction(
+            stated=confidence,
+            rate=rate(confidence),
+            succeeded=sample.succeeded,
+            weight=1 / len(sample.confidences),
+        )
+        for sample in samples
+        for confidence in sample.confidences
+    ]
+
+
+def _as_stated(confidence: int) -> float:
+    return confidence / 100
+
+
+def _fit(tally: _Tally) -> Calibration:
+    # The rule of succession: five successes of five do not make a sixth certain.
+    usual = (tally.succeeded + 1) / (tally.attempts + 2)
+    observed = _rising(
+        Level(low=said, high=said, rate=tally.won[said] / weight, weight=weight)
+        for said, weight in sorted(tally.said.items())
+        if weight > _DUST
+    )
+    # A thin level moves further toward the usual rate than its neighbours, and may pass them.
+    return Calibration(
+        attempts=tally.attempts, levels=tuple(_rising(_drawn(level, usual) for level in observed))
+    )
+
+
+def _rising(levels: Iterable[Level]) -> list[Level]:
+    """The levels with neighbours merged until rates only rise: pool adjacent violators."""
+    pooled: list[Level] = []
+    for level in levels:
+        merged = level
+        while pooled and pooled[-1].rate >= merged.rate:
+            merged = _merged(pooled.pop(), merged)
+        pooled.append(merged)
+    return pooled
+
+
+def _merged(lower: Level, higher: Level) -> Level:
+    weight = lower.weight + higher.weight
+    rate = (lower.rate * lower.weight + higher.rate * higher.weight) / weight
+    return Level(low=lower.low, high=higher.high, rate=rate, weight=weight)
+
+
+def _drawn(level: Level, usual: float) -> Level:
+    """The level drawn toward the usual rate."""
+    weight = level.weight + PRIOR_ATTEMPTS
+    rate = (level.rate * level.weight + usual * PRIOR_ATTEMPTS) / weight
+    return Level(low=level.low, high=level.high, rate=rate, weight=weight)

@@ -1,0 +1,139 @@
+"""How a word stands in the journal: entries, what is committed together, hints of growth."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from midwatch_monitor.records.alert import Alert, Fault
+from midwatch_monitor.records.analysis import Analysis
+from midwatch_monitor.records.fact import Fact, FactMark, FactReview
+from midwatch_monitor.records.feedback import Feedback
+from midwatch_monitor.records.fleet import Snapshot
+from midwatch_monitor.records.guidelines import Guidelines, GuidelinesMark, Reflection, Trial
+from midwatch_monitor.records.intervention import (
+    Decision,
+    Delivery,
+    Escalation,
+    Intervention,
+    OutcomeReport,
+)
+from midwatch_monitor.records.lesson import Lesson, LessonMark
+from midwatch_monitor.records.plan import Completion, Plan, PlanCheck
+from midwatch_monitor.records.recall import Recall
+from midwatch_monitor.records.step import Change, Step
+from midwatch_monitor.records.study import Study, Summary
+from midwatch_monitor.records.work import (
+    Acceptance,
+    AttemptTransition,
+    BudgetRequest,
+    Spending,
+    TaskTransition,
+)
+
+Record = (
+    TaskTransition
+    | AttemptTransition
+    | Step
+    | Change
+    | Plan
+    | PlanCheck
+    | Completion
+    | Analysis
+    | BudgetRequest
+    | Spending
+    | Acceptance
+    | Alert
+    | Escalation
+    | Decision
+    | Intervention
+    | Delivery
+    | OutcomeReport
+    | Feedback
+    | Recall
+    | Summary
+    | Study
+    | Lesson
+    | LessonMark
+    | Fact
+    | FactMark
+    | FactReview
+    | Guidelines
+    | GuidelinesMark
+    | Reflection
+    | Trial
+    | Snapshot
+    | Fault
+)
+"""Everything that the journal's log can say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A record on its way into the journal."""
+
+    record: Record
+    at: datetime
+    task: int
+    attempt: int | None = None
+    seq: int | None = None
+    """Given by the recorder of the attempt's current incarnation; others write none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A record in the journal. Ids rise in the order of commits, over all attempts."""
+
+    id: int
+    record: Record
+    at: datetime
+    task: int
+    attempt: int | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of an attempt's history with its model, as JSON."""
+
+    index: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool call returned, as JSON: after a crash it is given again, not done again."""
+
+    call: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What becomes true together or not at all."""
+
+    drafts: tuple[Draft, ...] = ()
+    attempt: int | None = None
+    """Whose `messages` and `results` these are."""
+    incarnation: int | None = None
+    """If set, the commit is refused unless it is the attempt's current one."""
+    guard: int | None = None
+    """If set, the commit is refused unless it is the current incarnation of the monitor's lease on
+    every attempt that the drafts are about."""
+    messages: tuple[Message, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
+class Hint(NamedTuple):
+    """The journal has grown. May be lost, repeated or late: the journal is the truth.
+
+    There is one for every entry, here and wherever it is heard: a dataclass takes three times as
+    long to make.
+    """
+
+    entry: int
+    kind: str
+    task: int | None = None
+    attempt: int | None = None
+    step: int | None = None
+    note: str = ""
+    """What it is about, in a few words; only for people to see, never to act on."""

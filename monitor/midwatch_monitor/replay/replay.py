@@ -1,0 +1,200 @@
+"""Today's rules over recorded runs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from midwatch_monitor.alerts import Moment
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.judge import Judge
+from midwatch_monitor.records import Alert, AlertKey, Change, Event, Fault, Severity, Step
+from midwatch_monitor.rules import Moved
+from midwatch_monitor.rules.silence import begins
+from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.traces import AUTO, Damage, find_traces, open_trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertLine:
+    """An alert that fires, or whose severity rises."""
+
+    type: Literal["alert"] = "alert"
+    trace: str
+    step: int
+    rule: str
+    subject: str
+    severity: Severity
+    value: int | float
+    summary: str
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceLine:
+    """One whole trace."""
+
+    type: Literal["trace"] = "trace"
+    trace: str
+    steps: int
+    alerts: int
+    """How many times an alert fired; a severity that rises is no further alert."""
+    first_alarm_step: int | None
+    """The first step with an alert of severity warning or critical."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamageLine:
+    """A line of a trace that was skipped, and why."""
+
+    type: Literal["damage"] = "damage"
+    trace: str
+    line: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultLine:
+    """A rule that broke over a trace, and was off for the rest of it."""
+
+    type: Literal["fault"] = "fault"
+    trace: str
+    rule: str
+    error: str
+
+
+ReplayLine = AlertLine | TraceLine | DamageLine | FaultLine
+
+
+Changes = Callable[[Moment, Mapping[AlertKey, Alert]], tuple[Alert, ...]]
+"""What changes of the alerts that no single event of a run decides."""
+
+
+def replay(
+    path: Path, settings: Settings, *, format: str = AUTO, worker: str = ""
+) -> Iterator[ReplayLine]:
+    """What the rules say of a trace, or of every known trace below a folder, as it is read.
+
+    Raises TraceError at once for a named file in no known format, and pydantic's ValidationError
+    where the settings of the worker are wrong.
+    """
+    if path.is_dir():
+        return _folder(path, settings, format, worker)
+    return _trace(path, open_trace(path, format), Replay(settings, worker=worker))
+
+
+class Replay:
+    """The rules over one trace, and the count of what they said."""
+
+    def __init__(self, settings: Settings, *, worker: str = "") -> None:
+        self._judge = Judge(settings.rules, worker=worker)
+        self._vigil = SilenceAlerts(for_worker(settings.rules, worker))
+        self._timely: dict[AlertKey, Alert] = {}
+        self._judge.observe(Change(reflect_every=settings.reflect.remind_every))
+        self._fired: set[tuple[str, str]] = set()
+        self._steps = 0
+        self._last = 0
+        self._alerts = 0
+        self._first_alarm: int | None = None
+
+    def observe(self, event: Event) -> tuple[tuple[Alert, ...], tuple[Fault, ...]]:
+        """The alerts that fire or rise at this event, and the rules that broke."""
+        # Who begins or goes on was not at work before: that time is not judged.
+        late = () if begins(event) else self._look(event.at)
+        if isinstance(event, Change) and event.lifecycle is not None and event.lifecycle.over:
+            return self._loud(late), ()
+        if isinstance(event, Step):
+            self._steps += 1
+            self._last = event.number
+        judgement = self._judge.observe(event)
+        moved = Moved(kinds=judgement.movements, paths=judgement.moved_paths)
+        self._vigil.observe(event, moved)
+        heard = self._look(event.at)
+        return self._loud((*late, *judgement.alerts, *heard)), judgement.faults
+
+    def look(self, at: datetime | None) -> tuple[Alert, ...]:
+        """The alerts that fire or rise because nothing has happened until now."""
+        return self._loud(self._look(at))
+
+    def take(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
+        """The alerts that fire or rise by what is seen from outside of this run."""
+        return self._loud(self._apart(at, changes))
+
+    @property
+    def firing(self) -> tuple[Alert, ...]:
+        """The alerts that fire now."""
+        apart = (alert for alert in self._timely.values() if alert.firing)
+        return (*self._judge.firing, *apart)
+
+    def sum(self, trace: str) -> TraceLine:
+        """The trace as a whole."""
+        return TraceLine(
+            trace=trace,
+            steps=self._steps,
+            alerts=self._alerts,
+            first_alarm_step=self._first_alarm,
+        )
+
+    def _look(self, at: datetime | None) -> tuple[Alert, ...]:
+        """What the time until now shows, as the monitor would have seen it."""
+        return () if at is None else self._apart(at, self._vigil.look)
+
+    def _apart(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
+        found = changes(Moment(step=self._last, at=at), self._timely)
+        self._timely.update({alert.key: alert for alert in found})
+        return found
+
+    def _loud(self, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+        loud: list[Alert] = []
+        for alert in alerts:
+            key = (alert.key.rule, alert.key.subject)
+            if not alert.firing:
+                self._fired.discard(key)
+                continue
+            if key not in self._fired:
+                self._fired.add(key)
+                self._alerts += 1
+            loud.append(alert)
+        if self._first_alarm is None:
+            self._first_alarm = next((each.step for each in loud if each.severity.alarm), None)
+        return tuple(loud)
+
+
+def _folder(folder: Path, settings: Settings, format: str, worker: str) -> Iterator[ReplayLine]:
+    for path in find_traces(folder, format):
+        yield from _trace(path, open_trace(path, format), Replay(settings, worker=worker))
+
+
+def _trace(path: Path, events: Iterator[Event | Damage], run: Replay) -> Iterator[ReplayLine]:
+    trace = str(path)
+    for event in events:
+        yield from lines(trace, run, event)
+    yield run.sum(trace)
+
+
+def lines(trace: str, run: Replay, event: Event | Damage) -> Iterator[ReplayLine]:
+    """What one event of a trace gives to tell."""
+    if isinstance(event, Damage):
+        yield DamageLine(trace=trace, line=event.line, problem=event.problem)
+        return
+    alerts, faults = run.observe(event)
+    for alert in alerts:
+        yield alert_line(trace, alert)
+    for fault in faults:
+        yield FaultLine(trace=trace, rule=fault.part, error=fault.error)
+
+
+def alert_line(trace: str, alert: Alert) -> AlertLine:
+    """An alert as a line."""
+    return AlertLine(
+        trace=trace,
+        step=alert.step,
+        rule=alert.key.rule,
+        subject=alert.key.subject,
+        severity=alert.severity,
+        value=int(alert.value) if alert.value % 1 == 0 else alert.value,
+        summary=alert.summary,
+        evidence=alert.evidence,
+    )

@@ -1,0 +1,213 @@
+"""Timelines: what the rules should say of a short run, written down as YAML.
+
+    about: Confidence under 30 % alarms, at 30 % it does not.
+    rules: {low_confidence: {below: 30, hold: 0}}
+    timeline:
+      - {kind: checkpoint, progress_percent: 10, confidence: 30}
+      - {kind: checkpoint, progress_percent: 20, confidence: 29, firing: [low_confidence warning]}
+
+`rules` is as in the configuration file, and what is absent keeps its default; `only: true` turns
+off the rules that it does not name, and agreement. Each entry is a line of the trace format.
+Steps without a number are numbered on. `firing` lists what fires after the entry, as
+`rule severity` or `rule severity subject`; without it nothing does. An entry of a time alone,
+`{at: "2026-01-01T00:30:00Z", firing: [silence warning]}`, says that nothing happened until then.
+
+A longer run says only whether a warning or a critical alert fires at all: `alarm: never`, or
+`alarm: 12` for one that fires at step 12 at the latest. Entries that come again are written once:
+
+    alarm: 8
+    timeline:
+      - repeat: 4
+        of:
+          - {kind: tool, tool: edit_file, path: a.py, edit: true, content_digest: "a{n}"}
+          - {kind: tool, tool: run_tests, exit_code: 1, output: "1 failed in 0.{n}s"}
+
+In their texts `{n}` is the round, from 1, and `{left}` is how many rounds are to come. `repeat`
+may also stand in a single entry.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from midwatch_monitor.config.document import read_document
+from midwatch_monitor.config.rules import Rules, Section
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import ConfigError, Place
+from midwatch_monitor.records import Alert, Step
+from midwatch_monitor.replay.replay import Replay
+from midwatch_monitor.rules import rule_settings
+from midwatch_monitor.traces.native import STATE, Reader
+
+BUILT_IN = Rules()
+
+
+class Entry(Section):
+    """One event of a timeline, with what fires after it; or several, and how often they come."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    firing: tuple[str, ...] = ()
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    of: tuple["Entry", ...] = ()
+
+    @property
+    def line(self) -> dict[str, object]:
+        """The event as a line of the trace format."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        if self.of and (self.model_extra or self.firing):
+            raise ValueError("entries that come again stand under `of`, with `repeat` alone")
+        return self
+
+
+class Timeline(Section):
+    """A run and what the rules should say of it."""
+
+    about: str
+    """What it shows, in a sentence."""
+    rules: dict[str, Any] = Field(default_factory=dict[str, Any])
+    only: bool = False
+    """Whether rules that are not named are off."""
+    worker: str = ""
+    alarm: Literal["never"] | Annotated[int, Field(ge=1)] | None = None
+    """The last step by which an alarm must fire, in place of what fires after each entry."""
+    timeline: tuple[Entry, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """An entry, counted from 1 with every round, after which the rules say something else."""
+
+    entry: int
+    expected: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moment:
+    """What fires after an entry, and what should."""
+
+    entry: int
+    step: int
+    expected: tuple[str, ...]
+    told: tuple[Alert, ...]
+    """What fired or rose with the entry; it may be over again."""
+    firing: tuple[Alert, ...]
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        return tuple(sorted(_write(alert) for alert in self.firing))
+
+    @property
+    def alarm(self) -> bool:
+        return any(alert.severity.alarm for alert in (*self.told, *self.firing))
+
+
+def read_timeline(path: Path) -> Timeline:
+    """A timeline from its file. Raises ConfigError if it is none."""
+    document = read_document(path)
+    if document.problems:
+        first, *others = document.problems
+        raise ConfigError(first.place, first.key, first.problem, others=tuple(others))
+    try:
+        return Timeline.model_validate(document.data)
+    except ValidationError as error:
+        raise ConfigError(Place(file=path), "", f"not a timeline: {error}") from error
+
+
+def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
+    """Where the rules say something else than a timeline does. Raises ConfigError for a bad one.
+
+    `rules` are in force where the timeline names no others.
+    """
+    timeline = read_timeline(path)
+    try:
+        settings = Settings(rules=_rules(timeline, rules))
+        moments = tuple(_play(timeline, Replay(settings, worker=timeline.worker)))
+    except ValidationError as error:
+        raise ConfigError(Place(file=path), "rules", str(error)) from error
+    except ValueError as error:
+        raise ConfigError(Place(file=path), "timeline", str(error)) from error
+    return tuple(_entries(moments) if timeline.alarm is None else _alarm(moments, timeline.alarm))
+
+
+def _rules(timeline: Timeline, rules: Rules) -> Rules:
+    if timeline.only:
+        off = {name: {"enabled": False} for name in rule_settings(rules)}
+        return Rules.model_validate({"agreement": False, **off, **timeline.rules})
+    named = dict(timeline.rules)
+    for name, settings in rule_settings(rules).items():
+        if isinstance(own := named.get(name, {}), dict):
+            named[name] = {**settings.model_dump(exclude_unset=True), **own}
+    return Rules.model_validate({"agreement": rules.agreement, **named})
+
+
+def _play(timeline: Timeline, run: Replay) -> Iterator[_Moment]:
+    reader, step = Reader(), 0
+    entries = (each for entry in timeline.timeline for each in _unrolled(entry))
+    for number, entry in enumerate(entries, start=1):
+        numbered: dict[str, object] = {} if entry.line.get("kind") == STATE else {"step": step + 1}
+        line = entry.line
+        event = reader.read({"kind": STATE, **line} if _clock(line) else {**numbered, **line})
+        if isinstance(event, str):
+            raise ValueError(f"entry {number}: {event}")
+        if isinstance(event, Step):
+            step = event.number
+        told = run.look(event.at) if _clock(line) else run.observe(event)[0]
+        expected = tuple(sorted(entry.firing))
+        yield _Moment(entry=number, step=step, expected=expected, told=told, firing=run.firing)
+
+
+def _clock(line: dict[str, object]) -> bool:
+    """Whether an entry only says that time has passed."""
+    return line.keys() == {"at"}
+
+
+def _unrolled(entry: Entry) -> Iterator[Entry]:
+    """Every round of an entry, with the numbers of the innermost round in its texts."""
+    inner = [one for each in entry.of for one in _unrolled(each)] if entry.of else [entry]
+    if "repeat" not in entry.model_fields_set:
+        yield from inner
+        return
+    for n in range(1, entry.repeat + 1):
+        for one in inner:
+            told = {"firing": list(one.firing), **one.line}
+            yield Entry.model_validate(_filled(told, str(n), str(entry.repeat - n)))
+
+
+def _filled(value: object, n: str, left: str) -> object:
+    if isinstance(value, str):
+        return value.replace("{n}", n).replace("{left}", left)
+    if isinstance(value, list):
+        return [_filled(each, n, left) for each in cast("list[object]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {key: _filled(each, n, left) for key, each in items}
+    return value
+
+
+def _entries(moments: tuple[_Moment, ...]) -> Iterator[Mismatch]:
+    for each in moments:
+        if each.found != each.expected:
+            yield Mismatch(entry=each.entry, expected=each.expected, found=each.found)
+
+
+def _alarm(moments: tuple[_Moment, ...], wanted: int | Literal["never"]) -> Iterator[Mismatch]:
+    first = next((each for each in moments if each.alarm), None)
+    if wanted == "never":
+        if first is not None:
+            yield Mismatch(entry=first.entry, expected=("no alarm",), found=first.found)
+    elif first is None or first.step > wanted:
+        last = first or moments[-1]
+        expected = (f"an alarm by step {wanted}",)
+        yield Mismatch(entry=last.entry, expected=expected, found=last.found)
+
+
+def _write(alert: Alert) -> str:
+    return " ".join(part for part in (alert.key.rule, alert.severity, alert.key.subject) if part)

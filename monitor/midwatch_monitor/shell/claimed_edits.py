@@ -1,0 +1,172 @@
+"""The edits that a call claims by its name and its arguments, where nobody looked at the files."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import cast
+
+from midwatch_monitor.records import Edit
+from midwatch_monitor.shell import diffs
+from midwatch_monitor.shell.digest import digest
+
+Arguments = Mapping[str, object] | str
+"""The arguments of a call: an object, or a text that is none."""
+
+_LONGEST = 80
+"""Characters of a name that are looked at."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PART = frozenset(
+    {"append", "edit", "editor", "insert", "modify", "multiedit", "patch", "replace", "update"}
+)
+"""Words of tools that change a part of a file: what they are given is not all of it."""
+_DELETING = frozenset({"delete", "remove"})
+_CHANGING = _PART | _DELETING | {"create", "overwrite", "save", "write"}
+_LOOKING = frozenset(
+    {"check", "find", "get", "grep", "list", "open", "preview", "read", "search", "show", "view"}
+)
+_NO_FILE = frozenset({"dir", "directory", "folder"})
+_BESIDE = frozenset(
+    {"anthropic", "apply", "based", "block", "code", "diff", "file", "in", "line", "lines"}
+    | {"multi", "notebook", "search", "str", "string", "text", "to", "tool", "undo"}
+)
+"""Words that a tool for files may have beside these; `create_issue` has another."""
+
+_PATH_KEYS = (
+    *("path", "file_path", "filename", "file", "target_file", "notebook_path"),
+    *("filepath", "filePath"),
+)
+_PATCH_KEYS = ("patch", "diff", "input", "patch_text", "patchText")
+_CONTENT_KEYS = ("file_text", "content", "contents")
+
+
+def claims_edit(tool: str, args: Arguments) -> bool:
+    """Whether a call says that it changes a file: by its tool, and by the command of an editor."""
+    return changing(tool) and not _only_looks(tool, args)
+
+
+def claimed_edits(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ...]:
+    """The edits that a call claims; none where it names no file.
+
+    `path` is the file that the source names beside the arguments.
+    """
+    return edits_named(tool, args, path=path) if claims_edit(tool, args) else ()
+
+
+def changes_unnamed(tool: str, args: str) -> bool:
+    """Whether a call changes a file that it does not name: `edit 12:14` is about the open one.
+
+    The arguments are a text, as a step has them.
+    """
+    if not changing(tool) or not _words(tool) <= _CHANGING | _BESIDE:
+        return False
+    given = _read(args)
+    return claims_edit(tool, given) and not edits_named(tool, given)
+
+
+def edits_named(tool: str, args: Arguments, *, path: str = "") -> tuple[Edit, ...]:
+    """The edits of a call that is known to be one: of the file that it names, or of its patch.
+
+    Only a whole new content has a digest; a change of a part counts as one, whatever it did.
+    """
+    if path := path or named_path(args):
+        content = whole_content(tool, args)
+        known = "" if content is None else digest(content)
+        return (Edit(path=path, digest=known, deleted=_deletes(tool, args)),)
+    targets = [
+        target for text in _patches(args) for target in diffs.blocks(text) or diffs.named(text)
+    ]
+    edits = [
+        Edit(path=diffs.stripped(target.path, None), deleted=target.deleted) for target in targets
+    ]
+    return tuple({edit.path: edit for edit in edits}.values())
+
+
+def named_path(args: Arguments) -> str:
+    """The file that the arguments name, or nothing."""
+    named = [] if isinstance(args, str) else [args.get(key) for key in _PATH_KEYS]
+    return next((path for path in named if path and isinstance(path, str)), "")
+
+
+def whole_content(tool: str, args: Arguments) -> str | None:
+    """All of the file after the call, where its arguments say it."""
+    if isinstance(args, str) or args.get("append") or str(args.get("mode", "")).startswith("a"):
+        return None
+    words = _words(_command(args)) or _words(tool)
+    return None if words & _PART else _text(args, _CONTENT_KEYS)
+
+
+def changing(tool: str) -> bool:
+    """Whether a tool is named for changing files; an editor may also only look at them."""
+    return _changes(tool[:_LONGEST])
+
+
+@lru_cache(maxsize=512)
+def _changes(tool: str) -> bool:
+    words = _split(tool)
+    if not words & _CHANGING or words & _NO_FILE:
+        return False
+    return not words & _LOOKING or "replace" in words
+
+
+def looks(tool: str, args: Arguments) -> bool:
+    """Whether a call is named for looking, so that it changes nothing."""
+    words = _words(tool)
+    return bool(words & _LOOKING and "replace" not in words) or _only_looks(tool, args)
+
+
+def _read(args: str) -> Arguments:
+    """The object that a text stands for, or the text."""
+    if not args.startswith("{"):
+        return args
+    try:
+        raw: object = json.loads(args)
+    except (ValueError, RecursionError):
+        return args
+    return cast("dict[str, object]", raw) if isinstance(raw, dict) else args
+
+
+def _only_looks(tool: str, args: Arguments) -> bool:
+    """Whether an editor has a command that changes nothing: `view`."""
+    if isinstance(args, str):
+        is_editor = bool(_words(tool) & {"editor", "anthropic"})
+        return is_editor and bool(_words(_first_word(args)) & _LOOKING)
+    command = _command(args)
+    return bool(command) and not _words(command) & _CHANGING
+
+
+def _deletes(tool: str, args: Arguments) -> bool:
+    command = "" if isinstance(args, str) else _command(args)
+    return bool((_words(command) or _words(tool)) & _DELETING)
+
+
+def _command(args: Mapping[str, object]) -> str:
+    """The command that an editor is given; of a longer text its first word."""
+    command = args.get("command")
+    return _first_word(command) if isinstance(command, str) else ""
+
+
+def _first_word(text: str) -> str:
+    return next(iter(text[:_LONGEST].split(maxsplit=1)), "")
+
+
+def _patches(args: Arguments) -> list[str]:
+    """The texts of a call that may be patches."""
+    if isinstance(args, str):
+        return [args]
+    return [text for key in _PATCH_KEYS if isinstance(text := args.get(key), str)]
+
+
+def _text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
+    """The first of some arguments that is a text."""
+    return next((text for key in keys if isinstance(text := args.get(key), str)), None)
+
+
+def _words(name: str) -> frozenset[str]:
+    """The words of a name in small letters, however they are joined."""
+    return _split(name[:_LONGEST])
+
+
+@lru_cache(maxsize=512)
+def _split(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(name))

@@ -1,0 +1,1 @@
+"""What the journal says of an attempt, folded from its entries. Pure."""

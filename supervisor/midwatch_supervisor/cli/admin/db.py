@@ -1,0 +1,192 @@
+"""`midwatch db`: look after the database of a journal."""
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_tools.home import journal_location
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.admin.check import Health
+    from midwatch_monitor.journal.core.engine import Access, Store
+
+app = App(name="db")
+
+_TOLD = 10_000
+"""Rows of a table after which it is said how far the copy is."""
+
+Place = Annotated[
+    str,
+    Parameter(
+        help="Path or URL. A password need not stand there: PostgreSQL's PGPASSWORD or "
+        "~/.pgpass will do."
+    ),
+]
+
+
+@app.command(name="upgrade")
+def upgrade(
+    *, journal: JournalOption = None, dry_run: DryRunOption = False, json: JsonOption = False
+) -> int:
+    """Bring the tables up to date; those who are at work go on. Sets an empty database up."""
+    from midwatch_monitor.journal.core.engine import Access
+    from midwatch_monitor.journal.core.upgrade import upgrade as bring_up
+
+    store = _connected(_location(journal), Access.WRITE)
+    try:
+        done = bring_up(store, dry_run=dry_run)
+    finally:
+        store.close()
+    if json:
+        fields = {"journal": store.name, "before": done.before, "after": done.after}
+        write_json({"type": "upgrade", **fields, "oldest": done.oldest, "dry_run": dry_run})
+        return 0
+    if done.before == done.after:
+        write_line(f"{store.name} is up to date: its tables are at {done.after}")
+        return 0
+    verb = "would be" if dry_run else "were"
+    write_line(
+        f"{store.name}: the tables {verb} brought from {done.before or 'nothing'} to {done.after}; "
+        f"Midwatch works with them from {done.oldest} on"
+    )
+    return 0
+
+
+@app.command(name="check")
+def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
+    """Say what a journal's database holds and whether it is in order; exit code 1 if not."""
+    from midwatch_monitor.journal.admin.check import check as looked_through
+    from midwatch_monitor.journal.core.engine import Access, explaining
+    from midwatch_monitor.journal.postgres.rights import require_reading
+
+    store = _connected(_location(journal), Access.READ)
+    try:
+        engine = store.reading or store.writing
+        assert engine is not None
+        with explaining(store.name), engine.connect() as connection:
+            if store.lines is not None:
+                require_reading(connection, store.name)
+            health = looked_through(connection)
+    finally:
+        store.close()
+    _tell_health(store.name, health, json=json)
+    return 1 if health.problems else 0
+
+
+@app.command(name="copy")
+def copy(
+    source: Annotated[Place, Parameter(name="FROM")],
+    target: Annotated[Place, Parameter(name="TO")],
+    *,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Copy a journal into a new or empty database: SQLite to PostgreSQL, or back.
+
+    Stop whoever writes to it first: what comes later is not copied. The two are compared at the
+    end; if anything is wrong, the new one stays empty.
+    """
+    from midwatch_monitor.journal.admin import copy as copying
+    from midwatch_monitor.journal.core.engine import Access
+
+    old = _connected(source, Access.READ)
+    try:
+        counts = copying.contents(old)
+        if dry_run and _is_new(target):
+            _tell_copied(old.name, target, counts, dry_run=True, json=json)
+            return 0
+        new = _connected(target, Access.READ if dry_run else Access.CREATE)
+        try:
+            if dry_run:
+                copying.require_room(new)
+            else:
+                counts = copying.copy(old, new, _progress(counts, silent=json))
+            _tell_copied(old.name, new.name, counts, dry_run=dry_run, json=json)
+        finally:
+            new.close()
+    finally:
+        old.close()
+    return 0
+
+
+def _location(option: str | None) -> str:
+    return journal_location(option, os.environ, Path.cwd())
+
+
+def _connected(location: str, access: "Access") -> "Store":
+    from midwatch_monitor.config.settings import Synchronous
+    from midwatch_monitor.journal.core.engine import connect
+
+    return connect(location, access, Synchronous.FULL)
+
+
+def _is_new(location: str) -> bool:
+    """Whether it names a file that there is not yet."""
+    from midwatch_monitor.journal.core.engine import is_url
+
+    return not is_url(location) and not Path(location).exists()
+
+
+def _progress(counts: Mapping[str, int], *, silent: bool) -> Callable[[str, int], None]:
+    def tell(table: str, done: int) -> None:
+        if not silent and (done == counts[table] or done % _TOLD == 0):
+            write_line(f"{table} {done} of {counts[table]}")
+
+    return tell
+
+
+def _tell_copied(
+    source: str, target: str, counts: Mapping[str, int], *, dry_run: bool, json: bool
+) -> None:
+    if json:
+        fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
+        write_json({"type": "copy", **fields})
+        return
+    rows = sum(counts.values())
+    if dry_run:
+        write_line(f"{rows} rows of {source} would be copied to {target}")
+    else:
+        write_line(f"{rows} rows of {source} were copied to {target}, and both are the same")
+
+
+def _tell_health(name: str, health: "Health", *, json: bool) -> None:
+    age = None if health.latest is None else (datetime.now(UTC) - health.latest).total_seconds()
+    if json:
+        for problem in health.problems:
+            write_json({"type": "problem", "problem": problem})
+        write_json(
+            {
+                "type": "check",
+                "journal": name,
+                "revision": health.revision,
+                "oldest": health.oldest,
+                "tables": health.counts,
+                "last": health.last,
+                "latest_at": None if health.latest is None else health.latest.isoformat(),
+                "age_seconds": age,
+                "newer": health.newer,
+                "problems": len(health.problems),
+            }
+        )
+        return
+    write_line(name)
+    if health.revision:
+        write_line(f"tables at {health.revision}, for Midwatch from {health.oldest} on")
+    for table, rows in health.counts.items():
+        if rows:
+            write_line(f"{table} {rows}")
+    if age is not None:
+        write_line(f"the newest entry is {health.last}, {age:.0f} s old")
+    if health.newer:
+        write_line(f"entries of kinds that only a newer Midwatch knows: {health.newer}")
+    for problem in health.problems:
+        write_line(f"problem: {problem}")
+    if not health.problems:
+        write_line("in order")

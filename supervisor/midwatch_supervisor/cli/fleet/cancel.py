@@ -1,0 +1,157 @@
+"""`midwatch cancel`: tasks are withdrawn, whether they have begun or not."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import MidwatchError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Keeper, Run, Task
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
+from midwatch_supervisor.cli.operate.hints import bus_of, fleet_here
+from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.operator.actions import operator_name
+from midwatch_supervisor.operator.withdrawal import (
+    Course,
+    Withdrawal,
+    Withdrawing,
+    dependents_first,
+    wholes,
+)
+from midwatch_supervisor.present.lookup import chosen_runs, find
+from midwatch_tools.home import journal_location
+
+
+async def cancel(
+    *tasks: Annotated[
+        str,
+        Parameter(
+            name="TASK",
+            help="A task's id or the unique beginning of one; the latest run that has it counts.",
+        ),
+    ],
+    run: Annotated[
+        int | None, Parameter(help="Number of the run; without TASK all its tasks.")
+    ] = None,
+    comment: Annotated[str, Parameter(help="Why; `show` says it.")] = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Withdraw tasks of a run or a fleet: one that has not begun never will.
+
+    The attempt of one under way is stopped at once, and the task ends with it. What depends on it
+    fails for that reason. A task that is over stays as it is.
+    """
+    if not tasks and run is None:
+        raise UsageError("name tasks, or a whole run with --run")
+    async with await journal_to_write(journal) as opened:
+        wanted = await _wanted(opened, tasks, run)
+        done: list[tuple[Run, Withdrawal]] = []
+        async with bus_of(fleet_here()) as bus:
+            withdrawing = Withdrawing(
+                opened, bus=bus, author=operator_name(author), why=comment, dry_run=dry_run
+            )
+            for of, task in wanted:
+                for each in await withdrawing.withdraw(of, task):
+                    done.append((of, each))
+                    _say(of, each, dry_run=dry_run, json=json)
+        if not dry_run:
+            await _take_back(journal_location(journal, os.environ, Path.cwd()), done)
+    return 1 if any(each.refused for _, each in done) else 0
+
+
+async def _wanted(
+    journal: Journal, names: Sequence[str], run: int | None
+) -> list[tuple[Run, Task]]:
+    """The tasks that are meant with their runs, each before what it depends on."""
+    if names:
+        found = [await _task(journal, name, run) for name in dict.fromkeys(names)]
+    else:
+        (only,) = await chosen_runs(journal, run)
+        found = wholes(await journal.tasks(only.id))
+    runs = {id: await journal.run(id) for id in dict.fromkeys(task.run for task in found)}
+    unique = {task.id: task for task in found}
+    return [
+        (of, task)
+        for id, of in runs.items()
+        for task in dependents_first([each for each in unique.values() if each.run == id])
+    ]
+
+
+async def _task(journal: Journal, name: str, run: int | None) -> Task:
+    found = await find(journal, name, run=run)
+    if found.attempt is not None:
+        raise UsageError(
+            f"`{name}` is an attempt: `midwatch tell {name} --stop` stops it, and "
+            f"`midwatch cancel {found.task.name}` withdraws its task"
+        )
+    return found.task
+
+
+async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> None:
+    """Take what was canceled out of the queues; else the node that is given it puts it away."""
+    from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
+    from midwatch_supervisor.fleet.queue.dispatch import take_back
+
+    canceled: dict[int, set[int]] = {}
+    for of, each in done:
+        if each.course is Course.CANCELED and of.keeper is Keeper.MONITOR:
+            canceled.setdefault(of.id, set()).add(each.task.id)
+    runs = {of.id: of for of, _ in done}
+    try:
+        for id, tasks in canceled.items():
+            if not no_dispatch(location):
+                await take_back(location, runs[id], tasks)
+    except MidwatchError as error:
+        write_error(f"canceled; the queues could not be told, nodes will put it away: {error}")
+
+
+def _say(run: Run, done: Withdrawal, *, dry_run: bool, json: bool) -> None:
+    if json:
+        write_json(
+            {
+                "type": "cancel",
+                "run": run.id,
+                "task": done.task.name,
+                "attempt": done.attempt.attempt.id if done.attempt else None,
+                "course": done.course.value,
+                "lifecycle": done.lifecycle.value,
+                "intervention": done.intervention,
+                "already": done.already,
+                "dry_run": dry_run,
+            }
+        )
+    else:
+        write_line(_text(run, done, dry_run=dry_run))
+
+
+def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
+    name = done.task.name
+    match done.course:
+        case Course.CANCELED:
+            return f"would cancel {name}" if dry_run else f"canceled {name}"
+        case Course.STOPPING if done.attempt is not None:
+            of = f"{name}#{done.attempt.attempt.number}"
+            if done.already:
+                return f"{of} is being stopped already ({done.intervention})"
+            if dry_run:
+                return f"would issue stop for {of}"
+            return f"issued stop for {of} ({done.intervention}); {name} ends with it"
+        case Course.SPLIT:
+            return f"{name} was split: it ends with its parts"
+        case Course.SPLITTING:
+            return f"{name} is being split: say it again in a moment"
+        case Course.KEPT:
+            return (
+                f"{name} waits in the program that has run {run.id} in hand: end that one, "
+                "or let it be"
+            )
+        case _:
+            return f"{name} is over: {done.lifecycle}"

@@ -1,0 +1,73 @@
+"""What a process of a fleet writes on stderr of what it does, for whoever reads its log later."""
+
+import logging
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
+from secrets import token_bytes
+from types import TracebackType
+
+from midwatch_monitor.secrets.known import sought
+from midwatch_monitor.secrets.masking import Masker
+from midwatch_supervisor.present.plain import visible
+
+_OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+_FORM = "%(asctime)s %(levelname)s %(message)s"
+
+
+class PlainFormatter(logging.Formatter):
+    """Records of one line each, and tracebacks that are indented: neither steers a terminal.
+
+    An error may quote what a worker or a provider said, so secrets in it are masked.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The record's line, without its traceback."""
+        return visible(_masked(super().formatMessage(record)))
+
+    def formatException(self, ei: ExcInfo) -> str:
+        """The traceback."""
+        lines = _masked(super().formatException(ei)).split("\n")
+        return "\n".join(f"  {visible(line)}" for line in lines)
+
+
+def _masked(text: str) -> str:
+    return _masker().text(text)
+
+
+@cache
+def _masker() -> Masker:
+    return Masker(sought(os.environ), token_bytes())
+
+
+def make_stderr_plain() -> None:
+    """Let neither an unformatted warning nor an unexpected error steer the terminal."""
+    plain = PlainFormatter()
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(plain)
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        print(plain.formatException((kind, error, trace)), file=sys.stderr)  # noqa: T201
+
+    sys.excepthook = show
+
+
+@contextmanager
+def logbook() -> Generator[None]:
+    """Write what Midwatch logs, from INFO on, a line each with its time."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter(_FORM))
+    loggers = [logging.getLogger(name) for name in _OURS]
+    before = [each.level for each in loggers]
+    for each in loggers:
+        each.addHandler(handler)
+        each.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, before, strict=True):
+            each.removeHandler(handler)
+            each.setLevel(level)

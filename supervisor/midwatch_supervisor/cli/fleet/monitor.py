@@ -1,0 +1,155 @@
+"""`midwatch monitor`: watch and supervise what no process of its own looks after."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseTold
+    from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
+    from midwatch_supervisor.fleet.nodes.identity import Identity
+
+
+def monitor(
+    *,
+    name: Annotated[
+        str | None,
+        Parameter(
+            help="What it is called in the fleet. Default: the machine's name with this process's "
+            "number, as there may be several on one machine."
+        ),
+    ] = None,
+    once: Annotated[bool, Parameter(negative="", help="Look at everything once, and end.")] = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Watch and supervise what no `midwatch run` looks after, until told to stop.
+
+    That is what nodes of a fleet work on, and agents with `Watch` in them. Several may run: the
+    attempts are shared, and when one dies, the others take over what it had.
+    """
+    from midwatch_supervisor.cli.fleet.log import logbook
+    from midwatch_supervisor.cli.run.conduct import where
+    from midwatch_supervisor.cli.run.exit import run_to_end
+    from midwatch_supervisor.fleet.nodes.identity import identity
+
+    settings = settings_in_force(config)
+    who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
+    work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
+    with logbook():
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds)
+
+
+async def _keep(
+    settings: "Settings", location: str, who: "Identity", *, named: bool, once: bool, json: bool
+) -> int:
+    from midwatch_monitor.bus import bus_for
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.core.clock import journal_clock
+    from midwatch_monitor.secrets.known import sought
+    from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
+    from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
+    from midwatch_tools.watch import now
+
+    async with AsyncExitStack() as stack:
+        journal = await stack.enter_async_context(
+            await Journal.open(
+                location,
+                synchronous=settings.journal.synchronous,
+                max_batch=settings.journal.max_batch,
+                patience_seconds=settings.journal.patience_seconds,
+                secrets=sought(os.environ, settings.secrets.patterns),
+            )
+        )
+        bus = await stack.enter_async_context(
+            bus_for(
+                settings.fleet,
+                name=who.name,
+                environ=os.environ,
+                share="monitors",
+                session=named,  # a name that never comes back would leave its session behind
+            )
+        )
+        clock = await stack.enter_async_context(journal_clock(journal, now))
+        keeping = FleetMonitor(
+            journal,
+            location=location,
+            bus=bus,
+            settings=settings,
+            holder=who.holder,
+            clock=clock,
+            tell=_tell if json else _ignore,
+        )
+        _begin(who, journal.name, settings.fleet.broker.url, no_dispatch(location), json=json)
+        if once:
+            await keeping.once()
+        else:
+            await _until_told(keeping.run())
+    return 0
+
+
+def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: bool) -> None:
+    """Say what is watched."""
+    if json:
+        write_json(
+            {
+                "type": "monitor",
+                "at": _at(),
+                "name": who.name,
+                "journal": journal,
+                "broker": broker,
+                "hands_out": not unable,
+            }
+        )
+    else:
+        write_line(f"Monitor {who.name} watches {journal}, {broker or 'without a broker'}")
+        if unable:
+            write_line(f"It hands no tasks out: {unable}")
+    sys.stdout.flush()
+
+
+def _tell(told: "LeaseTold | PostTold") -> None:
+    from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
+
+    kind = "post" if isinstance(told, PostTold) else "lease"
+    write_json({"type": kind, "at": _at(), **asdict(told)})
+    sys.stdout.flush()
+
+
+def _ignore(told: "LeaseTold | PostTold") -> None:
+    del told
+
+
+def _at() -> str:
+    from midwatch_supervisor.present.line import moment
+    from midwatch_tools.watch import now
+
+    return moment(now())
+
+
+async def _until_told(work: "Coroutine[object, object, None]") -> None:
+    """Do it until SIGTERM or Ctrl-C, which is how it is meant to end."""
+    working = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, working.cancel)
+    try:
+        await working
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise

@@ -1,0 +1,176 @@
+"""`midwatch node`: work for a fleet on this machine."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_supervisor.cli.fleet.nodes import slots_words
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_agents.sandbox import Walls
+    from midwatch_monitor.config.fleet import FleetSettings
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_supervisor.fleet.nodes.identity import Identity
+
+NameOption = Annotated[
+    str | None,
+    Parameter(name="--name", help="What it is called in the fleet. Default: the machine's name."),
+]
+
+_OPTIONS = {
+    "slots": "--slots {value}: a node has at least 1 slot, and 1000 at most",
+    "labels": "--label {value!r}: a label has letters, digits and . _ - in it, 80 characters at "
+    "most, and begins with a letter or a digit",
+}
+
+
+def node(
+    *,
+    slots: Annotated[
+        int | None, Parameter(help="Tasks at the same time. Default: `fleet.slots`.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="What it can do that others cannot; may be given again."),
+    ] = None,
+    name: NameOption = None,
+    home: Annotated[
+        Path | None,
+        Parameter(help="Where it works. Default: .midwatch in the main worktree around here."),
+    ] = None,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C).
+
+    Then it takes nothing more, and waits for what it has in hand, `fleet.drain_seconds` at most;
+    what is left it gives back, and others go on with it. Told again, it gives back all at once.
+    """
+    from midwatch_monitor.private import private_folder
+    from midwatch_supervisor.cli.fleet.log import logbook
+    from midwatch_supervisor.cli.run.conduct import home as own_home
+    from midwatch_supervisor.cli.run.conduct import where
+    from midwatch_supervisor.cli.run.exit import run_to_end
+    from midwatch_supervisor.fleet.nodes.identity import identity
+    from midwatch_supervisor.fleet.queue.queue import system_url
+
+    settings = _own(settings_in_force(config), slots=slots, labels=label or [])
+    location, who = where(journal), identity(name)
+    system_url(location)  # a file will not do, and none is to be made
+    folder = (home or own_home()).resolve() / "nodes" / who.name
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be written: {error}") from error
+    work = _work(settings, location, who, folder, json=json)
+    with logbook():
+        return run_to_end(work, grace_seconds=settings.run.grace_seconds)
+
+
+def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
+    """The node's own settings, with what its options say."""
+    from pydantic import ValidationError
+
+    from midwatch_monitor.config.fleet import FleetSettings
+    from midwatch_supervisor.fleet.queue.queue import queues_of
+
+    said = {
+        "slots": settings.fleet.slots if slots is None else slots,
+        "labels": tuple(sorted({*settings.fleet.labels, *labels})),
+    }
+    try:
+        fleet = FleetSettings.model_validate({**settings.fleet.model_dump(), **said})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option = _OPTIONS[str(first["loc"][0])]
+        raise UsageError(option.format(value=first["input"])) from error
+    queues_of(fleet.name, fleet.labels)
+    return settings.model_copy(update={"fleet": fleet})
+
+
+async def _work(
+    settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
+) -> int:
+    from midwatch_agents.sandbox import find_walls
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.secrets.known import sought
+    from midwatch_supervisor.cli.fleet.node_exit import Farewell
+    from midwatch_supervisor.fleet.nodes.holding import Holding
+    from midwatch_supervisor.fleet.nodes.joining import joined
+    from midwatch_supervisor.run.garbage import calm
+
+    fleet, holding = settings.fleet, Holding()
+    walls = await find_walls(settings.run.sandbox)
+    async with (
+        await Journal.open(
+            location,
+            max_batch=settings.journal.max_batch,
+            patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
+        ) as journal,
+        joined(
+            *(journal, location, who),
+            home=home,
+            settings=settings,
+            environ=os.environ,
+            holding=holding,
+        ) as node,
+    ):
+        farewell = Farewell(journal, holding, name=who.name, settings=fleet, json=json)
+
+        def leave() -> None:
+            node.stop()
+            farewell.begin()
+
+        loop = asyncio.get_running_loop()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, leave)
+
+        def ready() -> None:
+            _begin(who.name, fleet, journal.name, home, walls, json=json)
+            calm()
+
+        await node.run(location, ready=ready)
+        await farewell.end()
+    return 0
+
+
+def _begin(
+    name: str, fleet: "FleetSettings", journal: str, home: Path, walls: "Walls", *, json: bool
+) -> None:
+    """Say who works where, and what its workers' commands run in."""
+    from midwatch_supervisor.cli.run.conduct import sandbox_words
+    from midwatch_supervisor.present.line import moment
+    from midwatch_tools.watch import now
+
+    if json:
+        write_json(
+            {
+                "type": "node",
+                "at": moment(now()),
+                "name": name,
+                "state": "up",
+                "fleet": fleet.name,
+                "slots": fleet.slots,
+                "labels": list(fleet.labels),
+                "journal": journal,
+                "home": str(home),
+                "sandbox": walls.value,
+            }
+        )
+    else:
+        labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
+        write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
+        sandbox = f"sandbox for commands: {sandbox_words(walls)}"
+        write_line(f"Journal {journal}, works in {home}, {sandbox}")
+    sys.stdout.flush()

@@ -1,0 +1,174 @@
+"""What a node says while it leaves: what it waits for, what came of each, that it is done."""
+
+import asyncio
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.fleet.nodes.holding import Holding, TurnEnded
+from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.present.line import moment
+from midwatch_tools.watch import now
+
+_ASKED_SECONDS = 2.0
+"""How long the journal may take to say what is in hand; without it there are numbers only."""
+_LAST_SECONDS = 5.0
+"""How long the process waits for the last of these lines."""
+_ENDS = {
+    Outcome.WAITS: "waits, for a person or for other tasks",
+    Outcome.TAKEN: "is in other hands",
+    Outcome.FAILED: "did not get on, and is offered again",
+    Outcome.UNREACHABLE: "did not get on, and is offered again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A task in hand; what the journal did not say in time is missing."""
+
+    id: int
+    task: Task | None = None
+    attempt: Attempt | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        if self.task is None:
+            return f"task number {self.id}"
+        return self.task.name + (f"#{self.attempt.number}" if self.attempt else "")
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "run": self.task.run if self.task else None,
+            "task": self.task.name if self.task else None,
+            "attempt": self.attempt.id if self.attempt else None,
+        }
+
+
+class Farewell:
+    """Speaks for a node that leaves, beside what the node does: it holds nothing up."""
+
+    def __init__(
+        self, journal: Journal, holding: Holding, *, name: str, settings: FleetSettings, json: bool
+    ) -> None:
+        self._journal = journal
+        self._holding = holding
+        self._name = name
+        self._settings = settings
+        self._json = json
+        self._speaking: asyncio.Task[None] | None = None
+        self._known: dict[int, Held] = {}
+        self._came: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """The node was told to leave. A second time: it gives back what it has, at once."""
+        if self._speaking is None:
+            self._holding.follow()
+            self._speaking = asyncio.create_task(self._speak(self._holding.tasks))
+        elif self._holding.tasks:
+            self._say(
+                f"Node {self._name} gives back at once what it has",
+                {"type": "node", "name": self._name, "state": "draining", "at_once": True},
+            )
+
+    async def end(self) -> None:
+        """The node has left."""
+        self._holding.close()
+        if self._speaking is not None:
+            await asyncio.wait({self._speaking}, timeout=_LAST_SECONDS)
+            self._speaking.cancel()
+        came = ", ".join(f"{count} {what}" for what, count in sorted(self._came.items()))
+        self._say(
+            f"Node {self._name} has left" + (came and f": {came}"),
+            {
+                "type": "node",
+                "name": self._name,
+                "state": "down",
+                "ended": self._came["ended"],
+                "given_back": self._came["given back"],
+            },
+        )
+
+    async def _speak(self, tasks: frozenset[int]) -> None:
+        with suppress(OSError):  # nobody reads it; the node leaves all the same
+            for task in tasks:
+                self._known[task] = await self._held(task)
+            self._say_what_is_waited_for([self._known[each] for each in sorted(tasks)])
+            while (ended := await self._holding.ended()) is not None:
+                await self._say_end(ended)
+
+    def _say_what_is_waited_for(self, held: list[Held]) -> None:
+        seconds = self._settings.drain_seconds
+        if self._json:
+            write_json(
+                {
+                    "type": "node",
+                    "at": moment(now()),
+                    "name": self._name,
+                    "state": "draining",
+                    "at_once": False,
+                    "seconds": seconds,
+                    "tasks": [each.fields for each in held],
+                }
+            )
+        elif held:
+            count = "1 task" if len(held) == 1 else f"{len(held)} tasks"
+            write_line(
+                f"Node {self._name} takes nothing more. It waits for {count}, {seconds:g} s at "
+                f"most: {', '.join(each.name for each in held)}"
+            )
+            write_line("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+        else:
+            write_line(f"Node {self._name} takes nothing more, and has nothing in hand")
+        sys.stdout.flush()
+
+    async def _say_end(self, ended: TurnEnded) -> None:
+        held = await self._held(ended.task)
+        if held.task is None:
+            held = self._known.get(ended.task, held)
+        lifecycle = await self._lifecycle(ended.task) if ended.outcome is Outcome.OVER else None
+        if ended.outcome is None:
+            self._came["given back"] += 1
+            said = "is given back: others go on with it"
+        else:
+            self._came["ended"] += 1
+            said = _ENDS.get(ended.outcome, f"is {lifecycle or 'over'}")
+        outcome = ended.outcome.value if ended.outcome else "given back"
+        self._say(
+            f"{held.name} {said}",
+            {"type": "turn", **held.fields, "outcome": outcome, "lifecycle": lifecycle},
+        )
+
+    async def _held(self, task: int) -> Held:
+        try:
+            async with asyncio.timeout(_ASKED_SECONDS):
+                found = await self._journal.tasks_with([task])
+                attempts = await self._journal.attempts(task)
+        except (TimeoutError, JournalError):
+            return Held(id=task)
+        last = attempts[-1] if attempts else None
+        return Held(id=task, task=found[0] if found else None, attempt=last)
+
+    async def _lifecycle(self, task: int) -> Lifecycle | None:
+        try:
+            async with asyncio.timeout(_ASKED_SECONDS):
+                found = await self._journal.entries(task=task, kinds=(TaskTransition,))
+        except (TimeoutError, JournalError):
+            return None
+        last = found[-1].record if found else None
+        return last.lifecycle if isinstance(last, TaskTransition) else None
+
+    def _say(self, text: str, fields: dict[str, object]) -> None:
+        if self._json:
+            write_json({"type": fields["type"], "at": moment(now()), **fields})
+        else:
+            write_line(text)
+        sys.stdout.flush()

@@ -1,0 +1,146 @@
+"""`midwatch nodes`: the nodes of a fleet, and the monitors that look after their work."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from midwatch_monitor.journal.fleet.roster import InHand, MonitorStatus
+from midwatch_monitor.records import NodeStatus
+from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.absence import GONE, monitor_absent, rounded
+
+_SILENT = timedelta(seconds=30)
+"""From here on a node that nobody gave up is said to be up no more than when it was heard."""
+
+
+async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
+    """List the nodes of a fleet: what each does, offers and has in hand; and the monitors."""
+    from midwatch_monitor.journal.fleet.nodes import Nodes
+    from midwatch_monitor.journal.fleet.roster import Roster
+
+    async with await journal_to_read(journal) as opened:
+        known, roster = Nodes(opened), Roster(opened)
+        found, now, held = await known.all(), await known.now(), await known.in_hand()
+        at_work = await roster.named([id for ids in held.values() for id in ids])
+        monitors = await roster.monitors()
+    for status in found:
+        has, left = _hands(status, at_work.values())
+        if json:
+            write_json(_fields(status, has, left, now))
+        else:
+            write_line(_text(status, has, left, now))
+    alive = [each for each in monitors if each.lives(now)]
+    for monitor in alive:
+        if json:
+            write_json(_monitor_fields(monitor))
+        else:
+            write_line(_monitor_text(monitor))
+    if not json:
+        for line in _missing(found, monitors, now):
+            write_line(line)
+
+
+def _hands(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
+    """What a node has in hand, and what it left, in this start or one before, and nobody took."""
+    mine = [each for each in at_work if each.holder == status.holder]
+    others = [
+        each
+        for each in at_work
+        if each.shared
+        and each.holder != status.holder
+        and each.holder.rpartition(":")[0] == status.name
+    ]
+    return ([], sorted([*others, *mine], key=_id)) if status.state in GONE else (mine, others)
+
+
+def _id(each: InHand) -> int:
+    return each.attempt
+
+
+def _fields(
+    status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime
+) -> dict[str, object]:
+    return {
+        "type": "node",
+        "name": status.name,
+        "boot": status.boot,
+        "state": status.state.value,
+        "doubted": status.doubted_at is not None,
+        "slots": status.slots,
+        "busy": status.busy,
+        "labels": list(status.labels),
+        "version": status.version,
+        "started_at": status.started_at.isoformat(),
+        "beat_at": status.beat_at.isoformat(),
+        "silent_seconds": max(0.0, round((now - status.beat_at).total_seconds(), 1)),
+        "attempts": [each.attempt for each in has],
+        "left_behind": [each.attempt for each in left],
+    }
+
+
+def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime) -> str:
+    silent, gone = now - status.beat_at, status.state in GONE
+    late = " when it was last heard" if not gone and silent > _SILENT else ""
+    words = [f"{status.name}: {status.state}{late}"]
+    if not gone:
+        words.append(f"{status.busy} of {slots_words(status.slots)}")
+    if status.labels:
+        words.append(f"labels {', '.join(status.labels)}")
+    if has:
+        words.append(_has(has, now))
+    if left:
+        words.append(_left(left))
+    if status.doubted_at is not None and not gone:
+        words.append("the broker says that it is gone")
+    return f"{', '.join(words)}, version {status.version}, heard {rounded(silent)} ago"
+
+
+def _has(attempts: Iterable[InHand], now: datetime) -> str:
+    each = (f"{one.name} ({one.attempt}) for {rounded(now - one.since)}" for one in attempts)
+    return f"has {', '.join(each)}"
+
+
+def _left(attempts: Iterable[InHand]) -> str:
+    named = ", ".join(f"{each.name} ({each.attempt})" for each in attempts)
+    return f"left {named}, which no node has taken yet"
+
+
+def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:
+    return {
+        "type": "monitor",
+        "name": monitor.name,
+        "until": monitor.until.isoformat(),
+        "posts": list(monitor.posts),
+        "attempts": list(monitor.attempts),
+    }
+
+
+def _monitor_text(monitor: MonitorStatus) -> str:
+    many = len(monitor.attempts)
+    words = [f"watches {many} attempt{'' if many == 1 else 's'}", *map(_duty, monitor.posts)]
+    return f"monitor {monitor.name}: {', '.join(words)}"
+
+
+def _duty(post: str) -> str:
+    what, _, fleet = post.partition(" ")
+    return f"hands out the tasks of fleet {fleet}" if what == "dispatch" else "learns"
+
+
+def _missing(
+    found: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
+) -> Iterator[str]:
+    """What a fleet needs and has not."""
+    if not found:
+        yield "no node has been here yet: `midwatch node` starts one"
+        return
+    if all(each.state in GONE for each in found):
+        yield "no node is up: `midwatch node` starts one"
+    absent = monitor_absent(monitors, now)
+    if absent:
+        yield absent
+
+
+def slots_words(slots: int) -> str:
+    """How many slots, in words."""
+    return "1 slot" if slots == 1 else f"{slots} slots"

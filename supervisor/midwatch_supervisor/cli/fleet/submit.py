@@ -1,0 +1,209 @@
+"""`midwatch submit`: hand the tasks of a file over to a fleet."""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from cyclopts import Parameter
+
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.recorder import Clock
+    from midwatch_monitor.records import NodeStatus
+    from midwatch_supervisor.present.assignment import Assignment
+
+_ASKED_SECONDS = 10.0
+"""How long `--dry-run` waits for a repository elsewhere, and for the journal."""
+_NAMED = 3
+"""Tasks of one warning that are named; the others are counted."""
+
+
+def submit(
+    file: Annotated[Path, Parameter(help="The task file (YAML).")],
+    *,
+    key: Annotated[
+        str | None,
+        Parameter(
+            help="A name of your choice for what is handed over: again with the same name stores "
+            "nothing, and says which run it is already."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> int:
+    """Store the tasks of a file for the nodes of a fleet, and leave."""
+    from midwatch_monitor.config.source import load_tasks
+    from midwatch_supervisor.fleet.queue.queue import system_url
+    from midwatch_supervisor.fleet.queue.submission import check, check_key
+    from midwatch_supervisor.present.assignment import assignments, check_workspaces
+    from midwatch_tools.home import journal_location
+
+    if key is not None:
+        check_key(key)
+    settings = settings_in_force(config)
+    wanted = assignments(load_tasks(file), file.resolve().parent)
+    check(wanted, fleet=settings.fleet.name)
+    check_workspaces(wanted, file=file)
+    location = journal_location(journal, os.environ, Path.cwd())
+    if dry_run:
+        asyncio.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
+        return 0
+    system_url(location)
+    return asyncio.run(_submit(wanted, str(file), settings, location, key=key, json=json))
+
+
+async def _submit(
+    wanted: "Sequence[Assignment]",
+    source: str,
+    settings: "Settings",
+    location: str,
+    *,
+    key: str | None,
+    json: bool,
+) -> int:
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.core.clock import journal_clock
+    from midwatch_monitor.journal.fleet.nodes import Nodes
+    from midwatch_supervisor.fleet.queue.submission import submit_once as store
+    from midwatch_tools.watch import now
+
+    async with (
+        await Journal.open(location, patience_seconds=settings.journal.patience_seconds) as journal,
+        journal_clock(journal, now) as clock,
+    ):
+        nodes = await Nodes(journal, fleet=settings.fleet.name).all()
+        run, already = await store(
+            journal, wanted, key=key, source=source, settings=settings, clock=clock
+        )
+        # Of what was there already nobody knows here whether it waits for anything.
+        warnings = [] if already else _warnings(wanted, nodes)
+        if json:
+            told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
+            write_json({"type": "run", **told})
+        else:
+            there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
+            write_line(f"Run {run.id}{there}: {_tasks(len(wanted))}, journal {journal.name}")
+            write_line(f"`midwatch watch --run {run.id}` shows it, `midwatch status` sums it up")
+            for warning in warnings:
+                write_line(f"warning: {warning}")
+        await _hand_out(journal, settings, location, clock)
+    return 0
+
+
+def _tasks(number: int) -> str:
+    return "1 task" if number == 1 else f"{number} tasks"
+
+
+async def _hand_out(
+    journal: "Journal", settings: "Settings", location: str, clock: "Clock"
+) -> None:
+    """Hand out what can begin. The run is stored: a monitor does it where this fails."""
+    from midwatch_monitor.errors import JournalError
+    from midwatch_supervisor.fleet.monitors.leader_roles import dispatch_once
+
+    try:
+        await dispatch_once(journal, location, settings=settings.fleet, clock=clock)
+    except JournalError as error:
+        write_error(f"the tasks are stored; a node or monitor will hand them out, as here {error}")
+
+
+def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
+    """What tasks wait for that no node which is up can give them."""
+    from midwatch_supervisor.present.waiting import lacking
+
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for each in wanted:
+        tasks[lacking(each.task.labels, nodes)].append(each.task.id)
+    return [f"{_first(names)}: {what}" for what, names in tasks.items() if what]
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
+    """The nodes of the fleet; `None` where there is none, or where it cannot be asked."""
+    from midwatch_monitor.errors import JournalError, UsageError
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.core.engine import is_url
+    from midwatch_monitor.journal.fleet.nodes import Nodes
+
+    if not is_url(location):
+        return None
+    try:
+        async with await Journal.open_to_read(location, patience_seconds=_ASKED_SECONDS) as journal:
+            return await Nodes(journal, fleet=fleet).all()
+    except (JournalError, UsageError) as error:
+        write_error(f"which nodes are up is not known: {error}")
+        return None
+
+
+async def _say_all(
+    wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
+) -> None:
+    """Say of each task where it is to be worked on; each repository is asked once."""
+    from midwatch_supervisor.present.waiting import lacking
+
+    known: dict[str, _Start] = {}
+    nodes = await _nodes(location, fleet)
+    for each in wanted:
+        if each.source not in known:
+            known[each.source] = await _start(each)
+        warning = "" if nodes is None else lacking(each.task.labels, nodes)
+        _say(each, known[each.source], warning, json=json)
+
+
+class _Start(NamedTuple):
+    """Where the work on a repository begins, as far as that is known."""
+
+    commit: str
+    """Empty for what is no repository."""
+    problem: str = ""
+    """Why the commit is not known."""
+
+
+async def _start(each: "Assignment") -> _Start:
+    from midwatch_monitor.errors import WorkspaceError
+    from midwatch_supervisor.workspaces.workspace import head_of
+
+    try:
+        return _Start(await head_of(each.source, url=bool(each.origin), seconds=_ASKED_SECONDS))
+    except WorkspaceError as error:
+        return _Start("", " ".join(str(error).split()))
+
+
+def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
+    task = each.task
+    if json:
+        write_json(
+            {
+                "type": "plan",
+                "task": task.id,
+                "worker": each.worker,
+                "workspace": each.source,
+                "commit": start.commit,
+                "problem": start.problem,
+                "labels": list(task.labels),
+                "warning": warning,
+            }
+        )
+    else:
+        labels = f", for nodes with {', '.join(task.labels)}" if task.labels else ""
+        place = each.source or "an empty folder"
+        at = f" at {start.commit[:12]}" if start.commit else ""
+        write_line(f"{task.id}: worker {each.worker}, workspace {place}{at}{labels}")
+        if start.problem:
+            write_line(f"  its commit is not known: {start.problem}")
+        if warning:
+            write_line(f"  warning: {warning}")

@@ -1,0 +1,175 @@
+"""`midwatch export`: recorded attempts as traces, which `midwatch replay` reads."""
+
+import os
+import re
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.private import private_file
+from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
+from midwatch_monitor.traces.writing import written
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.lookup import chosen_runs, find
+
+OneAttempt = Annotated[
+    str | None,
+    Parameter(
+        name="ATTEMPT",
+        help="An attempt's id, TASK#N for attempt number N of a task, or a task's id or the unique "
+        "beginning of one, which means its latest attempt. The latest run that has it counts.",
+    ),
+]
+Output = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
+Everything = Annotated[
+    Path | None,
+    Parameter(
+        name="--all",
+        help="Write every attempt of the run into this folder instead, as TASK-N.jsonl.",
+    ),
+]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are there already.")]
+
+_PAGE = 200
+"""Entries that are held at a time; a step may carry its whole output."""
+_LONGEST = 100
+"""Letters of a task's name that the name of its file has."""
+_NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+
+async def export(
+    attempt: OneAttempt = None,
+    *,
+    output: Output = "-",
+    folder: Everything = None,
+    force: Force = False,
+    run: RunOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write an attempt as a trace: its steps, and what the rules were told between them."""
+    if (attempt is None) == (folder is None) or (folder is not None and output != "-"):
+        raise UsageError("name either an ATTEMPT, perhaps with --output, or a folder with --all")
+    async with await journal_to_read(journal) as opened:
+        if folder is not None:
+            wanted = await _attempts(opened, run=run, folder=folder)
+        else:
+            wanted = {output: await _attempt(opened, attempt or "", run=run)}
+        if not force:
+            _refuse_existing(wanted)
+        for target, each in wanted.items():
+            steps = await _export(opened, each, target)
+            if target != "-":
+                _tell(target, each, steps, json=json)
+
+
+async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
+    found = await find(journal, id, run=run)
+    if found.attempt is not None:
+        return found.attempt
+    attempts = await journal.attempts(found.task.id)
+    if not attempts:
+        raise UsageError(f"{found.task.name} has no attempt yet")
+    return attempts[-1]
+
+
+async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[str, Attempt]:
+    """Every attempt of the run, by the file that it goes to."""
+    runs = await chosen_runs(journal, run)
+    if not runs:
+        raise UsageError("nothing has run yet")
+    wanted: dict[str, Attempt] = {}
+    for task in await journal.tasks(runs[0].id):
+        # The task of an agent that came without a task file may have any name, of any length.
+        name = _NO_NAME.sub("_", task.name)[:_LONGEST]
+        for each in await journal.attempts(task.id):
+            target = str(folder / f"{name}-{each.number}.jsonl")
+            if target in wanted:
+                target = str(folder / f"{name}-{each.number}-{each.id}.jsonl")
+            wanted[target] = each
+    return wanted
+
+
+def _refuse_existing(targets: Iterable[str]) -> None:
+    for target in map(Path, targets):
+        if str(target) != "-" and (target.exists() or target.is_symlink()):
+            raise UsageError(f"{target} exists already; --force overwrites it")
+
+
+async def _export(journal: Journal, attempt: Attempt, target: str) -> int:
+    """Write one attempt; answers its number of steps."""
+    if target == "-":
+        sys.stdout.flush()
+        # A trace is UTF-8, whatever the terminal speaks.
+        return await _write(journal, attempt, sys.stdout.buffer)
+    with _new_file(Path(target)) as stream:
+        return await _write(journal, attempt, stream)
+
+
+async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
+    after, steps = 0, 0
+    meant: tuple[str, ...] | None = ()
+    while page := await journal.entries(
+        after, attempt=attempt.id, kinds=(Step, Change, Plan, AttemptTransition), limit=_PAGE
+    ):
+        for entry in page:
+            event = _event(entry)
+            if isinstance(entry.record, Plan) and isinstance(event, Change):
+                # Most plans name no files, and most records of a plan change none.
+                told, meant = meant, event.plan_step_files
+                event = None if told == meant else event
+            if event is not None:
+                stream.write(written(event).encode() + b"\n")
+                steps += isinstance(event, Step)
+        after = page[-1].id
+    return steps
+
+
+def _event(entry: Entry) -> Event | None:
+    """What a trace tells of an entry: what the rules were fed, and when the attempt was over."""
+    match entry.record:
+        case Step() | Change() as event:
+            return event
+        case Plan(in_hand=in_hand):
+            # What it means to change is what its neighbours are told.
+            return Change(at=entry.at, plan_step_files=in_hand.files if in_hand else ())
+        case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
+            # Without it nothing would tell how long an attempt was silent before it was ended.
+            return Change(at=entry.at, lifecycle=lifecycle)
+        case _:
+            return None
+
+
+@contextmanager
+def _new_file(target: Path) -> Generator[BinaryIO]:
+    """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no file")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        private_file(part)
+        with part.open("wb") as stream:
+            try:
+                yield stream
+            except BaseException:
+                part.unlink()
+                raise
+        part.replace(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _tell(target: str, attempt: Attempt, steps: int, *, json: bool) -> None:
+    if json:
+        write_json({"type": "export", "file": target, "attempt": attempt.id, "steps": steps})
+    else:
+        write_line(f"wrote {target}: {steps} {'step' if steps == 1 else 'steps'}")

@@ -1,0 +1,107 @@
+"""`midwatch rules`: what the rules are, and whether they say what timelines say."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from midwatch_monitor.errors import ConfigError, UsageError
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+
+if TYPE_CHECKING:
+    from midwatch_monitor.replay.timeline import Mismatch
+
+app = App(name="rules")
+
+_EVERY_RULE = frozenset({"enabled", "hold", "cooldown", "workers", "tools"})
+"""Settings that every rule has; they are told in `midwatch config show`."""
+
+
+@app.command(name="test")
+def check(
+    *paths: Annotated[
+        Path, Parameter(help="Timelines; a folder means every one below it.", required=True)
+    ],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Say whether the rules say what timelines say; exit code 1 if they do not."""
+    from midwatch_monitor.replay.timeline import check_timeline
+
+    rules = settings_in_force(config).rules
+    codes = [0]  # the exit code when nothing is wrong
+    for file in _timelines(paths):
+        try:
+            mismatches = check_timeline(file, rules)
+        except ConfigError as error:
+            codes.append(2)
+            _refuse(file, error, json=json)
+        else:
+            codes.append(1 if mismatches else 0)
+            _tell(file, mismatches, json=json)
+    if not json:
+        count = "1 timeline" if len(codes) == 2 else f"{len(codes) - 1} timelines"
+        write_line(f"{count}, {sum(map(bool, codes))} failed")
+    return max(codes)
+
+
+@app.command(name="list")
+def list_rules(*, config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Print every rule: what it sees, what its evidence is, and its thresholds in force."""
+    from midwatch_monitor.rules import EVIDENCE, rule_settings
+
+    for name, settings in rule_settings(settings_in_force(config).rules).items():
+        sees = (settings.__doc__ or "").partition("\n")[0]
+        evidence = EVIDENCE[name].value
+        thresholds = settings.model_dump(mode="json", exclude=set(_EVERY_RULE))
+        if json:
+            fields = {"type": "rule", "rule": name, "enabled": settings.enabled}
+            write_json({**fields, "evidence": evidence, "sees": sees, "thresholds": thresholds})
+        else:
+            told = ", ".join(f"{key} {_value(value)}" for key, value in thresholds.items())
+            write_line(f"{name} ({evidence}): {(told or 'on') if settings.enabled else 'off'}")
+            write_line(f"    {sees}")
+
+
+def _timelines(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for end in ("yaml", "yml") for file in path.rglob(f"*.{end}"))
+        if not found:
+            raise UsageError(f"there is no timeline below {path}")
+        yield from found
+
+
+def _tell(file: Path, mismatches: "Sequence[Mismatch]", *, json: bool) -> None:
+    if json:
+        wrong = [
+            {"entry": each.entry, "expected": list(each.expected), "found": list(each.found)}
+            for each in mismatches
+        ]
+        write_json({"type": "timeline", "file": str(file), "ok": not wrong, "mismatches": wrong})
+        return
+    if not mismatches:
+        write_line(f"{file}: ok")
+    for each in mismatches:
+        expected, found = _list(each.expected), _list(each.found)
+        write_line(f"{file}: entry {each.entry}: expected {expected}; found {found}")
+
+
+def _refuse(file: Path, error: ConfigError, *, json: bool) -> None:
+    if json:
+        write_json({"type": "timeline", "file": str(file), "ok": False, "problem": str(error)})
+    else:
+        for line in error.lines:
+            write_error(line)
+
+
+def _list(told: Sequence[str]) -> str:
+    return ", ".join(told) or "nothing"
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,268 @@
+"""`midwatch status`: what the tasks and their attempts are doing."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from midwatch_agents.sandbox import OPEN, Walls
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.roster import Roster
+from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.absence import GONE, missing_lines
+from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
+from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
+from midwatch_supervisor.present.progress import reserved, short
+from midwatch_supervisor.present.waiting import TURN
+
+_NODE = "node"
+_HEADINGS = (
+    "task",
+    "attempt",
+    "status",
+    "health",
+    _NODE,
+    "plan",
+    "progress",
+    "confidence",
+    "steps",
+    "requests",
+    "alerts",
+    "waits for",
+)
+_WAITS_WIDTH = 60
+_TOLD = timedelta(days=1)
+"""For how long a lost node is listed: some machines are never switched on again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLine:
+    """One task as it stands, with its latest attempt; `None` is what it does not have yet."""
+
+    type: Literal["status"] = "status"
+    run: int
+    task: str
+    title: str
+    status: Lifecycle
+    attempt: int | None
+    """The attempt's id."""
+    number: int | None
+    lifecycle: Lifecycle | None
+    """Of the attempt."""
+    health: Health | None
+    node: str | None
+    """Where the attempt is at work, or was last."""
+    node_state: NodeState | None
+    """Of that node, where it is one of a fleet."""
+    sandbox: str | None
+    """What the attempt's commands run in."""
+    plan_step: int | None
+    """The first open plan step, from 1; one past the end when all are closed."""
+    plan_steps: int
+    progress_percent: int | None
+    confidence: int | None
+    steps: int
+    requests_used: int
+    requests_limit: int | None
+    alerts: int
+    """How many fire now."""
+    waits_for: str | None
+    reservations: tuple[str, ...]
+    """With what reservations the task counts as completed."""
+
+
+async def status(
+    *,
+    run: RunOption = None,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print where the tasks of the latest run stand."""
+    async with await journal_to_read(journal) as opened:
+        runs = await chosen_runs(opened, run)
+        known = Nodes(opened)
+        nodes = {each.name: each for each in await known.all()}
+        now, needy = await known.now(), False
+        for each in runs[::-1] if all else runs[:1]:
+            shared = each.keeper is Keeper.MONITOR
+            accounts = await _accounts(opened, each, nodes.values() if shared else None)
+            needy = needy or (shared and any(map(_open_to_nodes, accounts)))
+            lines = [status_line(account, nodes if shared else {}) for account in accounts]
+            if json:
+                for line in lines:
+                    write_json(asdict(line))
+            else:
+                _print(each, lines, nodes=shared)
+        monitors = await Roster(opened).monitors() if needy and not json else []
+        lessons, facts = await Learned(opened).waiting()
+    if json:
+        if lessons or facts:
+            write_json({"type": "waiting", "lessons": lessons, "facts": facts})
+        return
+    told = [*lost_lines(nodes.values(), now - _TOLD)]
+    told += [
+        f"{what} that wait for you: {count} (`midwatch {what} list`)"
+        for what, count in (("lessons", lessons), ("facts", facts))
+        if count
+    ]
+    told += missing_lines(nodes.values(), monitors, now) if needy else ()
+    for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
+        write_line(text)
+
+
+async def _accounts(
+    journal: Journal, run: Run, nodes: Collection[NodeStatus] | None
+) -> list[TaskAccount]:
+    """The tasks of a run, each with what it waits for; `nodes` as `say_turn` takes them."""
+    accounts = [await account_of(journal, task) for task in await journal.tasks(run.id)]
+    states = {account.task.name: account.state.lifecycle for account in accounts}
+    for account in accounts:
+        say_turn(account, states, nodes)
+    return accounts
+
+
+def _open_to_nodes(account: TaskAccount) -> bool:
+    """Whether nodes have something to do for it; of an agent that came by itself they have not."""
+    return account.task.spec != EMBEDDED and not account.state.lifecycle.over
+
+
+def lost_lines(
+    nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
+) -> Iterator[str]:
+    """The nodes that were lost since then, each with the moment when it was last heard."""
+    others = "" if all(each.state in GONE for each in nodes) else "; others go on with its attempts"
+    for each in nodes:
+        if each.state is NodeState.LOST and each.beat_at >= since:
+            heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+            yield f"node {each.name} is lost: last heard {heard}{others}"
+
+
+def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> StatusLine:
+    """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
+    latest = account.latest
+    return StatusLine(
+        run=account.task.run,
+        task=account.task.name,
+        title=account.task.title,
+        status=account.state.lifecycle,
+        attempt=latest.attempt.id if latest else None,
+        number=latest.attempt.number if latest else None,
+        lifecycle=latest.lifecycle if latest else None,
+        health=health_of(latest, nodes) if latest else None,
+        node=latest.node if latest else None,
+        node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
+        sandbox=latest.sandbox or None if latest else None,
+        plan_step=latest.plan.current if latest and latest.plan.steps else None,
+        plan_steps=len(latest.plan.steps) if latest else 0,
+        progress_percent=_reported(latest)[0],
+        confidence=_reported(latest)[1],
+        steps=latest.last_step if latest else 0,
+        requests_used=int(latest.budget.requests.used) if latest else 0,
+        requests_limit=_limit(latest),
+        alerts=len(latest.firing) if latest else 0,
+        waits_for=waits_for(account, nodes) or None,
+        reservations=account.reservations,
+    )
+
+
+def waits_for(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> str:
+    """What must come from elsewhere before a task goes on, in words; empty for nothing.
+
+    `nodes` are those of the fleet that it is run by, by name.
+    """
+    latest = account.latest
+    if latest is None or account.state.lifecycle.over:
+        return account.waits_for
+    if _adrift(latest, nodes):
+        return f"another node ({latest.node} is {nodes[latest.node].state})"
+    if latest.lifecycle is Lifecycle.SUBMITTED:
+        return account.waits_for or TURN
+    return account.waits_for
+
+
+def _adrift(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> bool:
+    """Whether it was at work on a node that is gone."""
+    at = nodes.get(latest.node)
+    return at is not None and at.state in GONE and latest.lifecycle is Lifecycle.WORKING
+
+
+def health_of(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> Health:
+    """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
+    return Health.UNKNOWN if _adrift(latest, nodes) else latest.health
+
+
+def _reported(latest: AttemptAccount | None) -> tuple[int | None, int | None]:
+    if latest is None or latest.checkpoint is None:
+        return None, None
+    return latest.checkpoint.progress_percent, latest.checkpoint.confidence
+
+
+def _limit(latest: AttemptAccount | None) -> int | None:
+    limit = latest.budget.requests.limit if latest else None
+    return None if limit is None else int(limit)
+
+
+def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
+    """The table; where nodes share the run, with the node of each attempt."""
+    write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
+    shown = [name for name in _HEADINGS if nodes or name != _NODE]
+    every = [_HEADINGS, *(_row(line) for line in lines)]
+    rows = [[row[_HEADINGS.index(name)] for name in shown] for row in every]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(shown))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        write_line("  ".join(cells).rstrip())
+    if bare := [line.task for line in lines if line.sandbox == Walls.NONE]:
+        write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
+    for line in lines:
+        if line.reservations:
+            write_line(reserved(line.task, line.reservations))
+
+
+def _row(line: StatusLine) -> tuple[str, ...]:
+    limit = "" if line.requests_limit is None else f"/{line.requests_limit}"
+    done = min(line.plan_step or 0, line.plan_steps)
+    return (
+        line.task,
+        _or_dash(line.number),
+        _status(line).value,
+        _or_dash(line.health),
+        _node(line),
+        f"{done}/{line.plan_steps}" if line.plan_steps else "-",
+        _percent(line.progress_percent),
+        _percent(line.confidence),
+        str(line.steps),
+        f"{line.requests_used}{limit}",
+        str(line.alerts),
+        short(line.waits_for or "-", _WAITS_WIDTH),
+    )
+
+
+def _status(line: StatusLine) -> Lifecycle:
+    """The attempt's own while it is under way: it tells what waits for a person."""
+    if line.lifecycle is None or line.lifecycle.over or line.status.over:
+        return line.status
+    return line.lifecycle
+
+
+def _node(line: StatusLine) -> str:
+    away = line.node_state in GONE
+    works = line.lifecycle is Lifecycle.WORKING
+    return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)
+
+
+def _percent(value: int | None) -> str:
+    return "-" if value is None else f"{value} %"
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,108 @@
+"""`midwatch watch`: the console of what another process runs, here or elsewhere, or has run."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.cli.inspect.console import attach, on_terminal
+from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
+from midwatch_supervisor.cli.operate.hints import bus_of
+from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
+from midwatch_supervisor.operator.actions import OperatorActions, operator_name
+from midwatch_supervisor.present.lookup import chosen_runs
+from midwatch_supervisor.tui.looks import check_looks
+from midwatch_tools.home import VARIABLE
+
+
+async def watch(
+    *,
+    run: RunOption = None,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    journal: JournalOption = None,
+    config: ConfigOption = None,
+    author: FromOption = None,
+    name: Annotated[
+        str | None,
+        Parameter(
+            help="Its account at the broker, without `fleet.broker.username`. Default: "
+            "the machine's name."
+        ),
+    ] = None,
+    web: Annotated[
+        bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
+    ] = False,
+    host: Annotated[str, Parameter(help="Where `--web` listens.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port of `--web`.")] = 8080,
+    token_file: Annotated[
+        Path | None,
+        Parameter(
+            help="What a browser must know, in a file that only you may read; a new one is made. "
+            f"Default: ${TOKEN}, else a new random token."
+        ),
+    ] = None,
+) -> int:
+    """Watch a run of another process, on this machine or another one, or one that is over.
+
+    All that is needed is the journal: a file, or the URL of a database. What you do is written to
+    it, and whoever runs the attempt carries it out; where it may only be read, you may look.
+    """
+    settings = settings_in_force(config)
+    check_looks(settings.console)
+    chosen = await _chosen(journal, None if all else run, all=all)
+    if web:
+        if journal is not None:
+            os.environ[VARIABLE] = journal  # its password stands in no list of processes
+        words = _words(chosen, config=config, author=author, name=name)
+        return await serve(words, page_at(host, port, token_file))
+    if not (on_terminal() or in_browser()):
+        raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
+    return await _show(chosen, journal=journal, author=author, name=name, settings=settings)
+
+
+async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
+    """The run to show: the one that is asked for, else the latest; `None` for every run."""
+    opened, _ = await journal_to_watch(journal)
+    async with opened:
+        runs = await chosen_runs(opened, run)
+    return None if all or not runs else runs[0].id
+
+
+async def _show(
+    run: int | None,
+    *,
+    journal: str | None,
+    author: str | None,
+    name: str | None,
+    settings: Settings,
+) -> int:
+    patience = settings.journal.patience_seconds
+    opened, barred = await journal_to_watch(journal, patience_seconds=patience)
+    ending = asyncio.create_task(end_with_server()) if in_browser() else None
+    async with opened, bus_of(settings.fleet, name=name) as bus:
+        desk = OperatorActions(opened, author=operator_name(author), bus=bus)
+        code = await attach(opened, run, desk, settings, bus, barred=barred)
+    if ending is not None:
+        ending.cancel()
+    return code
+
+
+def _words(
+    run: int | None, *, config: Sequence[Path] | None, author: str | None, name: str | None
+) -> list[str]:
+    """The command that shows the same console to one browser."""
+    words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
+    for file in config or ():
+        words += ["--config", str(file)]
+    if author is not None:
+        words += ["--from", author]
+    if name is not None:
+        words += ["--name", name]
+    return words

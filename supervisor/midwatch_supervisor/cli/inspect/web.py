@@ -1,0 +1,201 @@
+"""The console in a browser: whoever knows the token sees it, and nobody else."""
+
+import asyncio
+import hmac
+import os
+import secrets
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.sandbox import MARK
+from midwatch_monitor.errors import MissingExtraError, UsageError
+from midwatch_supervisor.cli.output import write_error, write_line
+
+if TYPE_CHECKING:
+    from aiohttp.web import Application
+
+TOKEN = "MIDWATCH_WEB_TOKEN"
+"""The variable that may hold the token."""
+_SHORTEST = 16
+"""Letters of a token: with fewer, somebody could try them all."""
+_PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+_LEFT_BY = "web."
+_LOOK_SECONDS = 1.0
+"""How often a console looks whether its server is still there."""
+_END_SECONDS = 5.0
+"""How long it may take to end then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Where a browser finds the console."""
+
+    host: str
+    port: int
+    token: str
+    source: str = ""
+    """Where the token comes from; empty for a new one, which has to be told."""
+
+    @classmethod
+    def at(cls, host: str, port: int, token: str | None, *, source: str = "") -> "Page":
+        """A page with this token, or with a new random one. Raises UsageError for a poor one."""
+        if token is None:
+            return cls(host=host, port=port, token=secrets.token_urlsafe())
+        letters = token.replace("-", "").replace("_", "")
+        if not (token.isascii() and letters.isalnum() and len(token) >= _SHORTEST):
+            raise UsageError(
+                f"the token of {source or 'the page'} must be {_SHORTEST} letters, digits, `-` and "
+                "`_` or more"
+            )
+        return cls(host=host, port=port, token=token, source=source)
+
+    @property
+    def origin(self) -> str:
+        """The address, without the token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"{self.origin}/?token={self.token}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def is_at(self, host: str) -> bool:
+        """Whether a `Host` means this page: any other name may lead here by somebody's DNS."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        try:
+            return bool(ip_address(name))
+        except ValueError:
+            return name in {"localhost", self.host.lower(), socket.gethostname().lower()}
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name; browsers do not tell ports of one host apart."""
+        return f"midwatch-{self.port}"
+
+    def knows(self, said: str | None) -> bool:
+        """Whether this is the token, in a time that does not tell how much of it is right."""
+        return hmac.compare_digest((said or "").encode(), self.token.encode())
+
+    def ticket(self, browser: str) -> str:
+        """What the cookie of a browser says: a name for it, which only we can have given."""
+        return f"{browser}.{hmac.digest(self.token.encode(), browser.encode(), 'sha256').hex()}"
+
+    def browser(self, ticket: str | None) -> str | None:
+        """The browser that a cookie names; `None` where it is not ours."""
+        browser = (ticket or "").partition(".")[0]
+        right = hmac.compare_digest((ticket or "").encode(), self.ticket(browser).encode())
+        return browser if right else None
+
+
+def page_at(host: str, port: int, token_file: Path | None) -> Page:
+    """The page with the token of a file or of the environment, or with a new one."""
+    held = os.environ.pop(TOKEN, None)  # no console that is started inherits it
+    if token_file is not None:
+        return Page.at(host, port, read_token(token_file), source=str(token_file))
+    return Page.at(host, port, held or None, source=TOKEN)
+
+
+def read_token(file: Path) -> str:
+    """The token that a file holds; a new one is written where there is no file.
+
+    Raises UsageError where others may read it.
+    """
+    try:
+        if not file.exists():
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as new:
+                new.write(f"{secrets.token_urlsafe()}\n")
+        with file.open(encoding="ascii", errors="replace") as opened:
+            if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
+                raise UsageError(f"others may read the token in {file}: `chmod 600` it, then again")
+            return opened.read(4096).strip()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be used: {error.strerror}") from error
+
+
+def in_browser() -> bool:
+    """Whether this process draws for a browser, as a child of `serve`."""
+    return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
+async def end_with_server() -> None:
+    """End this console once its server is gone, however that ended: it has nobody to draw for."""
+    name, _, server = os.environ.get(MARK, "").partition(".")
+    if f"{name}." != _LEFT_BY:  # another program serves it
+        return
+    while os.getppid() == int(server):  # noqa: ASYNC110 — no system but Linux would tell it
+        await asyncio.sleep(_LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(_END_SECONDS)
+    os._exit(1)
+
+
+async def serve(words: Sequence[str], page: Page) -> int:
+    """Serve the command `midwatch WORDS` to browsers until interrupted."""
+    mark = f"{_LEFT_BY}{os.getpid()}"
+    os.environ[MARK] = mark  # every console that is started for a browser inherits it
+    app = application((sys.executable, "-c", _PROGRAM, *words), page)
+    from aiohttp import web
+
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        await _listen(web.TCPSite(runner, page.host, page.port).start, page)
+        _tell(page)
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        await end_leftovers(mark)  # a console whose browser has just gone may not know it yet
+    return 0
+
+
+def _tell(page: Page) -> None:
+    if page.source:
+        write_line(f"The console is at {page.origin}/?token=… with the token of {page.source}")
+    else:
+        write_line(f"The console is at {page.url}")
+    if not page.loopback:
+        write_error(
+            f"warning: {page.host} is not only this machine: whoever knows the token can act, "
+            "and the way is not encrypted"
+        )
+    sys.stdout.flush()
+
+
+async def _listen(start: Callable[[], Awaitable[None]], page: Page) -> None:
+    try:
+        await start()
+    except OSError as error:
+        raise UsageError(f"cannot listen on {page.host}:{page.port}: {error.strerror}") from error
+
+
+def application(command: Sequence[str], page: Page) -> "Application":
+    """The pages behind a door that asks for the token. Raises MissingExtraError."""
+    try:
+        from midwatch_supervisor.cli.inspect.webserver import WebServer
+    except ImportError as error:
+        raise MissingExtraError("`watch --web`", "web") from error
+    return WebServer(command, page).application()

@@ -1,0 +1,277 @@
+"""The server of `watch --web`: who is let in, and a console for each browser while it is there."""
+
+import asyncio
+import secrets
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from aiohttp import web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+from textual_serve.server import Server, to_int
+
+from midwatch_supervisor.cli.inspect.web import Page
+
+_BROWSER = web.RequestKey("browser", str)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_HEADERS = {
+    # Nothing is fetched from elsewhere, nothing is told elsewhere, and no other page holds it.
+    "Content-Security-Policy": _POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+# The cookie is sent by pages of this address only. A redirect would still count as coming from the
+# page that held the link, and the browser would keep the cookie back: hence a page that leads on.
+_ENTER = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>Midwatch</title>'
+_NO_TOKEN = "open the address that `midwatch watch --web` printed\n"
+_WRONG_NAME = "open it by the name or address that `midwatch watch --web` printed\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many consoles there are, and how long one outlives its browser."""
+
+    consoles: int = 8
+    """Each is a process, and one browser has one."""
+    heartbeat_seconds: float = 10.0
+    """A browser that does not answer for one and a half of these is gone."""
+    grace_seconds: float = 3.0
+    """How long a console may take to end by itself."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """What one browser has open."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    newest: web.Request | None = None
+    shown: web.Request | None = None
+    waiting: int = 0
+
+
+class WebServer(Server):
+    """textual-serve behind a door, with a page that needs no inline script or style, and silent."""
+
+    def __init__(self, command: Sequence[str], page: Page, limits: Limits | None = None) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            "", host=page.host, port=page.port, title="Midwatch"
+        )
+        self._words = command
+        self._page = page
+        self._limits = limits or Limits()
+        self._places: dict[str, _Place] = {}
+
+    def application(self) -> web.Application:
+        """The whole application."""
+        app = web.Application(middlewares=[self._let_in])
+        app.add_routes(
+            [
+                web.get("/", self.handle_index),
+                web.get("/ws", self.handle_websocket),
+                web.get("/download/{key}", self.handle_download),
+                web.static("/static", self.statics_path),
+            ]
+        )
+        app.on_response_prepare.append(_seal)
+        app.on_shutdown.append(self._end_all)
+        return app
+
+    # -- who is let in ---------------------------------------------------------------------
+
+    @web.middleware
+    async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        page = self._page
+        if not page.is_at(request.host):
+            raise web.HTTPMisdirectedRequest(text=_WRONG_NAME)
+        browser = page.browser(request.cookies.get(page.cookie))
+        if page.knows(request.query.get("token")):
+            ticket = page.ticket(browser or secrets.token_hex(16))
+            answer = web.Response(text=_ENTER, content_type="text/html")
+            answer.set_cookie(page.cookie, ticket, httponly=True, samesite="Strict", path="/")
+            return answer
+        if browser is None or _elsewhere(request):
+            raise web.HTTPForbidden(text=_NO_TOKEN)
+        request[_BROWSER] = browser
+        return await handler(request)
+
+    def _require_room(self, browser: str) -> None:
+        if browser not in self._places and len(self._places) >= self._limits.consoles:
+            raise web.HTTPServiceUnavailable(
+                text=f"{len(self._places)} browsers show the console already: close one\n"
+            )
+
+    # -- what they get ---------------------------------------------------------------------
+
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page, with addresses of the host that was asked."""
+        self._require_room(request[_BROWSER])
+        nonce = secrets.token_urlsafe(16)
+        scheme = "wss" if request.scheme == "https" else "ws"
+        text = Template(
+            files("midwatch_supervisor.cli.inspect").joinpath("web.html").read_text("utf-8")
+        ).substitute(
+            nonce=nonce,
+            socket=escape(f"{scheme}://{request.host}/ws"),
+            font_size=to_int(request.query.get("fontsize", "16"), 16),
+        )
+        answer = web.Response(text=text, content_type="text/html")
+        answer.headers["Content-Security-Policy"] = (
+            f"{_POLICY}; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'nonce-{nonce}'; "
+            "img-src 'self' data:; font-src 'self'; connect-src 'self'"
+        )
+        return answer
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A console for a browser; one that it has open already ends first."""
+        browser = request[_BROWSER]
+        self._require_room(browser)
+        place = self._places.setdefault(browser, _Place())
+        place.newest = request
+        place.waiting += 1
+        _hang_up(place.shown)
+        try:
+            async with place.turn:
+                return await self._show(request, place)
+        finally:
+            place.waiting -= 1
+            if not place.waiting:
+                del self._places[browser]
+
+    async def _show(self, request: web.Request, place: _Place) -> web.WebSocketResponse:
+        limits = self._limits
+        websocket = web.WebSocketResponse(
+            heartbeat=limits.heartbeat_seconds, timeout=limits.grace_seconds
+        )
+        await websocket.prepare(request)
+        if place.newest is not request:
+            _hang_up(request)
+            return websocket
+        place.shown = request
+        console = Console(
+            self._words, websocket, self.download_manager, grace_seconds=limits.grace_seconds
+        )
+        try:
+            size = (to_int(request.query.get(key, ""), 80) for key in ("width", "height"))
+            await console.start(*size)
+            await self._stay(request, websocket, console)
+        finally:
+            place.shown = None
+            await console.stop()
+            _hang_up(request)  # a browser that takes nothing would never see the end
+        return websocket
+
+    async def _stay(
+        self, request: web.Request, websocket: web.WebSocketResponse, console: "Console"
+    ) -> None:
+        """Stay until the browser or the console is gone, whatever is stuck meanwhile."""
+        work = [
+            asyncio.create_task(self._process_messages(websocket, console)),
+            asyncio.create_task(_gone(request, websocket, self._limits.heartbeat_seconds / 10)),
+            asyncio.create_task(console.ended()),
+        ]
+        try:
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+
+    async def _end_all(self, app: web.Application) -> None:
+        del app
+        for place in self._places.values():
+            place.newest = None
+            _hang_up(place.shown)
+
+
+class Console(AppService):
+    """The process of one console, which ends with its browser."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        websocket: web.WebSocketResponse,
+        downloads: DownloadManager,
+        *,
+        grace_seconds: float,
+    ) -> None:
+        async def close() -> None:
+            await websocket.close()
+
+        super().__init__(
+            "",
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=close,
+            download_manager=downloads,
+        )
+        self._words = words
+        self._grace_seconds = grace_seconds
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            *self._words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._build_environment(width, height),
+        )
+        self._process, self._stdin = process, process.stdin
+        return process
+
+    async def ended(self) -> None:
+        """Wait until it draws no more."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def stop(self) -> None:
+        """Let it end by itself, but not longer than the grace: it may be stuck on its browser."""
+        process, drawing = self._process, self._task
+        if process is None or drawing is None:
+            return
+        self._task = None
+        await self._download_manager.cancel_app_downloads(self.app_service_id)
+        asking = asyncio.create_task(self.send_meta({"type": "quit"}))
+        await asyncio.wait({drawing}, timeout=self._grace_seconds)
+        with suppress(ProcessLookupError):  # it has ended, as it should
+            process.kill()
+        # Not awaited under a timeout: it takes being cancelled for a good end.
+        drawing.cancel()
+        asking.cancel()
+        await asyncio.gather(drawing, asking, return_exceptions=True)
+        with suppress(TimeoutError):  # what it started may hold its output
+            async with asyncio.timeout(self._grace_seconds):
+                await process.communicate()
+
+
+async def _gone(request: web.Request, websocket: web.WebSocketResponse, every: float) -> None:
+    """Wait until the browser is gone: it hung up, or did not answer."""
+    while request.transport is not None and not websocket.closed:  # noqa: ASYNC110 — no event
+        await asyncio.sleep(every)
+
+
+def _hang_up(request: web.Request | None) -> None:
+    """End a connection at once, whatever is still on the way."""
+    if request is not None and request.transport is not None:
+        request.transport.abort()
+
+
+def _elsewhere(request: web.Request) -> bool:
+    """Whether a page of another address asks: cookies do not tell ports of one host apart."""
+    origin = request.headers.get("Origin")
+    if origin is None:  # every browser says it where a socket is opened
+        return request.path == "/ws"
+    return origin.partition("://")[2] != request.host
+
+
+async def _seal(request: web.Request, response: web.StreamResponse) -> None:
+    del request
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)

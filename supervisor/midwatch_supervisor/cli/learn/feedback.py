@@ -1,0 +1,233 @@
+"""`midwatch feedback`: whether the result of an attempt is any good, said or implied."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from midwatch_monitor.config.learning import FeedbackSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import MidwatchError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import journal_clock, present
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import AttemptTransition, Chore, Feedback, Lifecycle, Origin
+from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_to_read,
+    journal_to_write,
+)
+from midwatch_supervisor.cli.operate.hints import desk_at
+from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.learning.verdicts import (
+    Given,
+    given_verdicts,
+    verdict_fields,
+    verdict_words,
+)
+from midwatch_supervisor.present.lookup import Found, find
+from midwatch_tools.watch import now
+
+app = App(name="feedback")
+
+AGAIN = "the next `run` or `reflect` tries again"
+
+
+@app.default
+async def feedback(
+    attempt: TaskOrAttempt,
+    verdict: Annotated[
+        Literal["accept", "reject"], Parameter(name="VERDICT", help="What you make of its result.")
+    ],
+    *,
+    comment: Annotated[str, Parameter(help="Why; a lesson is made of it.")] = "",
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say whether the result of an attempt is any good; what is rejected becomes a lesson."""
+    settings = settings_in_force(config)
+    accepted = verdict == "accept"
+    opening = journal_to_read if dry_run else journal_to_write
+    async with await opening(journal) as opened:
+        found = await _ended(opened, attempt)
+        name, ended = _name(found), found.attempt
+        assert ended is not None
+        if dry_run:
+            _told(name, ended.id, accepted=accepted, json=json)
+            return
+        # The verdict is safe before anything is asked of a model.
+        async with desk_at(opened, author) as desk:
+            id = await desk.judge(ended, accepted=accepted, comment=comment)
+        if not json:
+            write_line(f"{_past(accepted=accepted)} {name} ({id})")
+        lesson, reason = None, "an accepted result teaches nothing by itself"
+        if not accepted:
+            lesson, reason = await _taught(opened, ended.id, settings)
+    if json:
+        _told(name, ended.id, accepted=accepted, id=id, lesson=lesson, reason=reason, json=True)
+    elif not accepted:
+        write_line(f"lesson {lesson} was drawn from it" if lesson else f"no lesson: {reason}")
+
+
+@app.command(name="list")
+async def list_verdicts(
+    id: Annotated[
+        str | None, Parameter(name="ID", help="Only of this task or attempt, by any name of it.")
+    ] = None,
+    *,
+    project: Annotated[
+        str | None, Parameter(name="--project", help="Only of this project, by its exact name.")
+    ] = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print all verdicts, oldest first: said by persons, implied, and automatic."""
+    async with await journal_to_read(journal) as opened:
+        none = True
+        async for given in _given(opened, id, project):
+            none = False
+            if json:
+                write_json(verdict_fields(given))
+            else:
+                write_line(verdict_words(given))
+        if none and not json:
+            write_line(f"no verdict yet in {opened.name}")
+
+
+@app.command
+async def scan(
+    *,
+    dry_run: DryRunOption = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Look what became of merged work: what a person kept, edited or took back is a verdict."""
+    from midwatch_supervisor.learning import implied_feedback as implied
+
+    # Whoever asks by hand wants to know, whatever a run does by itself.
+    switched_on: FeedbackSettings = settings_in_force(config).learning.feedback.model_copy(
+        update={"implied": True}
+    )
+    found: list[Given] = []
+    opening = journal_to_read if dry_run else journal_to_write
+    async with await opening(journal) as opened:
+        moment = await present(opened)
+        if dry_run:
+            for each in await implied.look(opened, settings=switched_on, now=moment):
+                found.append(
+                    Given(task=each.task, attempt=each.attempt, at=moment, verdict=each.feedback)
+                )
+        else:
+            entries = await implied.scan(opened, settings=switched_on, now=moment)
+            found = await given_verdicts(opened, entries)
+    for given in found:
+        if json:
+            write_json(verdict_fields(given))
+        else:
+            write_line(f"{'would store: ' if dry_run else ''}{verdict_words(given)}")
+    if not found and not json:
+        write_line("nothing new became of merged work")
+
+
+# -- what is named -------------------------------------------------------------------------
+
+
+async def _ended(journal: Journal, id: str) -> Found:
+    """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
+    found = await find(journal, id)
+    attempts = await journal.attempts(found.task.id)
+    attempt = found.attempt or (attempts[-1] if attempts else None)
+    if attempt is None:
+        raise UsageError(f"{found.task.name} has no attempt yet")
+    found = Found(task=found.task, attempt=attempt)
+    states = [
+        entry.record
+        for entry in await journal.entries(attempt=attempt.id, kinds=(AttemptTransition,))
+        if isinstance(entry.record, AttemptTransition)
+    ]
+    state = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+    if not state.over:
+        raise UsageError(
+            f"{_name(found)} is {state}: wait until it is over, or say something to it with "
+            "`midwatch tell`"
+        )
+    return found
+
+
+def _name(found: Found) -> str:
+    number = found.attempt.number if found.attempt else 0
+    return f"{found.task.name}#{number}"
+
+
+async def _given(journal: Journal, id: str | None, project: str | None) -> AsyncIterator[Given]:
+    found = None if id is None else await find(journal, id)
+    task = None if found is None else found.task.id
+    only = None if found is None or found.attempt is None else found.attempt.id
+    after = 0
+    while page := await journal.entries(
+        after, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
+    ):
+        for given in await given_verdicts(journal, page):
+            if project in (None, given.task.project):
+                yield given
+        after = page[-1].id
+
+
+# -- the lesson ----------------------------------------------------------------------------
+
+
+async def _taught(journal: Journal, attempt: int, settings: Settings) -> tuple[int | None, str]:
+    """The lesson that a rejection came to, by journal id, or why there is none yet."""
+    from midwatch_supervisor.learning.learner import Learner
+
+    try:
+        async with journal_clock(journal, now) as clock:
+            studied = await Learner(journal, settings=settings, clock=clock).study(attempt=attempt)
+    except MidwatchError as error:
+        return None, f"{error}; {AGAIN}"
+    if studied.lesson is None and await _still_open(journal, attempt, settings):
+        return None, f"{studied.reason or 'it failed'}; {AGAIN}"
+    return studied.lesson, studied.reason
+
+
+async def _still_open(journal: Journal, attempt: int, settings: Settings) -> bool:
+    learning = settings.learning
+    if not learning.lessons.enabled:
+        return False
+    chores = await Learned(journal).chores(
+        tries=learning.tries, limit=learning.look_back, attempt=attempt
+    )
+    return any(each.chore is Chore.LESSON for each in chores)
+
+
+def _past(*, accepted: bool) -> str:
+    return "accepted" if accepted else "rejected"
+
+
+def _told(
+    name: str,
+    attempt: int,
+    *,
+    accepted: bool,
+    json: bool,
+    id: int | None = None,
+    lesson: int | None = None,
+    reason: str = "",
+) -> None:
+    """What was stored, or without an id what would be."""
+    if not json:
+        would = "accept" if accepted else "reject"
+        more = "" if accepted else f", and draw a {Chore.LESSON} from it"
+        write_line(f"would {would} {name}{more}")
+        return
+    fields = {"type": "feedback", "attempt": attempt, "accepted": accepted}
+    more_fields = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
+    write_json({**fields, **more_fields})

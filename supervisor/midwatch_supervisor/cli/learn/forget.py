@@ -1,0 +1,116 @@
+"""`midwatch forget`: delete everything about a project."""
+
+import asyncio
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import Erasure
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_to_read,
+    journal_to_write,
+)
+from midwatch_supervisor.cli.learn.projects import project_named
+from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.operator.actions import operator_name
+
+KEPT = "Git is not touched: worktrees, branches and what was merged stay where they are."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureLine:
+    """What was deleted, or would be; `id` is that of the record that is left of it."""
+
+    type: Literal["erasure"] = "erasure"
+    id: int | None
+    at: str | None
+    project: str
+    tasks: int
+    attempts: int
+    entries: int
+    dry_run: bool
+
+
+async def forget(
+    project: Annotated[
+        str,
+        Parameter(
+            name="PROJECT",
+            help="The project: its name, the unique beginning of one, or its folder's name.",
+        ),
+    ],
+    *,
+    yes: Annotated[
+        bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")
+    ] = False,
+    author: FromOption = None,
+    dry_run: DryRunOption = False,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Delete everything about a project from the journal: tasks, attempts, all that was learned."""
+    opening = journal_to_read if dry_run else journal_to_write
+    async with await opening(journal) as opened:
+        learned = Learned(opened)
+        name = await project_named(learned, project)
+        found = await learned.footprint(name)
+        if dry_run:
+            _tell(name, found, dry_run=True, json=json)
+            return 0
+        if not yes and not await _agreed(name, found):
+            write_error("nothing was deleted")
+            return 1
+        done = await learned.forget(name, author=operator_name(author), at=await present(opened))
+    _tell(name, done, dry_run=False, json=json)
+    return 0
+
+
+async def _agreed(project: str, found: Erasure) -> bool:
+    """Whether the person at the terminal says so. Raises UsageError where there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"this would delete {_counted(found)} of {project} for good: say --yes, or look "
+            "first with --dry-run"
+        )
+    write_error(f"This deletes {_counted(found)} of {project} for good. {KEPT}")
+    write_error("Type `yes` to go on:")
+    return says_yes(await asyncio.to_thread(sys.stdin.readline))
+
+
+def says_yes(answer: str) -> bool:
+    """Whether an answer agrees: nothing less than the whole word does."""
+    return answer.strip().lower() == "yes"
+
+
+def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
+    if json:
+        line = ErasureLine(
+            id=erasure.id or None,
+            at=None if dry_run else erasure.at.isoformat(),
+            project=project,
+            tasks=erasure.tasks,
+            attempts=erasure.attempts,
+            entries=erasure.entries,
+            dry_run=dry_run,
+        )
+        write_json(asdict(line))
+        return
+    verb = "would delete" if dry_run else "deleted"
+    record = "" if dry_run else f" (record {erasure.id})"
+    write_line(f"{verb} {_counted(erasure)} of {project}{record}")
+    write_line(KEPT)
+
+
+def _counted(erasure: Erasure) -> str:
+    tasks = "1 task" if erasure.tasks == 1 else f"{erasure.tasks} tasks"
+    attempts = "1 attempt" if erasure.attempts == 1 else f"{erasure.attempts} attempts"
+    return f"{tasks}, {attempts} and {erasure.entries} entries"

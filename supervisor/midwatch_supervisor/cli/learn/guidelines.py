@@ -1,0 +1,301 @@
+"""`midwatch guidelines`: the working principles of a project; read them, and decide on new ones."""
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import GuidelinesAct, GuidelinesState, KnownGuidelines
+from midwatch_supervisor.cli.journals import (
+    JournalOption,
+    journal_to_read,
+)
+from midwatch_supervisor.cli.learn.options import UNSAID, Remark
+from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.learning.guidelines_words import (
+    change_fields,
+    changes,
+    outdated,
+    version_fields,
+    version_line,
+)
+from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.present.plain import visible
+
+app = App(name="guidelines")
+
+VersionOption = Annotated[
+    int | None,
+    Parameter(name="VERSION", help="The version: its number in the project, or its journal id."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Versions:
+    """All versions of a project, newest first."""
+
+    project: str
+    known: tuple[KnownGuidelines, ...]
+
+    @property
+    def live(self) -> KnownGuidelines | None:
+        """The one in force."""
+        return next((each for each in self.known if each.state is GuidelinesState.LIVE), None)
+
+    @property
+    def proposed(self) -> KnownGuidelines | None:
+        """The newest one that waits."""
+        waiting = (each for each in self.known if each.state is GuidelinesState.PROPOSED)
+        return next(waiting, None)
+
+    def named(self, version: int) -> KnownGuidelines:
+        """The one with that number, or with that journal id. Raises UsageError."""
+        for each in self.known:
+            if each.guidelines.version == version:
+                return each
+        for each in self.known:
+            if each.id == version:
+                return each
+        there = ", ".join(str(each.guidelines.version) for each in self.known) or "none yet"
+        raise UsageError(f"{self.project} has no version {version} of guidelines; it has: {there}")
+
+
+async def _versions(journal: Journal, project: str | None) -> _Versions:
+    learned = Learned(journal)
+    name = await project_named(learned, project)
+    return _Versions(project=name, known=tuple(await learned.guidelines(name)))
+
+
+# -- reading -------------------------------------------------------------------------------
+
+
+@app.command(name="list")
+async def list_versions(
+    *, project: ProjectOption = None, journal: JournalOption = None, json: JsonOption = False
+) -> None:
+    """Print all versions of a project's guidelines, newest first, and where each stands."""
+    async with await journal_to_read(journal) as opened:
+        if project is None and not await Learned(opened).projects():
+            _say_unless(f"no guidelines yet in {opened.name}", json=json)
+            return
+        versions = await _versions(opened, project)
+    for known in versions.known:
+        if json:
+            write_json(version_fields(known))
+        else:
+            write_line(version_line(known))
+    if not versions.known:
+        _say_unless(f"{versions.project} has no guidelines yet", json=json)
+
+
+@app.command
+async def show(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print a version; without a number the one in force."""
+    async with await journal_to_read(journal) as opened:
+        versions = await _versions(opened, project)
+    known = versions.live if version is None else versions.named(version)
+    if known is None:
+        _say_unless(_none_in_force(versions), json=json)
+    elif json:
+        write_json(version_fields(known, text=True))
+    else:
+        write_line(version_line(known))
+        write_line("")
+        for line in known.guidelines.text.splitlines():
+            write_line(f"  {line}".rstrip())
+
+
+@app.command
+async def diff(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what a version would change; without a number the newest one that waits."""
+    async with await journal_to_read(journal) as opened:
+        versions = await _versions(opened, project)
+    if version is None and versions.proposed is None:
+        _say_unless(f"no version of {versions.project} waits", json=json)
+        return
+    known = _waiting(versions, version) if version is None else versions.named(version)
+    lines = changes(versions.live, known)
+    if json:
+        write_json(change_fields(versions.live, known, lines))
+        return
+    _paint(lines or ["it is the text in force"])
+    if known.state is GuidelinesState.PROPOSED and outdated(known, versions.live):
+        write_line(_OUTDATED)
+
+
+_OUTDATED = "It was written over another version than the one in force."
+
+
+def _none_in_force(versions: _Versions) -> str:
+    waiting = versions.proposed
+    hint = f"; version {waiting.guidelines.version} waits" if waiting else ""
+    return f"no guidelines are in force in {versions.project}{hint}"
+
+
+def _say_unless(text: str, *, json: bool) -> None:
+    if not json:
+        write_line(text)
+
+
+# -- deciding ------------------------------------------------------------------------------
+
+
+Marking = Callable[[LearningActions, int, str], Awaitable[int]]
+
+
+@app.command
+async def approve(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    remark: Remark = UNSAID,
+) -> None:
+    """Put a version in force; without a number the newest one that waits."""
+    async with await remark.opened() as opened:
+        versions = await _versions(opened, project)
+        chosen = _waiting(versions, version)
+        if outdated(chosen, versions.live):
+            _say_unless(_OUTDATED, json=remark.json)
+        await _mark(opened, chosen, GuidelinesAct.APPROVED, LearningActions.approve, remark)
+
+
+@app.command
+async def reject(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    remark: Remark = UNSAID,
+) -> None:
+    """Turn a version down; without a number the newest one that waits."""
+    async with await remark.opened() as opened:
+        chosen = _waiting(await _versions(opened, project), version)
+        await _mark(opened, chosen, GuidelinesAct.REJECTED, LearningActions.reject, remark)
+
+
+@app.command
+async def rollback(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    remark: Remark = UNSAID,
+) -> None:
+    """Take the version in force back; the text before it is in force again, to the letter."""
+    async with await remark.opened() as opened:
+        versions = await _versions(opened, project)
+        chosen = _in_force(versions, version)
+        await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, LearningActions.roll_back, remark)
+        if not remark.dry_run:
+            now = (await _versions(opened, versions.project)).live
+            number = f"version {now.guidelines.version} is" if now else "no guidelines are"
+            _say_unless(f"{number} in force", json=remark.json)
+
+
+@app.command
+async def retire(
+    version: VersionOption = None,
+    *,
+    project: ProjectOption = None,
+    remark: Remark = UNSAID,
+) -> None:
+    """Have no guidelines: those in force and all before them. One that waits is turned down."""
+    async with await remark.opened() as opened:
+        versions = await _versions(opened, project)
+        chosen = versions.live if version is None else versions.named(version)
+        if chosen is not None and chosen.state is GuidelinesState.PROPOSED:
+            await _mark(opened, chosen, GuidelinesAct.REJECTED, LearningActions.reject, remark)
+            return
+        chosen = _in_force(versions, version)
+        while chosen is not None:
+            await _mark(
+                opened, chosen, GuidelinesAct.ROLLED_BACK, LearningActions.roll_back, remark
+            )
+            again = (await _versions(opened, versions.project)).live
+            chosen = None if remark.dry_run else again
+
+
+def _waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
+    """The version that waits for a decision. Raises UsageError if it does not."""
+    if version is None:
+        if versions.proposed is None:
+            raise UsageError(f"no version of {versions.project} waits")
+        return versions.proposed
+    return _in_state(versions.named(version), GuidelinesState.PROPOSED)
+
+
+def _in_force(versions: _Versions, version: int | None) -> KnownGuidelines:
+    """The version in force. Raises UsageError if there is none, or another is meant."""
+    if version is None:
+        if versions.live is None:
+            raise UsageError(_none_in_force(versions))
+        return versions.live
+    return _in_state(versions.named(version), GuidelinesState.LIVE)
+
+
+def _in_state(known: KnownGuidelines, state: GuidelinesState) -> KnownGuidelines:
+    if known.state is not state:
+        raise UsageError(f"{version_line(known).partition(';')[0]}, so that cannot be done")
+    return known
+
+
+async def _mark(
+    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, marking: Marking, remark: Remark
+) -> None:
+    id = None if remark.dry_run else await marking(remark.shelf(journal), known.id, remark.comment)
+    version = known.guidelines.version
+    if remark.json:
+        write_json(
+            {
+                "type": "guidelines_mark",
+                "id": id,
+                "guidelines": known.id,
+                "project": known.project,
+                "version": version,
+                "act": act.value,
+                "dry_run": remark.dry_run,
+            }
+        )
+    else:
+        would = f"would be {act}" if remark.dry_run else f"is {act}"
+        write_line(f"version {version} of {known.project} {would}")
+
+
+# -- colours -------------------------------------------------------------------------------
+
+
+def _paint(lines: Sequence[str]) -> None:
+    """Print a diff; on a terminal in colours."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            write_line(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(visible(line), style=_style(line)))
+
+
+def _style(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "dim"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")

@@ -1,0 +1,261 @@
+"""`midwatch reflect`: learn from what is still to be learned from, and look back at projects."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import MidwatchError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Reflection
+from midwatch_supervisor.cli.journals import (
+    DryRunOption,
+    JournalOption,
+    journal_to_read,
+    journal_to_write,
+)
+from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_tools.watch import now
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.learning.learner import Learner
+    from midwatch_supervisor.learning.reflectors import Reflectors
+
+_NAP = 300.0
+"""Seconds between two looks at the clock, which may have been put forward or back."""
+
+
+async def reflect(
+    *,
+    project: ProjectOption = None,
+    wait: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Wait for the quiet hours of the configuration, and do it once in each of them, "
+            "until interrupted.",
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Draw what is still to be drawn from ended attempts, then look back at each project.
+
+    Whoever asks by hand wants a look back: it is made also where `guidelines.enabled` is off, if
+    a reflector has a model. What comes of it is proposed, and in force only when it is approved.
+    """
+    settings = _asked_for(settings_in_force(config))
+    hours = settings.learning.guidelines.quiet_hours
+    if wait and not hours:
+        raise UsageError("--wait needs `learning.guidelines.quiet_hours` in the configuration")
+    opening = journal_to_read if dry_run else journal_to_write
+    async with (
+        await opening(journal) as opened,
+        journal_clock(opened, now) as clock,
+    ):
+        if dry_run:
+            await _would(opened, project, settings, json=json)
+            return 0
+
+        async def look() -> bool:
+            return await _look(opened, project, settings, clock=clock, json=json)
+
+        if wait:
+            await nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
+        return 0 if await look() else 1
+
+
+async def nightly(
+    look: Callable[[], Awaitable[object]],
+    hours: str,
+    *,
+    clock: Callable[[], datetime],
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Look once in each window of the quiet hours, for ever."""
+    from midwatch_supervisor.learning.quiet_hours import next_window
+
+    done: datetime | None = None
+    while True:
+        at = clock()
+        window = next_window(hours, at)
+        if window.holds(at) and (done is None or window.begin > done):
+            done = at
+            try:
+                await look()
+            except MidwatchError as error:  # it goes on for weeks: the next window tries again
+                write_error(str(error))
+            continue
+        until = window.end if window.holds(at) else window.begin
+        await sleep(min(_NAP, max(1.0, (until - at).total_seconds())))
+
+
+def _asked_for(settings: Settings) -> Settings:
+    guidelines = settings.learning.guidelines.model_copy(update={"enabled": True})
+    learning = settings.learning.model_copy(update={"guidelines": guidelines})
+    return settings.model_copy(update={"learning": learning})
+
+
+async def _projects(journal: Journal, project: str | None) -> list[str]:
+    """The projects to look back at: the one that is named, else all."""
+    learned = Learned(journal)
+    return [await project_named(learned, project)] if project else await learned.projects()
+
+
+async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
+    """Say what is still to be learned from."""
+    from midwatch_supervisor.learning.learner import taken_up
+    from midwatch_supervisor.learning.reflecting import read_batch
+
+    learning, learned = settings.learning, Learned(journal)
+    chores = await learned.chores(
+        tries=learning.tries, limit=learning.look_back, kinds=taken_up(learning)
+    )
+    if json:
+        write_json({"type": "chores", "open": len(chores), "dry_run": True})
+    else:
+        write_line(f"would take up {_counted(len(chores), 'chore')}")
+    for name in await _projects(journal, project):
+        mark = await learned.watermark(name)
+        batch = await read_batch(learned, name, learning.guidelines, after=mark)
+        attempts = [each.attempt for each in batch.deep]
+        if json:
+            fields = {"type": "reflection", "project": name, "watermark": mark}
+            write_json({**fields, "attempts": attempts, "dry_run": True})
+        else:
+            write_line(f"would look back at {_counted(len(attempts), 'attempt')} of {name}")
+
+
+async def _look(
+    journal: Journal, project: str | None, settings: Settings, *, clock: Clock, json: bool
+) -> bool:
+    """Do the open chores and look back; whether nothing failed."""
+    from midwatch_supervisor.learning.learner import Learner
+    from midwatch_supervisor.learning.reflectors import Reflectors
+
+    names = await _projects(journal, project)
+    fine = await _study(Learner(journal, settings=settings, clock=clock), json=json)
+    reflectors = Reflectors(settings.provider)
+    for name in names:
+        fine &= await _look_at(journal, name, reflectors, settings, clock=clock, json=json)
+    return fine
+
+
+async def _study(learner: "Learner", *, json: bool) -> bool:
+    progress = await learner.study_all()
+    counts = {"done": progress.done, "refused": progress.refused, "failed": progress.failed}
+    if json:
+        write_json({"type": "chores", **counts})
+    else:
+        said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        write_line(f"chores: {said or 'nothing to do'}")
+    return not progress.failed
+
+
+async def _look_at(
+    journal: Journal,
+    project: str,
+    reflectors: "Reflectors",
+    settings: Settings,
+    *,
+    clock: Clock,
+    json: bool,
+) -> bool:
+    """Look back at one project; whether that worked."""
+    from midwatch_supervisor.learning.reflecting import reflect_project
+    from midwatch_supervisor.learning.reflectors import newest_task
+
+    await _take_back(journal, project, settings, clock=clock, json=json)
+    task = await newest_task(journal, project)
+    model, error = None, ""
+    try:
+        model = reflectors.of(task) if task else None
+    except UsageError as unusable:  # no key, no such package: the other projects may have one
+        error = str(unusable)
+    found = await reflect_project(journal, project, model=model, settings=settings, now=clock)
+    found = found or Reflection(watermark=0, skipped="another process looks back already")
+    if error:
+        found = replace(found, skipped="", error=error)
+    if json:
+        write_json(
+            {
+                "type": "reflection",
+                "project": project,
+                "watermark": found.watermark,
+                "attempts": list(found.attempts),
+                "insights": found.insights,
+                "proposed": found.proposed,
+                "skipped": found.skipped,
+                "error": found.error,
+            }
+        )
+    else:
+        write_line(f"{project}: {_words(found)}")
+    await _try(journal, project, settings, clock=clock, json=json)
+    return not found.error
+
+
+def _words(found: Reflection) -> str:
+    """What a look back came to, in a line."""
+    if found.skipped:
+        return f"no look back: {found.skipped}"
+    if not found.attempts:
+        return f"the look back failed: {found.error}"
+    said = f"looked back at {_counted(len(found.attempts), 'attempt')}"
+    said += f", {_counted(found.insights, 'insight')}"
+    if found.proposed:
+        said += ", new guidelines: `midwatch guidelines diff`"
+    return f"{said}; {found.error}" if found.error else said
+
+
+async def _take_back(
+    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
+) -> None:
+    """Take back guidelines that the policy adopted, and that did not do well."""
+    from midwatch_supervisor.learning.trial import take_back
+
+    mark = await take_back(journal, project, settings=settings, now=clock)
+    if mark is None:
+        return
+    if json:
+        fields = {"type": "guidelines_mark", "project": project, "guidelines": mark.guidelines}
+        write_json({**fields, "act": mark.act.value, "comment": mark.comment})
+    else:
+        write_line(f"{project}: the guidelines in force are rolled back: {mark.comment}")
+
+
+async def _try(
+    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
+) -> None:
+    """Try new guidelines, where the policy decides on them."""
+    if not settings.learning.guidelines.auto:
+        return
+    from midwatch_supervisor.cli.run.conduct import home
+    from midwatch_supervisor.learning.trial import try_guidelines
+
+    trial = await try_guidelines(
+        journal, project, settings=settings, home=home(), now=clock, insist=True
+    )
+    if trial is None:
+        return
+    if json:
+        fields = {"type": "trial", "project": project, "guidelines": trial.guidelines}
+        write_json({**fields, "adopted": trial.adopted, "reason": trial.reason})
+    else:
+        adopted = "adopted" if trial.adopted else "not adopted"
+        write_line(f"{project}: new guidelines {adopted}: {trial.reason}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

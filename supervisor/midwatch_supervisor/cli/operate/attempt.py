@@ -1,0 +1,37 @@
+"""Whom a person speaks to: an attempt that is named, and can still hear."""
+
+from dataclasses import dataclass
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Task
+from midwatch_supervisor.present.account import AttemptAccount
+from midwatch_supervisor.present.lookup import account_of, find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearer:
+    """An attempt with its task, as it stands now."""
+
+    task: Task
+    account: AttemptAccount
+
+    @property
+    def name(self) -> str:
+        """What people call it: `fix#2`."""
+        return f"{self.task.name}#{self.account.attempt.number}"
+
+
+async def hearer(journal: Journal, id: str) -> Hearer:
+    """The attempt that `id` names, or the latest of a task; raises UsageError if it is over."""
+    found = await find(journal, id)
+    tasks = await account_of(journal, found.task)
+    account = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
+    if account is None:
+        name = found.task.name
+        raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
+    hearing = Hearer(task=found.task, account=account)
+    if account.lifecycle.over:
+        over = f"{hearing.name} is over: {account.standing}"
+        raise UsageError(f"{over}; nothing reaches it any more")
+    return hearing

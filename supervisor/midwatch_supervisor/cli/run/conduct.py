@@ -1,0 +1,223 @@
+"""What `run`, `demo` and `resume` share: a run conducted in this process, and its progress."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_agents.sandbox import OPEN, Walls
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.private import private_folder
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Entry
+from midwatch_monitor.secrets.known import sought
+from midwatch_supervisor.cli.inspect.console import show_run
+from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.run.exit import run_to_end
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.line import Line, fields
+from midwatch_supervisor.present.lines import Transcript
+from midwatch_supervisor.present.progress import ended, reserved, text
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.garbage import calm
+from midwatch_supervisor.run.job import Job
+from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.tui.looks import check_looks
+from midwatch_tools.home import FOLDER, journal_location, main_worktree
+from midwatch_tools.watch import now
+
+HeadlessOption = Annotated[
+    bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
+]
+AdviseOption = Annotated[
+    bool,
+    Parameter(
+        negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
+    ),
+]
+Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
+"""Stores a run, or finds it again, and goes by that clock."""
+
+
+def where(journal: str | None) -> str:
+    """The journal that a command uses."""
+    return journal_location(journal, os.environ, Path.cwd())
+
+
+def advised(settings: Settings) -> Settings:
+    """The same configuration, with every decision held back for an operator."""
+    return settings.model_copy(update={"mode": Mode.ADVISE})
+
+
+def home() -> Path:
+    """Midwatch's own folder for work that is started here; made, and hidden from git."""
+    folder = main_worktree(Path.cwd()) / FOLDER
+    ignore = folder / ".gitignore"
+    try:
+        private_folder(folder)
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be written: {error}") from error
+    return folder
+
+
+def start(
+    wanted: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    journal: str | None,
+    console: bool,
+    json: bool,
+) -> int:
+    """Start a new run and stay with it to its end; answers the exit code."""
+
+    async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        return await begin(
+            log,
+            wanted,
+            source=source,
+            settings=settings,
+            home=home(),
+            clock=clock,
+            attended=console,
+        )
+
+    return stay(opened, settings=settings, journal=journal, console=console, json=json)
+
+
+def stay(
+    opened: Opened, *, settings: Settings, journal: str | None, console: bool, json: bool
+) -> int:
+    """Conduct a run until its end, or until its console is left; answers the exit code.
+
+    Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
+    """
+    if console:
+        check_looks(settings.console)
+    try:
+        return run_to_end(
+            _stay(opened, settings, where(journal), console=console, json=json),
+            grace_seconds=settings.run.grace_seconds,
+        )
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        write_error("interrupted; `midwatch resume` goes on with it")
+        raise KeyboardInterrupt from None
+
+
+async def _stay(
+    opened: Opened, settings: Settings, location: str, *, console: bool, json: bool
+) -> int:
+    main = asyncio.current_task()
+    if main is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
+    async with (
+        await Journal.open(
+            location,
+            synchronous=settings.journal.synchronous,
+            max_batch=settings.journal.max_batch,
+            patience_seconds=settings.journal.patience_seconds,
+            secrets=sought(os.environ, settings.secrets.patterns),
+        ) as journal,
+        journal_clock(journal, now) as clock,
+    ):
+        deck, jobs = await opened(journal, clock)
+        calm()
+        if console:
+            return await show_run(deck, jobs, about=about(deck, jobs))
+        reporter = Reporter(journal, jobs, json=json, clock=clock)
+        reporter.begin(deck, jobs)
+        code = await conduct(deck, jobs, reporter.follow)
+        reporter.end(code)
+        return code
+
+
+def about(deck: RunResources, jobs: Sequence[Job]) -> list[str]:
+    """What is about to happen, in lines: which run, sandbox and models."""
+    lines = [
+        f"Run {deck.run.id}: {len(jobs)} tasks, journal {deck.journal.name}",
+        f"Sandbox for commands: {sandbox_words(deck.walls)}",
+    ]
+    for name in sorted({model for job in jobs for model in _models(job)}):
+        script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
+        lines.append(f"Model of the {name}{script}")
+    return lines
+
+
+class Reporter:
+    """Prints a run as it goes: for people, or one JSON object a line."""
+
+    def __init__(self, journal: Journal, jobs: Sequence[Job], *, json: bool, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._json = json
+        self._transcript = Transcript([job.task for job in jobs])
+
+    def begin(self, deck: RunResources, jobs: Sequence[Job]) -> None:
+        """Say what is about to happen: which run, sandbox and models."""
+        if self._json:
+            return
+        for line in about(deck, jobs):
+            write_line(line)
+
+    async def follow(self, entries: Sequence[Entry]) -> None:
+        """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
+        lines: list[Line] = []
+        for entry in entries:
+            if self._transcript.lacks_task(entry):
+                self._transcript.meet_task(await self._journal.task(entry.task))
+            if self._transcript.lacks(entry) and entry.attempt is not None:
+                self._transcript.meet(await self._journal.attempt(entry.attempt))
+            line = self._transcript.line(entry)
+            if line is not None:
+                lines.append(line)
+        if lines:
+            await asyncio.to_thread(self._print, lines)
+
+    def _print(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            if self._json:
+                write_json(fields(line))
+            elif said := text(line):
+                write_line(said)
+
+    def end(self, code: int) -> None:
+        """Print the sum."""
+        done = self._transcript.done(exit_code=code, at=self._clock())
+        if self._json:
+            write_json(fields(done))
+            return
+        for said in ended(done):
+            write_line(said)
+        for task, reservations in self._transcript.reserved:
+            write_line(reserved(task, reservations))
+        write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
+
+
+_MEANINGS = {
+    0: "all tasks completed",
+    1: "some tasks failed",
+    3: "waiting for a person: `midwatch status`, `midwatch tell`, then `midwatch resume`",
+    4: "ended as stuck or out of budget",
+}
+
+
+def sandbox_words(walls: Walls) -> str:
+    """What commands of workers run in, and what that leaves open."""
+    if walls is Walls.NONE:
+        return f"none ({OPEN})"
+    return f"{walls} (nothing of your files but the workspace, no network unless `run.network`)"
+
+
+def _models(job: Job) -> list[str]:
+    named = {role: job.assignment.model(role) for role in (Role.WORKER, Role.SUPERVISOR)}
+    return [f"{role}: {spec.name}" for role, spec in named.items() if spec is not None]

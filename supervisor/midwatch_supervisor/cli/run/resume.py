@@ -1,0 +1,69 @@
+"""`midwatch resume`: go on with a run that was interrupted, killed, or waits for a person."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Keeper, Run
+from midwatch_supervisor.cli.inspect.console import on_terminal
+from midwatch_supervisor.cli.journals import JournalOption
+from midwatch_supervisor.cli.output import write_line
+from midwatch_supervisor.cli.run.conduct import HeadlessOption, home, stay, where
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.present.assignment import settings_of
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job, latest_state
+from midwatch_supervisor.run.launch import again
+
+
+def resume(
+    *,
+    run: Annotated[int | None, Parameter(help="The run. Default: the last unfinished one.")] = None,
+    journal: JournalOption = None,
+    headless: HeadlessOption = False,
+    dry_run: Annotated[
+        bool, Parameter(name="--dry-run", negative="", help="Say which run it would be.")
+    ] = False,
+    json: JsonOption = False,
+) -> int:
+    """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
+    found = asyncio.run(_found(where(journal), run))
+    if dry_run:
+        write_line(f"run {found.id} of {found.source} would go on")
+        return 0
+
+    console = on_terminal() and not (headless or json)
+
+    async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        return await again(log, found, home=home(), clock=clock, attended=console)
+
+    settings = settings_of(found)
+    return stay(
+        opened,
+        settings=settings,
+        journal=journal,
+        console=console,
+        json=json,
+    )
+
+
+async def _found(location: str, wanted: int | None) -> Run:
+    """The run to go on with; raises UsageError if there is none."""
+    async with await Journal.open(location, create=False) as journal:
+        runs = await journal.runs()
+        if wanted is not None:
+            chosen = [run for run in runs if run.id == wanted]
+            if not chosen:
+                raise UsageError(f"there is no run {wanted}; `midwatch status --all` lists them")
+            if chosen[0].keeper is Keeper.MONITOR:
+                raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
+            return chosen[0]
+        for run in reversed([run for run in runs if run.keeper is Keeper.PROCESS]):
+            states = [await latest_state(journal, task) for task in await journal.tasks(run.id)]
+            if any(not state.lifecycle.over for state in states):
+                return run
+    raise UsageError("every run is over; `midwatch run FILE` starts a new one")

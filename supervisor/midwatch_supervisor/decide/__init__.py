@@ -1,0 +1,1 @@
+"""What is decided about an attempt, by a policy, a model or an answer to the worker."""

@@ -1,0 +1,223 @@
+"""The answers of the supervisor's model: their schema, what makes them usable, what they become."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+from pydantic_ai import ModelRetry, RunContext
+
+from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, Part, Terms
+from midwatch_supervisor.decide.allowance import within
+from midwatch_supervisor.decide.inquiry import Inquiry, known
+from midwatch_supervisor.decide.policy import allowed, said
+from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.decide.terms import terms_for
+from midwatch_supervisor.present.spelling import grant_words
+
+_SPOKEN = frozenset(
+    {
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.GRANT_BUDGET,
+        Action.SWITCH_MODEL,
+        Action.RESTART,
+        Action.SPLIT,
+    }
+)
+_MOST = 1_000_000_000
+
+Amount = Annotated[int, Field(ge=0, le=_MOST)]
+
+
+class GrantAnswer(BaseModel):
+    """So much more of the budget."""
+
+    requests: Amount = 0
+    tokens: Amount = 0
+    cost_usd: Annotated[float, Field(ge=0, le=_MOST)] = 0.0
+    minutes: Annotated[float, Field(ge=0, le=_MOST)] = 0.0
+
+    @property
+    def word(self) -> Grant:
+        """The same as a word of the journal."""
+        return Grant(
+            requests=self.requests,
+            tokens=self.tokens,
+            cost_usd=self.cost_usd,
+            minutes=self.minutes,
+        )
+
+
+class PartAnswer(BaseModel):
+    """One of the smaller tasks."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    goal: Annotated[str, Field(min_length=1, max_length=4000)]
+    plan_step: Annotated[
+        int, Field(ge=0, le=1000, description="The plan step whose checks it takes over; 0: none.")
+    ] = 0
+
+
+class Answer(BaseModel):
+    """The supervisor's decision about the attempt."""
+
+    action: Literal[
+        "observe",
+        "nudge",
+        "replan",
+        "grant_budget",
+        "switch_model",
+        "restart",
+        "split",
+        "ask_operator",
+        "stop",
+    ]
+    diagnosis: Annotated[Diagnosis, Field(description="The one cause.")]
+    message: Annotated[
+        str, Field(max_length=4000, description="What is told to the worker, or to the person.")
+    ] = ""
+    rationale: Annotated[str, Field(max_length=4000, description="Why this action.")]
+    evidence: Annotated[
+        list[int], Field(max_length=50, description="The numbers of the steps it rests on.")
+    ] = []
+    plan: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=500)]],
+        Field(max_length=12, description="Only for replan: the plan steps that remain."),
+    ] = []
+    grant: Annotated[
+        GrantAnswer | None,
+        Field(description="Only for grant_budget; none leaves it to the policy."),
+    ] = None
+    model: Annotated[
+        str, Field(max_length=200, description="Only for switch_model: which one goes on.")
+    ] = ""
+    worker: Annotated[
+        str, Field(max_length=200, description="Only for restart: who takes over; empty: the same.")
+    ] = ""
+    keep: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=300)]],
+        Field(max_length=50, description="Only for restart: changed files to keep, as globs."),
+    ] = []
+    after: Annotated[
+        str, Field(max_length=200, description="Only for restart: the task to wait for.")
+    ] = ""
+    parts: Annotated[
+        list[PartAnswer], Field(max_length=50, description="Only for split: the smaller tasks.")
+    ] = []
+
+
+def checked(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
+    """The answer if it can be carried out; else ModelRetry with what is wrong with it."""
+    standing, action = ctx.deps.standing, Action(answer.action)
+    may = allowed(standing, answer.diagnosis)
+    if action not in may:
+        names = ", ".join(each.value for each in may)
+        raise ModelRetry(
+            f"{action} is not allowed here for {answer.diagnosis}. Allowed are: {names}."
+        )
+    if action in _SPOKEN and not answer.message.strip():
+        raise ModelRetry(f"{action} needs a message.")
+    known(ctx.deps.case, *answer.evidence)
+    _check_terms(action, answer, standing)
+    if not answer.evidence and ctx.deps.case.last_step and not ctx.deps.urged:
+        ctx.deps.urged = True
+        raise ModelRetry("Name the numbers of the steps that the diagnosis rests on (evidence).")
+    return answer
+
+
+def decision_of(answer: Answer, standing: Standing, *, author: str) -> Decision:
+    """The decision that a checked answer becomes.
+
+    Where it names no steps though it was asked for them, those of the first reading stand in.
+    """
+    action = Action(answer.action)
+    terms, cut = _terms(action, answer, standing)
+    message = answer.message.strip() or said(action, standing, answer.diagnosis, terms)
+    return Decision(
+        escalation=standing.escalation,
+        action=action,
+        diagnosis=answer.diagnosis,
+        message="" if action is Action.OBSERVE else message,
+        rationale=f"{answer.rationale.strip()} {cut}".strip(),
+        plan=tuple(answer.plan) if action is Action.REPLAN else (),
+        terms=terms,
+        steps=tuple(sorted(set(answer.evidence))) or standing.reading.steps,
+        by=Actor.SUPERVISOR,
+        author=author,
+    )
+
+
+def _check_terms(action: Action, answer: Answer, standing: Standing) -> None:
+    means = standing.means
+    if action is Action.SWITCH_MODEL:
+        _one_of("model", answer.model, means.models)
+    elif action is Action.RESTART:
+        _one_of("worker", answer.worker, means.workers)
+        _one_of("task to wait for", answer.after, (each.task for each in standing.rivals))
+        outside = [each for each in answer.keep if not _inside(each)]
+        if outside:
+            raise ModelRetry(f"keep names files below the workspace only, not {outside[0]!r}.")
+    elif action is Action.SPLIT:
+        _check_parts(answer, standing)
+
+
+def _one_of(what: str, name: str, names: Iterable[str]) -> None:
+    there = tuple(names)
+    if name and name not in there:
+        raise ModelRetry(f"There is no {what} {name!r}; there is: {', '.join(there) or 'none'}.")
+
+
+def _inside(pattern: str) -> bool:
+    path = PurePosixPath(pattern)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _check_parts(answer: Answer, standing: Standing) -> None:
+    most, steps = standing.policy.max_parts, len(standing.plan.steps)
+    count = len(answer.parts) or len(standing.plan.open_titles)
+    if count < 2 or len(answer.parts) > most:
+        raise ModelRetry(f"A split needs 2 to {most} parts, not {len(answer.parts)}.")
+    unknown = [each.plan_step for each in answer.parts if each.plan_step > steps]
+    if unknown:
+        raise ModelRetry(f"There is no plan step {unknown[0]}: the plan has {steps}.")
+
+
+def _terms(action: Action, answer: Answer, standing: Standing) -> tuple[Terms, str]:
+    """The terms, and what of them was cut, in words."""
+    table = terms_for(action, standing, answer.diagnosis)
+    match action:
+        case Action.GRANT_BUDGET:
+            return _granted(answer, standing, table)
+        case Action.SWITCH_MODEL:
+            return Terms(model=answer.model or table.model), ""
+        case Action.RESTART:
+            # What it names is its own choice, to keep nothing included.
+            worker = answer.worker or table.worker
+            return Terms(worker=worker, keep=tuple(answer.keep), after=answer.after), ""
+        case Action.SPLIT if answer.parts:
+            return Terms(parts=tuple(_part(each, standing) for each in answer.parts)), ""
+        case _:
+            return table, ""
+
+
+def _granted(answer: Answer, standing: Standing, table: Terms) -> tuple[Terms, str]:
+    wanted = answer.grant.word if answer.grant else Grant()
+    if not wanted:
+        return table, ""
+    given = within(wanted, standing.means.grant)
+    if given == wanted:
+        return Terms(grant=given), ""
+    given = given or table.grant
+    return (
+        replace(table, grant=given),
+        f"[{grant_words(wanted)} were wanted; the policy allows {grant_words(given)}]",
+    )
+
+
+def _part(part: PartAnswer, standing: Standing) -> Part:
+    """A part with the checks of its plan step: a model writes no commands that are then run."""
+    steps = standing.plan.steps
+    checks = steps[part.plan_step - 1].acceptance if part.plan_step else ()
+    return Part(title=part.title, goal=part.goal, acceptance=checks)

@@ -1,0 +1,258 @@
+"""The policy table: what may be done, how often, and what is done where no model decides. Pure."""
+
+from dataclasses import replace
+
+from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.config.settings import Mode
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Alert,
+    Decision,
+    Diagnosis,
+    Severity,
+    Terms,
+)
+from midwatch_supervisor.decide import wording
+from midwatch_supervisor.decide.standing import Standing, Tried
+from midwatch_supervisor.decide.terms import terms_for
+
+ACTIONS = (
+    Action.OBSERVE,
+    Action.NUDGE,
+    Action.REPLAN,
+    Action.GRANT_BUDGET,
+    Action.SWITCH_MODEL,
+    Action.RESTART,
+    Action.SPLIT,
+    Action.ASK_OPERATOR,
+    Action.STOP,
+)
+"""What a decision can be, in rising order of force. The others are a person's own."""
+
+CONFIDENCE_RULES = frozenset({"low_confidence", "declining_confidence"})
+"""What a worker says of its confidence is weak evidence: never the only ground for force."""
+
+_GENTLE = frozenset({Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR})
+_TALK = frozenset({Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR})
+"""What ends nothing and gives nothing away: it may be chosen before what stands before it."""
+_LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
+_FREE = frozenset({Action.OBSERVE, Action.ASK_OPERATOR})
+_LATE = _LAST | {Action.OBSERVE, Action.GRANT_BUDGET}
+"""What is left once a person must be called; a grant is itself the answer to a budget that goes."""
+_FORCE = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR)
+"""What a decision that is not allowed may become: what needs no terms of its own."""
+_MANY = 2
+"""A plan with fewer open plan steps cannot be split by the table."""
+
+
+def order_for(
+    rule: str, severity: Severity, diagnosis: Diagnosis, policy: PolicySettings
+) -> tuple[Action, ...]:
+    """The rungs that an alert reaches, in order.
+
+    Rows that name the rule come first, then the rule's own order, then rows for any rule, then
+    the ladder. A rule about stated confidence reaches nothing forceful, whatever a row says.
+    """
+    rows = [row for row in policy.table if row.fits(rule, severity, diagnosis)]
+    named = [row.actions for row in rows if row.rule is not None]
+    others = [row.actions for row in rows if row.rule is None]
+    own = [policy.rules[rule]] if rule in policy.rules else []
+    order = (*named, *own, *others, policy.ladder)[0]
+    kept = _GENTLE if rule in CONFIDENCE_RULES else frozenset(ACTIONS)
+    return tuple(action for action in order if action in kept)
+
+
+def allowed(standing: Standing, diagnosis: Diagnosis) -> tuple[Action, ...]:
+    """What may be done without asking anybody, in rising order of force; never empty.
+
+    To observe and to ask a person are always allowed. What ends the attempt, gives it more or
+    puts another in its place is allowed once something before it in an order was in vain. Once a
+    cap is reached, only to ask a person remains, and to stop where an alert reaches that.
+    """
+    reached = {Action.OBSERVE, Action.ASK_OPERATOR}
+    for alert in standing.alerts:
+        order = _possible(standing, alert, diagnosis)
+        reached |= {action for action in order if standing.capped or _open(action, order, standing)}
+    if standing.capped:
+        reached &= _LAST
+    elif _late(standing):
+        reached &= _LATE - (standing.in_vain & {Action.OBSERVE})
+    return tuple(action for action in ACTIONS if action in reached)
+
+
+def choose(standing: Standing) -> Decision:
+    """The table's own answer: the next rung in the order of the worst alert's rule.
+
+    A rung that was tried without success since the last recovery is passed over; where none is
+    left, a person is asked.
+    """
+    reading = standing.reading
+    worst = _worst(standing)
+    action = _rung(standing, worst)
+    rule = worst.key.rule if worst else "none"
+    terms = terms_for(action, standing, reading.cause)
+    return Decision(
+        escalation=standing.escalation,
+        action=action,
+        diagnosis=reading.cause,
+        message=said(action, standing, reading.cause, terms),
+        rationale=(
+            f"the policy table for {rule} and {reading.cause}: {_history(standing)}, "
+            f"so {action.value}"
+        ),
+        terms=terms,
+        steps=reading.steps,
+        by=Actor.POLICY,
+    )
+
+
+def said(action: Action, standing: Standing, cause: Diagnosis, terms: Terms) -> str:
+    """What the table tells with an action: the worker, its successor or a person."""
+    matter = wording.Matter(
+        alerts=standing.alerts,
+        cause=cause,
+        tried=tuple(_told(past) for past in standing.tried),
+        terms=terms,
+        rivals=standing.rivals,
+    )
+    return wording.message(action, matter)
+
+
+def bounded(decision: Decision, standing: Standing) -> Decision:
+    """The decision if it is allowed, else the nearest allowed one of no greater force.
+
+    The refusal stands in the rationale. Only where nothing so gentle is left (a cap is reached)
+    a person is asked instead.
+    """
+    may = allowed(standing, decision.diagnosis)
+    if decision.action in may:
+        return decision
+    force = _force(decision.action)
+    gentler = [action for action in may if action in _FORCE and _force(action) <= force]
+    action = gentler[-1] if gentler else Action.ASK_OPERATOR
+    terms = terms_for(action, standing, decision.diagnosis)
+    words = decision.message or said(action, standing, decision.diagnosis, terms)
+    refusal = (
+        f"{decision.action.value} was wanted, and the policy allows only "
+        f"{', '.join(item.value for item in may)}"
+    )
+    return replace(
+        decision,
+        action=action,
+        message="" if action is Action.OBSERVE else words,
+        plan=decision.plan if action is Action.REPLAN else (),
+        terms=terms,
+        rationale=f"{decision.rationale} [{refusal}]".strip(),
+    )
+
+
+def approval_needed(action: Action, mode: Mode, policy: PolicySettings) -> bool:
+    """Whether an operator must approve a decision before it is delivered.
+
+    To observe touches nobody, and to ask a person is itself the question: neither ever waits.
+    """
+    if action in _FREE:
+        return False
+    return mode is not Mode.ACT or action in policy.needs_approval
+
+
+def _possible(standing: Standing, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
+    """The rungs of an alert for which there are means."""
+    if _kept(standing, alert):
+        return (Action.OBSERVE,)
+    order = order_for(alert.key.rule, alert.severity, diagnosis, standing.policy)
+    return tuple(action for action in order if _has_means(action, standing, diagnosis))
+
+
+def _kept(standing: Standing, alert: Alert) -> bool:
+    """Whether it is a conflict about a file that this attempt keeps: the other one yields."""
+    return _conflict(alert) and standing.yields_to(alert.key.subject) is None
+
+
+def _conflict(alert: Alert) -> bool:
+    return alert.key.rule == "workspace_conflict"
+
+
+def _has_means(action: Action, standing: Standing, diagnosis: Diagnosis) -> bool:
+    means, policy = standing.means, standing.policy
+    match action:
+        case Action.REPLAN:
+            return standing.count(action) < policy.max_replans
+        case Action.GRANT_BUDGET:
+            return bool(means.grant)
+        case Action.SWITCH_MODEL:
+            return bool(means.models) and standing.count(action) < policy.max_switches
+        case Action.RESTART:
+            other = diagnosis is not Diagnosis.WRONG_WORKER or bool(means.workers)
+            return means.attempts > 0 and other
+        case Action.SPLIT:
+            return means.may_split
+        case _:
+            return True
+
+
+def _open(action: Action, order: tuple[Action, ...], standing: Standing) -> bool:
+    """Whether an order has come as far as an action: a rung before it was in vain."""
+    before = order[: order.index(action)]
+    return action in _TALK or not before or bool(standing.in_vain.intersection(before))
+
+
+def _worst(standing: Standing) -> Alert | None:
+    """The most severe alert; of equals one with observed grounds, then the first."""
+    return max(
+        standing.alerts,
+        key=lambda alert: (
+            not _kept(standing, alert),
+            alert.severity.rank,
+            alert.key.rule not in CONFIDENCE_RULES,
+        ),
+        default=None,
+    )
+
+
+def _rung(standing: Standing, worst: Alert | None) -> Action:
+    if worst is None or _kept(standing, worst):
+        return Action.ASK_OPERATOR if worst is None else Action.OBSERVE
+    cause = standing.reading.cause
+    order = [each for each in _possible(standing, worst, cause) if _splittable(each, standing)]
+    left = [action for action in order if action not in standing.in_vain]
+    if standing.capped:
+        left = [action for action in left if action in _LAST]
+    elif Action.GRANT_BUDGET in left and standing.then_used >= 1:
+        return Action.GRANT_BUDGET  # what is tried before it could not be judged any more
+    elif _late(standing) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
+        left = [action for action in left if action in _LAST]
+    # That two change one file harms nobody before their work is merged.
+    last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
+    return next(iter(left), last)
+
+
+def _splittable(action: Action, standing: Standing) -> bool:
+    return action is not Action.SPLIT or len(standing.plan.open_titles) >= _MANY
+
+
+def _late(standing: Standing) -> bool:
+    """Whether a person must be called now, if what they say is to find some budget left."""
+    limit = standing.policy.hand_over_at
+    return limit < 1 and standing.guided_in_vain and standing.then_used > limit
+
+
+def _force(action: Action) -> int:
+    """The place in the order of force; what only a person does counts as none."""
+    return ACTIONS.index(action) if action in ACTIONS else 0
+
+
+def _told(past: Tried) -> str:
+    reason = f": {past.reason}" if past.reason else ""
+    return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
+
+
+def _history(standing: Standing) -> str:
+    if standing.capped:
+        return "a cap of the policy is reached"
+    vain = [action.value for action in ACTIONS if action in standing.in_vain]
+    if not vain:
+        return "nothing was tried in vain"
+    late = ", and a person must be called while there is budget left" if _late(standing) else ""
+    return f"{', '.join(vain)} did not help{late}"

@@ -1,0 +1,393 @@
+"""Answers what is open in a run: escalations, what workers ask for, and questions left too long."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from midwatch_monitor.bus import Bus, Subscription
+from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.guards import Guards, Unguarded
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.answers import answer
+from midwatch_monitor.journal.core.encoding import hint_of, kind_of
+from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
+from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
+from midwatch_monitor.records import (
+    Action,
+    Alert,
+    AlertKey,
+    AttemptTransition,
+    Commit,
+    Decision,
+    Delivery,
+    Draft,
+    Entry,
+    Escalation,
+    EscalationState,
+    Fault,
+    Hint,
+    Intervention,
+    Record,
+    Spending,
+    Task,
+)
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.brief import Brief
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.decide.deadlines import Due, overdue
+from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.decide.open_questions import KINDS, OpenQuestions
+from midwatch_supervisor.decide.policy import approval_needed
+from midwatch_supervisor.decide.worker_request import petition_in
+from midwatch_supervisor.decide.worker_requests import Plea, Ruled, by_policy
+from midwatch_supervisor.present.lookup import wanted_in
+
+log = logging.getLogger(__name__)
+
+_Key = tuple[str, int]
+"""What is to be answered: a kind of question, and its number."""
+_Answer = Callable[[Entry, int | None], Coroutine[Any, Any, None]]
+"""Answers a question under a guard."""
+
+_OVER = "the attempt is over"
+_CLOSED = "the question is closed"
+_RESOLVED = "what it answers has resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answering:
+    """A question that is being answered, and under which guard."""
+
+    task: asyncio.Task[None]
+    guard: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """Where things stand once a decision is made."""
+
+    asked: Escalation
+    over: bool
+    """Whether the attempt has ended."""
+    resolved: bool
+    """Whether none of the alerts fires any more that the decision is about."""
+
+
+class Supervision:
+    """Follows what is open in one run until it is told to stop.
+
+    What was stored is answered: what is still open after a crash is found again. It follows all of
+    the run, and answers what its guards let it; what is answered after they have changed is refused
+    by the journal, so that two who thought about one question give one answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        bus: Bus,
+        settings: Settings,
+        run: int,
+        tasks: Mapping[int, TaskSpec],
+        supervisors: Mapping[int, Supervisor],
+        clock: Callable[[], datetime],
+        guards: Guards | None = None,
+        hire: Callable[[Task], Supervisor] | None = None,
+        calibrator: Calibrator | None = None,
+    ) -> None:
+        """Decide with `supervisors`, by task, or with whom `hire` finds; else by the policy.
+
+        Without guards, everything of the run is answered.
+        """
+        self._journal = journal
+        self._bus = bus
+        self._settings = settings
+        self._run = run
+        self._tasks = tasks
+        self._supervisors = supervisors
+        self._clock = clock
+        self._guards = guards or Unguarded()
+        self._hire = hire
+        self._hired: dict[int, Supervisor] = {}
+        self._calibrator = calibrator or Calibrator(journal)
+        self._after = 0
+        self._began = clock()
+        self._agenda = OpenQuestions()
+        self._answering: dict[_Key, _Answering] = {}
+        self._refused: dict[_Key, int] = {}
+        """Under which guard the journal took no answer: it takes none before that changes."""
+        self._hints: Subscription | None = None
+        self._trouble = ""
+        """Why it could not look the last time."""
+
+    async def run(self) -> None:
+        """Answer whatever is open, until cancelled."""
+        try:
+            async with self._bus.subscribe() as self._hints:
+                while True:
+                    done = await self._try_to_look()
+                    pause = self._settings.monitor.poll_seconds
+                    await self._hints.wait(pause if done else min(pause, AGAIN_SECONDS))
+        finally:
+            for each in self._answering.values():
+                each.task.cancel()
+            await self._answered_all()
+
+    def _wake(self) -> None:
+        """Look soon, for a reason that no hint tells of."""
+        if self._hints is not None:
+            self._hints.offer(Hint(entry=0, kind="answer"))
+
+    async def _answered_all(self) -> None:
+        tasks = [each.task for each in self._answering.values()]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _try_to_look(self) -> bool:
+        """Look; whether that succeeded."""
+        try:
+            await self._look()
+        except Exception as error:  # the watch may fail; the work must not
+            if str(error) != self._trouble:  # it tries twice a second, and an outage lasts
+                known = isinstance(error, JournalError)
+                log.warning(
+                    "the supervisor failed to look and tries again: %s", error, exc_info=not known
+                )
+            self._trouble = str(error)
+            return False
+        self._trouble = ""
+        return True
+
+    async def settle(self) -> None:
+        """Answer what is open now; each question is tried once."""
+        await self._look()
+        await self._answered_all()
+
+    async def _look(self) -> None:
+        guards = self._guards.now()
+        # What is answered while this reads may not be in what it reads: it stays in hand till then.
+        answered = [key for key, each in self._answering.items() if each.task.done()]
+        await self._read()
+        person = self._settings.policy.person
+        read = self._after
+        for due in overdue(self._agenda, person, self._clock(), began=self._began):
+            key = "what is late of attempt", due.attempt
+            if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
+                guard = guards.guard_of(due.attempt)
+                await self._tried(key, self._in_time(due, guard, after=read), guard)
+        for key in answered:
+            del self._answering[key]
+        for id, entry in self._agenda.escalations.items():
+            self._begin(("escalation", id), entry, self._decide, guards)
+        for id, entry in self._agenda.petitions.items():
+            self._begin(("petition", id), entry, self._rule, guards)
+
+    async def _read(self) -> None:
+        """Read what there is by now."""
+        full = True
+        while full:
+            page = await self._journal.entries(self._after, run=self._run, kinds=KINDS, limit=PAGE)
+            full = len(page) == PAGE
+            for entry in page:
+                self._agenda.take(entry)
+                self._after = entry.id
+
+    def _begin(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
+        """Let a question be answered, unless that is under way already."""
+        if entry.attempt is None or not guards.holds(entry.attempt):
+            return
+        guard = guards.guard_of(entry.attempt)
+        if (before := self._answering.get(key)) is not None:
+            if before.guard != guard and not before.task.cancelling():
+                before.task.cancel()  # what it comes to would be refused; then it is asked anew
+        elif self._may_answer(key, guard):
+            task = asyncio.create_task(self._tried(key, answer(entry, guard), guard))
+            self._answering[key] = _Answering(task=task, guard=guard)
+
+    def _may_answer(self, key: _Key, guard: int | None) -> bool:
+        return guard is None or self._refused.get(key) != guard
+
+    async def _tried(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
+        """Do it; once it has ended, look whether it is to be done again."""
+        seconds = 0.0
+        try:
+            await work
+        except StaleIncarnationError as error:
+            log.info("somebody else was first: %s", error)
+            if guard is None:  # the next look reads who it was; if not, nobody hurries
+                seconds = AGAIN_SECONDS
+            else:
+                self._refused[key] = guard
+        except Exception:  # the question stays open
+            log.exception("%s %d is not answered yet", *key)
+            seconds = AGAIN_SECONDS
+        finally:
+            asyncio.get_running_loop().call_later(seconds, self._wake)
+
+    async def _brief(self, task: int, attempt: int) -> Brief:
+        """What is known of an attempt; tasks that came later are found in the journal."""
+        spec = self._tasks.get(task) or wanted_in(await self._journal.task(task))
+        return await Brief.read(
+            self._journal, await self._journal.attempt(attempt), spec, self._settings
+        )
+
+    async def _supervisor(self, task: int) -> Supervisor:
+        found = self._supervisors.get(task) or self._hired.get(task)
+        if found is None and self._hire is not None:
+            found = self._hired[task] = self._hire(await self._journal.task(task))
+        return Supervisor(None, self._settings.supervisor) if found is None else found
+
+    # -- escalations -----------------------------------------------------------------------
+
+    async def _decide(self, entry: Entry, guard: int | None) -> None:
+        escalation = entry.record
+        if not isinstance(escalation, Escalation):
+            return
+        brief = await self._brief(entry.task, escalation.attempt)
+        standing = brief.standing(escalation.id, escalation.alerts)
+        model = brief.dossier.model
+        case = await brief.case(standing, await self._calibrator.calibration(model))
+        supervisor = await self._supervisor(entry.task)
+        decided = await supervisor.decide(case, brief.dossier, standing)
+        answer = await self._answered(escalation, decided.decision)
+        extra = _extra(decided.spending, decided.fault)
+        await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
+
+    async def _answered(self, escalation: Escalation, decision: Decision) -> tuple[Record, ...]:
+        """What becomes of a decision, by the state of the attempt now that it is made."""
+        now = await self._state_of(escalation)
+        asked, wide_open = now.asked, now.asked.state is EscalationState.OPEN
+        why = _refusal(now)
+        if why:
+            refused = replace(decision, refused=why)
+            closed = replace(asked, state=EscalationState.CLOSED, reason=why)
+            return (refused, closed) if wide_open else (refused,)
+        if decision.action is Action.OBSERVE:
+            return decision, replace(asked, state=EscalationState.CLOSED, reason="observed")
+        intervention = Intervention(
+            action=decision.action,
+            by=decision.by,
+            author=decision.author,
+            message=decision.message,
+            plan=decision.plan,
+            terms=decision.terms,
+            diagnosis=decision.diagnosis,
+            escalation=escalation.id,
+            answers=escalation.alerts,
+            needs_approval=approval_needed(
+                decision.action, self._settings.mode, self._settings.policy
+            ),
+        )
+        return decision, intervention, replace(asked, state=EscalationState.ANSWERED)
+
+    async def _state_of(self, escalation: Escalation) -> _Now:
+        """Where the attempt and the escalation stand; alarms may have joined it meanwhile."""
+        asked, over = escalation, False
+        firing: set[AlertKey] = set()
+        for record in await self._told(escalation.attempt, AttemptTransition, Escalation, Alert):
+            if isinstance(record, AttemptTransition):
+                over = record.lifecycle.over
+            elif isinstance(record, Alert):
+                (firing.add if record.firing else firing.discard)(record.key)
+            elif isinstance(record, Escalation) and record.id == escalation.id:
+                asked = record
+        # What joined meanwhile was not before the model: it is asked about next.
+        resolved = not asked.silent and not firing.intersection(escalation.alerts)
+        return _Now(asked=asked, over=over, resolved=resolved)
+
+    async def _told(self, attempt: int, *kinds: type[Record]) -> list[Record]:
+        """All that the journal says of an attempt, of some kinds."""
+        told = self._journal.all_entries(attempt=attempt, kinds=kinds)
+        return [entry.record async for entry in told]
+
+    # -- what workers ask for --------------------------------------------------------------
+
+    async def _rule(self, entry: Entry, guard: int | None) -> None:
+        petition = petition_in(entry.record)
+        if petition is None or entry.attempt is None:
+            return
+        brief = await self._brief(entry.task, entry.attempt)
+        if brief.dossier.view.over or brief.history.answered(entry.id):
+            return
+        standing = brief.standing(0, (alert.key for alert in brief.firing))
+        plea = brief.plea(entry.id, petition)
+        ruled = by_policy(plea, standing)
+        if self._settings.mode is not Mode.OFF:
+            case = await brief.case(standing)
+            supervisor = await self._supervisor(entry.task)
+            ruled = await supervisor.rule(plea, case, brief.dossier, standing)
+        extra = _extra(ruled.spending, ruled.fault)
+        if await self._settled(entry):  # by an operator or its end, while the model thought
+            await self._write(entry.task, entry.attempt, extra, guard)
+            return
+        act = ruled.intervention(plea, needs_approval=self._held(plea, ruled))
+        if not await self._write(entry.task, entry.attempt, (act, *extra), guard):
+            await self._write(entry.task, entry.attempt, extra, guard)
+
+    async def _settled(self, entry: Entry) -> bool:
+        """Whether a petition needs no answer any more."""
+        later = await History.read(self._journal, entry.task)
+        states = await self._told(entry.attempt or 0, AttemptTransition)
+        ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
+        return ended or later.answered(entry.id)
+
+    def _held(self, plea: Plea, ruled: Ruled) -> bool:
+        """Whether a person must approve an answer; not one that follows from their own refusal."""
+        if plea.turned_down is not None or self._settings.mode is Mode.OFF:
+            return False
+        action = ruled.intervention(plea, needs_approval=False).action
+        return approval_needed(action, self._settings.mode, self._settings.policy)
+
+    # -- what nobody answered in time ------------------------------------------------------
+
+    async def _in_time(self, due: Due, guard: int | None, *, after: int) -> None:
+        record = due.record
+        if isinstance(record, Delivery):
+            dossier = await Dossier.read(self._journal, await self._journal.attempt(due.attempt))
+            record = replace(record, step=dossier.view.last_step)
+        what = self._commit(due.task, due.attempt, (record,), guard)
+        # The person may have spoken just now; what came of that, the next look reads.
+        entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)
+        self._tell(entries or ())
+        if entries:
+            log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
+
+    async def _write(
+        self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
+    ) -> bool:
+        """Store these together; not where they answer what somebody else has answered."""
+        if not records:
+            return True
+        entries = await answer(self._journal, self._commit(task, attempt, records, guard))
+        self._tell(entries or ())
+        return entries is not None
+
+    def _commit(
+        self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
+    ) -> Commit:
+        now = self._clock()
+        drafts = (Draft(record=each, at=now, task=task, attempt=attempt) for each in records)
+        return Commit(drafts=tuple(drafts), guard=guard)
+
+    def _tell(self, entries: tuple[Entry, ...]) -> None:
+        for entry in entries:
+            self._bus.publish(hint_of(entry))
+
+
+def _refusal(now: _Now) -> str:
+    """Why a decision comes too late; empty where it does not."""
+    if now.over:
+        return _OVER
+    if now.asked.state is not EscalationState.OPEN:
+        return _CLOSED
+    return _RESOLVED if now.resolved else ""
+
+
+def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:
+    """What stands beside an answer: what it took, and what was wrong with it."""
+    return tuple(record for record in (spending, fault) if record is not None)

@@ -1,0 +1,154 @@
+"""What the policy table says, made of the alerts' own summaries. Pure."""
+
+from dataclasses import dataclass, field
+
+from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
+from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.present.spelling import grant_words
+
+_ADVICE = {
+    "explicit_escalation": "Write down what exactly you need and what you have ruled out; try the "
+    "smallest next act that would tell more, and report what it showed.",
+    "low_confidence": "Name what you are least sure of and check that first, with a command whose "
+    "result can prove you wrong.",
+    "declining_confidence": "Name what changed since you were more confident, and check that "
+    "first, with a command whose result can prove you wrong.",
+    "multiple_blockers": "Take the one blocker that the others depend on and work only on that; "
+    "say which one it is.",
+    "stalled_progress": "Do not repeat what you did since your last progress: say what kept it "
+    "from working, then take a smaller act whose result you can check.",
+    "missed_checkpoint": "Call `reflect` now with your true progress, confidence and blockers, "
+    "then go on.",
+}
+_ANY_ADVICE = (
+    "Stop repeating it: read the last output again and state the cause before the next act."
+)
+
+
+_BY_CAUSE = {
+    Diagnosis.MISSING_DEPENDENCY: "Something that it needs is not there. Do not repeat the call: "
+    "find out by which name it is known here, or do without it; if neither is possible, call "
+    "`reflect` with `escalate` and name exactly what must be installed.",
+    Diagnosis.ENVIRONMENT: "What stands in the way lies outside your files. Do not go round it "
+    "again: do what does not depend on it, and call `reflect` with `escalate` and the exact "
+    "message if nothing else is left.",
+    Diagnosis.BUDGET: "The budget ends before the work does. Do the least that passes the "
+    "acceptance checks, leave out the rest, and use `request_budget` if that cannot do.",
+    Diagnosis.NEEDS_SPLIT: "This is too much for one plan step. Finish the smallest part of it "
+    "that can be checked by itself, and say what is left.",
+    Diagnosis.WRONG_WORKER: "You lack a tool or a permission for this. Do what you can do with "
+    "what you have, and name what is missing.",
+}
+"""What to do where the cause says more than the rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matter:
+    """What a message is about."""
+
+    alerts: tuple[Alert, ...]
+    cause: Diagnosis = Diagnosis.UNKNOWN
+    tried: tuple[str, ...] = ()
+    """What was done since the last recovery, for a person to read."""
+    terms: Terms = field(default_factory=Terms)
+    rivals: tuple[Rival, ...] = ()
+
+
+def message(action: Action, matter: Matter) -> str:
+    """The text that goes with an action; empty for `observe`, never empty otherwise."""
+    seen = " ".join(_sentence(alert.summary or alert.key.rule) for alert in matter.alerts)
+    seen = seen or "The attempt needs attention."
+    match action:
+        case Action.NUDGE:
+            return f"{seen} {advice(matter)}"
+        case Action.REPLAN if matter.cause is Diagnosis.NEEDS_SPLIT:
+            return (
+                f"{seen} That is more than one plan step holds. Write the plan for what is left "
+                "anew, in smaller steps that can each be checked, and go on with the first."
+            )
+        case Action.REPLAN:
+            return (
+                f"{seen} The current approach does not get there. Stop, and write a new plan for "
+                "what is left: another approach that repeats nothing of this one, in steps that "
+                "can each be checked, before you change anything else."
+            )
+        case Action.RESTART:
+            return f"The attempt before this one was ended: {seen} {_anew(matter)}"
+        case Action.ASK_OPERATOR:
+            return f"{seen} {_cause(matter)}{_tried(matter.tried)} What should be done?"
+        case Action.STOP:
+            return f"{seen} {_cause(matter)}{_tried(matter.tried)}"
+        case _:
+            return _with_terms(action, seen, matter.terms)
+
+
+def _with_terms(action: Action, seen: str, terms: Terms) -> str:
+    """The text of an action whose terms say most."""
+    match action:
+        case Action.GRANT_BUDGET:
+            return (
+                f"{seen} You are given {grant_words(terms.grant)} more. Use it for the least that "
+                "passes the acceptance checks."
+            )
+        case Action.SWITCH_MODEL:
+            return (
+                f"{seen} Another model goes on from here. Look at the state of the work as if you "
+                "had not seen it, and state the cause of the last failure before the next act."
+            )
+        case Action.SPLIT:
+            titles = "; ".join(part.title for part in terms.parts)
+            return f"{seen} The task is split into smaller ones: {titles}."
+        case _:
+            return ""
+
+
+def advice(matter: Matter) -> str:
+    """What to do about the alerts, one sentence or two for each rule or the cause, none twice."""
+    about = {alert.key.rule for alert in matter.alerts}
+    if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
+        return _BY_CAUSE[matter.cause]
+    lines = [_of(alert, matter.rivals) for alert in matter.alerts] or [_ANY_ADVICE]
+    return " ".join(dict.fromkeys(lines))
+
+
+def _of(alert: Alert, rivals: tuple[Rival, ...]) -> str:
+    if alert.key.rule == "repeated_edits":
+        file = f"`{alert.key.subject}`" if alert.key.subject else "the same file"
+        return (
+            f"Stop editing {file}: read the failing output again and state the cause before the "
+            "next change."
+        )
+    if alert.key.rule == "workspace_conflict":
+        others = [each for each in rivals if each.path == alert.key.subject and each.elder]
+        who = f"in task {others[0].task}" if others else "in another task"
+        return (
+            f"Another worker is at work on `{alert.key.subject}` {who}: leave it to them, undo "
+            "your changes of it, and work on what does not touch it."
+        )
+    return _ADVICE.get(alert.key.rule, _ANY_ADVICE)
+
+
+def _anew(matter: Matter) -> str:
+    if matter.terms.after:
+        return (
+            f"Task {matter.terms.after} worked on the same files; its work is now part of your "
+            "workspace. Build on it."
+        )
+    return "Do not repeat its approach. State the cause of that failure first, then choose another."
+
+
+def _cause(matter: Matter) -> str:
+    """The cause for a person; nothing where there is only a guess or none."""
+    unsaid = {Diagnosis.UNKNOWN, Diagnosis.FALSE_ALARM}
+    cause = matter.cause.replace("_", " ")
+    return "" if matter.cause in unsaid else f"What it looks like: {cause}. "
+
+
+def _tried(tried: tuple[str, ...]) -> str:
+    return f"Tried so far: {', '.join(tried)}." if tried else "Nothing was tried so far."
+
+
+def _sentence(text: str) -> str:
+    # The first letter stays as it is: a summary may begin with the name of a file.
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,216 @@
+"""What becomes of what a worker asks for: more budget, or another plan. Pure but for the schema."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from midwatch_monitor.outlook import Outlook, outlook
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Budget,
+    BudgetRequest,
+    Fault,
+    Grant,
+    Intervention,
+    Severity,
+    Spending,
+    Terms,
+)
+from midwatch_supervisor.decide.allowance import RESOURCES, amount, meter, only, tight, within
+from midwatch_supervisor.decide.answer import GrantAnswer
+from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
+from midwatch_supervisor.present.spelling import grant_words
+from midwatch_tools.quotation import DATA_RULE
+
+_TIGHT = 75
+"""Percent used from which on no lag of the work is forgiven; also where nothing tells of it."""
+
+RULING = f"""\
+An AI worker asks for something, and you answer for its supervisor. It asks either for more budget,
+or for your approval of another plan for what is left.
+
+{DATA_RULE} A reason that is given is a claim, to be checked against the steps.
+
+More budget: grant it where the work moves and the rest of it needs more; no more than that. Refuse
+it where the work goes round, or where less work would pass the acceptance checks. You cannot grant
+more than the policy allows; what is above is cut.
+A plan: approve it where it follows from what the work has shown, keeps to the goal, and is no
+larger than it must be. Refuse it where it drops what the goal asks for.
+
+The reason is told to the worker: concrete, and after a refusal what to do instead."""
+
+
+class Verdict(BaseModel):
+    """The answer to what the worker asks for."""
+
+    granted: bool
+    grant: Annotated[
+        GrantAnswer | None,
+        Field(description="Only for budget: how much; none gives what is asked."),
+    ] = None
+    reason: Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plea:
+    """What a worker asks for, and the caps that are its own."""
+
+    id: int
+    """The journal id of what it asks with."""
+    petition: WorkerRequest
+    revisions_left: int = 0
+    """Revisions of the plan that may still be approved in the task."""
+    turned_down: str | None = None
+    """Who rejected an answer that granted it, and why."""
+    done: float | None = None
+    """How much of the whole work is done, in percent; `None` where nothing tells."""
+    slack: float = 0.0
+    """How many points the work may lag behind what is used, as the worker is told it."""
+
+    @property
+    def words(self) -> str:
+        """What it asks for, and why, as the worker says it."""
+        return petition_words(self.petition)
+
+    def open(self, standing: Standing) -> bool:
+        """Whether the caps leave anything to be judged."""
+        return not self.closed(standing)
+
+    def closed(self, standing: Standing) -> str:
+        """Why it must be refused whatever anybody thinks of it; empty where it need not be."""
+        if self.turned_down is not None:
+            return f"it was rejected by {self.turned_down or 'an operator'}"
+        if not isinstance(self.petition, BudgetRequest):
+            return "" if self.revisions_left > 0 else "the plan was revised as often as it may be"
+        if not standing.means.grant:
+            return "no more may be granted without a person"
+        if not self._amount(self.petition.wanted, standing):
+            return "what is asked for has no limit that could be raised"
+        return ""
+
+    def _amount(self, wanted: Grant, standing: Standing) -> Grant:
+        most = standing.means.grant
+        return within(wanted, most) if wanted else only(most, tight(standing.budget))
+
+    def amount(self, standing: Standing, wanted: Grant | None = None) -> Grant:
+        """How much of the budget is given: what is wanted, cut to what may be granted.
+
+        Who names no amount is given what may be granted of the tight resource.
+        """
+        if not isinstance(self.petition, BudgetRequest):
+            return Grant()
+        named = self._amount(wanted, standing) if wanted else Grant()
+        return named or self._amount(self.petition.wanted, standing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruled:
+    """The answer to a petition, and what it took."""
+
+    granted: bool
+    grant: Grant = field(default_factory=Grant)
+    reason: str
+    by: Actor = Actor.POLICY
+    author: str = ""
+    spending: Spending | None = None
+    fault: Fault | None = None
+
+    def intervention(self, plea: Plea, *, needs_approval: bool) -> Intervention:
+        """The act by which the worker hears of it."""
+        petition = plea.petition
+        action, message, plan = Action.NUDGE, f"Refused: {self.reason}", ()
+        if self.granted and isinstance(petition, BudgetRequest):
+            # How much it is, the worker is told with the grant itself.
+            action, message = Action.GRANT_BUDGET, f"Granted: {self.reason}"
+        elif self.granted and not isinstance(petition, BudgetRequest):
+            action, message, plan = Action.REPLAN, f"Approved: {self.reason}", petition.proposed
+        return Intervention(
+            action=action,
+            by=self.by,
+            author=self.author,
+            message=message,
+            plan=plan,
+            terms=Terms(grant=self.grant) if self.granted else Terms(),
+            petition=plea.id,
+            needs_approval=needs_approval,
+        )
+
+
+def by_policy(plea: Plea, standing: Standing) -> Ruled:
+    """The policy's answer: within the caps; more budget only for work that moves and needs it."""
+    if closed := plea.closed(standing):
+        return Ruled(granted=False, reason=f"{closed}.")
+    if not isinstance(plea.petition, BudgetRequest):
+        left = plea.revisions_left - 1
+        return Ruled(granted=True, reason=f"after this one {left} more may be approved.")
+    stuck = [each for each in standing.alerts if each.severity is Severity.CRITICAL and each.firing]
+    if stuck:
+        seen = "; ".join(each.summary or each.key.rule for each in stuck)
+        return Ruled(granted=False, reason=f"the work does not move: {seen}. Mend that first.")
+    return _as_needed(plea, plea.petition.wanted, standing)
+
+
+def _as_needed(plea: Plea, wanted: Grant, standing: Standing) -> Ruled:
+    """More of what will not last; with the numbers that the worker sees too."""
+    most = plea.amount(standing)
+    ahead = {
+        name: found
+        for name in RESOURCES
+        if amount(most, name) and (found := _ahead(plea, standing.budget, name)) is not None
+    }
+    lasting = {name: found for name, found in ahead.items() if not _runs_short(found)}
+    grant = only(most, tuple(name for name in RESOURCES if name not in lasting))
+    if not grant:
+        tightest = max(lasting.values(), key=lambda found: found.percent)
+        return Ruled(granted=False, reason=f"{_used(tightest)}{_enough(tightest)}")
+    short = [f"{_used(found)}." for name, found in ahead.items() if name not in lasting]
+    if wanted and grant != wanted:
+        short.append(f"{grant_words(wanted)} were asked for; no more than this is given now.")
+    reason = " ".join(short) or "within what the policy allows."
+    return Ruled(granted=True, grant=grant, reason=reason)
+
+
+def _ahead(plea: Plea, budget: Budget, resource: str) -> Outlook | None:
+    """The outlook of one resource alone; `None` where nothing of it was given."""
+    alone = Budget(**{resource: meter(budget, resource)})
+    return outlook(alone, plea.done, slack=plea.slack)
+
+
+def _runs_short(ahead: Outlook) -> bool:
+    # Early on a lag is forgiven, as the worker is told; near the end it would be its end.
+    if ahead.percent >= _TIGHT:
+        return ahead.done is None or ahead.done < ahead.percent
+    return not ahead.enough
+
+
+def _used(ahead: Outlook) -> str:
+    shares = "" if ahead.done is None else f" for {ahead.done:.0f} % of the work"
+    return f"{_number(ahead.used)} of {_number(ahead.limit)} {ahead.resource} are used{shares}"
+
+
+def _enough(ahead: Outlook) -> str:
+    if ahead.done is None:
+        return (
+            f", {_number(ahead.left)} are left, and nothing tells how much of the work is done. "
+            f"Ask again when {_TIGHT} % are used."
+        )
+    return ": at this rate it is enough. Ask again when it is not."
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2):,g}"
+
+
+def by_verdict(plea: Plea, verdict: Verdict, standing: Standing, *, author: str) -> Ruled:
+    """The model's answer, within the same caps: it cannot raise them."""
+    wanted = verdict.grant.word if verdict.grant else None
+    return Ruled(
+        granted=verdict.granted,
+        grant=plea.amount(standing, wanted) if verdict.granted else Grant(),
+        reason=verdict.reason.strip(),
+        by=Actor.SUPERVISOR,
+        author=author,
+    )

@@ -1,0 +1,1 @@
+"""Monitors of a fleet: leases, leader roles, runs to follow."""

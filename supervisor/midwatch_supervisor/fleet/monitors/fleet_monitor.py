@@ -1,0 +1,396 @@
+"""What `midwatch monitor` does: looks after every run that no process of its own looks after.
+
+It follows the journal once for all of them, and keeps for each that is not over a watch, which
+acts on the attempts whose leases this monitor holds. Several monitors share the attempts; the
+leases of one that dies run out, and the others take them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from midwatch_monitor.bus import FleetBus, NodeGone
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.roster import Roster
+from midwatch_monitor.journal.fleet.unattended import Unattended
+from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import (
+    Alert,
+    AttemptTransition,
+    BudgetRequest,
+    Change,
+    Delivery,
+    Escalation,
+    Intervention,
+    NodeState,
+    PlanCheck,
+    Step,
+)
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.fleet.monitors.guards import Leases, Turnover
+from midwatch_supervisor.fleet.monitors.leader_roles import (
+    LEARNER,
+    Post,
+    PostTold,
+    dispatch,
+    dispatch_of,
+    dispatch_once,
+    no_dispatch,
+)
+from midwatch_supervisor.fleet.monitors.run_monitor import Relay, RunWatch
+from midwatch_supervisor.fleet.monitors.turnover import log_turnover
+from midwatch_supervisor.fleet.nodes.reach import Reach
+from midwatch_supervisor.learning.hindsight import Hindsight, learn
+from midwatch_supervisor.learning.learner import Learner
+
+log = logging.getLogger(__name__)
+
+ALONE = timedelta(days=1)
+"""How long nothing is heard of an attempt without a runner until it is left alone: its process may
+have been killed, and nobody will say so."""
+_BREATH = 0.02
+"""Seconds between two looks at the journal, however many hints there are."""
+_LEAVE_SECONDS = 10.0
+"""How long a journal that does not answer is waited for at the end."""
+_DOUBT_SECONDS = 0.5
+"""Seconds between two notes of what the broker says of nodes."""
+_ALIVE = frozenset({NodeState.UP, NodeState.DRAINING})
+_SUCCEED_SECONDS = 1.0
+"""How often it is looked for leases that ran out."""
+_MATTERS = frozenset(
+    kind_of(kind)
+    for kind in (AttemptTransition, Step, Change, Alert, Escalation, Intervention, Delivery)
+) | {kind_of(BudgetRequest), kind_of(PlanCheck)}
+"""Kinds of entries that may ask for a watch; what is learned of a run that is over does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTold:
+    """The lease on an attempt was won or lost."""
+
+    attempt: int
+    held: bool
+
+
+Tell = Callable[[LeaseTold | PostTold], None]
+
+
+class FleetMonitor:
+    """One monitor of a journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        location: str,
+        bus: FleetBus,
+        settings: Settings,
+        holder: str,
+        clock: Clock,
+        tell: Tell,
+    ) -> None:
+        """Look after the journal at `location` as `holder`; what it does is told to `tell`.
+
+        The settings are this monitor's own: each run is judged and decided by those it began with.
+        """
+        self._journal = journal
+        self._location = location
+        self._bus = bus
+        self._settings = settings
+        self._holder = holder
+        self._clock = clock
+        self._tell = tell
+        self._lease_seconds = settings.fleet.lease_seconds
+        self._dispatching = dispatch_of(settings.fleet.name)
+        self._watches = Watches(journal, clock=clock)
+        self._unattended = Unattended(journal)
+        self._relay = Relay(bus)
+        self._calibrator = Calibrator(journal)
+        self._hindsight = Hindsight(journal, clock=clock)
+        self._leases = Leases(
+            self._watches,
+            holder=holder,
+            lease_seconds=self._lease_seconds,
+            seconds=asyncio.get_running_loop().time,
+        )
+        self._after: int | None = None
+        self._runs: dict[int, RunWatch] = {}
+        self._strange: set[int] = set()
+        """Runs that cannot be read here; others watch them."""
+        self._new: set[int] = set()
+        """Attempts that were heard of, and that nobody has tried to take yet."""
+        self._claimed: set[int] = set()
+        """Attempts that the broker gave to this monitor."""
+        self._stale: set[int] = set()
+        """Those of them that have stood for a round: what comes of none is nobody's of a fleet."""
+        self._failing = False
+        self._reach = Reach("the monitor", journal.name)
+
+    @property
+    def runs(self) -> frozenset[int]:
+        """The runs that it keeps watch over at present."""
+        return frozenset(self._runs)
+
+    async def run(self) -> None:
+        """Watch until cancelled; what is held is released then."""
+        works = [self._follow(), self._renew(), self._heed_claims(), self._heed_departures()]
+        works += [post.keep() for post in self._posts()]
+        tasks = [asyncio.create_task(work) for work in works]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Let what is under way end, and release what is held; not for ever without a journal."""
+        try:
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await asyncio.gather(*(watch.stop() for watch in self._runs.values()))
+                await self._release()
+        except TimeoutError:
+            log.warning("the leases are left to run out: the journal does not answer")
+
+    async def once(self) -> None:
+        """Look at everything once. Raises JournalError."""
+        await self._begin(start=False)
+        for watch in self._runs.values():
+            await watch.look()
+        await self._finish()
+        if await self._take_post(LEARNER):
+            await self._learn_once()
+        if not no_dispatch(self._location) and await self._take_post(self._dispatching):
+            fleet = self._settings.fleet
+            await dispatch_once(self._journal, self._location, settings=fleet, clock=self._clock)
+        await self._release()
+
+    async def _take_post(self, name: str) -> bool:
+        taken = await self._watches.take_post(
+            name, holder=self._holder, seconds=self._lease_seconds
+        )
+        return taken is not None
+
+    async def _release(self) -> None:
+        try:
+            await self._leases.release()
+            for name in (LEARNER, self._dispatching):
+                await self._watches.release_post(name, holder=self._holder)
+        except JournalError as error:  # they run out by themselves
+            log.warning("the leases are left to run out: %s", error)
+
+    async def _tried(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it; where that fails, it is tried again later, and said once."""
+        try:
+            await work
+        except JournalError as error:
+            known = self._failing or self._reach.away  # it may go on all night
+            log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
+            self._failing = True
+        except Exception:  # the watch may fail; the work must not
+            log.exception("the monitor failed and tries again")
+        else:
+            self._failing = False
+
+    # -- what is new -----------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        async with self._bus.subscribe() as hints:
+            while True:
+                await self._tried(self._look())
+                await asyncio.sleep(_BREATH)
+                await hints.wait(self._settings.monitor.poll_seconds)
+
+    async def _look(self) -> None:
+        if self._after is None:
+            await self._begin(start=True)
+        news = await self._reach.of(self._unattended.news(self._after or 0))
+        for run, hints in news.hints.items():
+            if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
+                self._new |= await self._open(run, start=True)
+            if run in self._runs:
+                self._new |= self._runs[run].hear(hints)
+            self._relay.hand_on(hints)
+        self._after = news.last
+        await self._take_new()
+        for watch in self._runs.values():
+            watch.tick()
+
+    async def _take_new(self) -> None:
+        """Take what began, as far as it is for this monitor; what fails is tried again."""
+        new = frozenset(self._new)
+        given = self._mine_of(new)
+        await self._take(given)
+        self._claimed -= given
+        self._new -= new
+
+    async def _begin(self, *, start: bool) -> None:
+        """Find what is unfinished, and take what is free of it."""
+        after = await self._journal.last_id()
+        for run in await self._unattended.unfinished(since=self._clock() - ALONE):
+            if run not in self._runs:
+                await self._open(run, start=start)
+        self._after = after
+        await self._round()
+
+    async def _open(self, run: int, *, start: bool) -> set[int]:
+        """Keep watch over a run; the attempts of it that need that."""
+        if run in self._strange:
+            return set()
+        try:
+            watch = await RunWatch.open(
+                self._journal,
+                run,
+                bus=self._bus,
+                guards=self._leases,
+                calibrator=self._calibrator,
+                clock=self._clock,
+            )
+        except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
+            log.error("run %d is not watched here: %s", run, error)
+            self._strange.add(run)
+            return set()
+        self._runs[run] = watch
+        if start:
+            watch.start()
+        return set(watch.monitor.unfinished)
+
+    def _mine_of(self, new: Collection[int]) -> set[int]:
+        """The attempts to be taken at once: a broker shares them out, else the first takes all."""
+        if not self._bus.counters.connected:
+            return set(new)
+        return self._claimed & self._unfinished.union(new)
+
+    async def _heed_claims(self) -> None:
+        async with self._bus.claims() as claims:
+            while True:
+                said = {hint.attempt for hint in await claims.wait()}
+                self._claimed |= {each for each in said if each is not None}
+
+    async def _heed_departures(self) -> None:
+        async with self._bus.departures() as departures:
+            while gone := await departures.wait():
+                await self._tried(self._doubt(set(gone)))
+                # Whoever floods the broker with such news must not flood the journal.
+                await asyncio.sleep(_DOUBT_SECONDS)
+
+    async def _doubt(self, gone: set[NodeGone]) -> None:
+        """Note of nodes that live what the broker says of them."""
+        nodes = Nodes(self._journal)
+        for status in await nodes.starts():
+            told = NodeGone(name=status.name, boot=status.boot) in gone
+            if told and status.state in _ALIVE and status.doubted_at is None:
+                await nodes.doubt(status.name, status.boot)
+
+    # -- leases ----------------------------------------------------------------------------
+
+    @property
+    def _unfinished(self) -> set[int]:
+        return {id for watch in self._runs.values() for id in watch.monitor.unfinished}
+
+    async def _renew(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + self._lease_seconds / 3
+            await self._tried(self._renew_once())
+            while (left := due - loop.time()) > 0:
+                await asyncio.sleep(min(left, _SUCCEED_SECONDS))
+                await self._tried(self._succeed())
+
+    async def _renew_once(self) -> None:
+        await self._round()
+        # A claim may come before its attempt was read, and while a round waits for the journal.
+        self._claimed -= self._stale
+        self._stale = set(self._claimed)
+
+    async def _succeed(self) -> None:
+        """Take over from a monitor that does not renew what it had."""
+        await self._heed(await self._leases.succeed(self._unfinished), late=True)
+
+    async def _round(self) -> None:
+        """Renew what is held, take what is free, and let go of what is finished."""
+        await self._take(self._unfinished)
+        await self._finish()
+        for run, watch in list(self._runs.items()):
+            if await self._done_with(watch) and self._runs.get(run) is watch:
+                await self._close(run)
+
+    async def _done_with(self, watch: RunWatch) -> bool:
+        """Whether a run needs no watch any more; not if it is heard of while that is asked."""
+        now = self._clock()
+        if watch.embedded and watch.heard_at < now - ALONE:
+            return True
+        quiet = now - timedelta(seconds=self._lease_seconds)
+        return watch.heard_at < quiet and await watch.over() and watch.heard_at < quiet
+
+    async def _take(self, attempts: Collection[int]) -> None:
+        if attempts:
+            await self._heed(await self._leases.take(attempts))
+
+    async def _heed(self, turnover: Turnover, *, late: bool = False) -> None:
+        """Let each watch know what it has won, and people what went from one to another."""
+        for watch in self._runs.values():
+            watch.win(turnover.won)
+        for id in sorted(turnover.lost):
+            self._tell(LeaseTold(attempt=id, held=False))
+        for id in sorted(turnover.won):
+            self._tell(LeaseTold(attempt=id, held=True))
+        await log_turnover(Roster(self._journal), turnover, late=late)
+
+    async def _finish(self) -> None:
+        """Nobody needs to look after attempts that are over and judged."""
+        done = {id for watch in self._runs.values() for id in watch.monitor.finished}
+        await self._leases.finish(done)
+
+    async def _close(self, run: int) -> None:
+        watch = self._runs.pop(run)
+        self._leases.forget(watch.known)  # before another watch over it can take them anew
+        await watch.stop()
+
+    # -- posts -----------------------------------------------------------------------------
+
+    def _learner(self) -> Learner:
+        return Learner(self._journal, settings=self._settings, clock=self._clock, bus=self._relay)
+
+    async def _learn(self) -> None:
+        seconds = self._settings.monitor.tick_seconds
+        await learn(self._learner(), self._hindsight, seconds=seconds)
+
+    async def _learn_once(self) -> None:
+        learner = self._learner()
+        await learner.study_all()
+        await self._hindsight.look(learner)
+
+    async def _dispatch(self) -> None:
+        await dispatch(
+            self._journal,
+            self._location,
+            bus=self._relay,
+            settings=self._settings.fleet,
+            clock=self._clock,
+        )
+
+    def _posts(self) -> list[Post]:
+        works = {LEARNER: self._learn}
+        if not no_dispatch(self._location):
+            works[self._dispatching] = self._dispatch
+        return [
+            Post(
+                name,
+                work,
+                watches=self._watches,
+                holder=self._holder,
+                lease_seconds=self._lease_seconds,
+                tell=self._tell,
+            )
+            for name, work in works.items()
+        ]

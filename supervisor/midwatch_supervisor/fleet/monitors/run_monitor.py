@@ -1,0 +1,235 @@
+"""One run that no process of its own looks after, as a monitor of a fleet follows it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from datetime import datetime
+from typing import Any
+
+from midwatch_agents.breaker import Breakers
+from midwatch_monitor.bus import Bus, LocalBus, Subscription
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.guards import Guards
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.records import Hint, Run, Task
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.decide.supervision import Supervision
+from midwatch_supervisor.present.assignment import settings_of
+from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.run.task_agents import TaskAgents
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Relay:
+    """A bus on which only what concerns its listeners is heard, and which tells everybody."""
+
+    def __init__(self, everybody: Bus) -> None:
+        self._everybody = everybody
+        self._here = LocalBus()
+
+    def publish(self, hint: Hint) -> None:
+        """Tell everybody; who listens here hears of it with the next news of the journal."""
+        self._everybody.publish(hint)
+
+    def subscribe(self, attempt: int | None = None) -> Subscription:
+        """A new queue of what is handed on, or of what is about one attempt."""
+        return self._here.subscribe(attempt)
+
+    def hand_on(self, hints: Collection[Hint]) -> None:
+        """Tell those who listen here."""
+        for hint in hints:
+            self._here.publish(hint)
+
+
+class RunWatch:
+    """The monitor and the supervisor of one run, with the run's own settings.
+
+    They act on what the guards let them. They do not ask the journal by themselves but on their
+    tick: whoever follows the whole journal tells them when there is something new.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        run: Run,
+        *,
+        bus: Bus,
+        guards: Guards,
+        calibrator: Calibrator,
+        clock: Callable[[], datetime],
+        embedded: bool,
+    ) -> None:
+        """Use `open`."""
+        self._journal = journal
+        self._run = run
+        self._relay = Relay(bus)
+        self._settings = _settings_of(run)
+        self._breakers = Breakers(self._settings.provider)
+        self._clock = clock
+        self._looked = clock()
+        self._working: asyncio.Task[None] | None = None
+        self._stopped = False
+        self.embedded = embedded
+        """Whether it came without a task file: no runner sees to it that its attempts end."""
+        self.attempts: set[int] = set()
+        """All that was heard of."""
+        self.heard_at = self._looked
+        """When something new was last heard of it."""
+        self.monitor = Monitor(
+            journal=journal,
+            bus=self._relay,
+            settings=self._settings,
+            run=run.id,
+            clock=clock,
+            guards=guards,
+        )
+        self.supervision = Supervision(
+            journal=journal,
+            bus=self._relay,
+            settings=self._settings,
+            run=run.id,
+            tasks={},
+            supervisors={},
+            clock=clock,
+            guards=guards,
+            hire=self._hired,
+            calibrator=calibrator,
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        journal: Journal,
+        run: int,
+        *,
+        bus: Bus,
+        guards: Guards,
+        calibrator: Calibrator,
+        clock: Callable[[], datetime],
+    ) -> "RunWatch":
+        """The watch of a run, which has read what the journal says of it.
+
+        Raises JournalError, and JournalTooNewError where the run's settings cannot be read.
+        """
+        tasks = await journal.tasks(run)
+        watch = cls(
+            journal,
+            await journal.run(run),
+            bus=bus,
+            guards=guards,
+            calibrator=calibrator,
+            clock=clock,
+            embedded=all(task.spec == EMBEDDED for task in tasks),
+        )
+        await watch.monitor.look()
+        watch.attempts |= watch.known
+        return watch
+
+    @property
+    def known(self) -> set[int]:
+        """All attempts of the run that were heard or read of: either may come first."""
+        return self.attempts | self.monitor.attempts
+
+    async def look(self) -> None:
+        """Look at everything once, and answer what is open."""
+        await self.monitor.try_to_look(everything=True)
+        await self.supervision.settle()
+        await self.monitor.try_to_look(everything=True)
+
+    def start(self) -> None:
+        """Follow the run until it is told to stop."""
+        self._working = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        await side_by_side(
+            self.monitor.run,
+            self.supervision.run,
+            what=f"the watch over run {self._run.id}",
+            pause_seconds=self._settings.monitor.tick_seconds,
+            stopped=lambda: self._stopped,
+        )
+
+    async def stop(self) -> None:
+        """Let a look end that is under way, and do nothing any more."""
+        self._stopped = True
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait({self._working})
+
+    def hear(self, hints: Collection[Hint]) -> set[int]:
+        """There is something new in the run; the attempts that are heard of for the first time."""
+        self.heard_at = self._clock()
+        self._relay.hand_on(hints)
+        said = {hint.attempt for hint in hints}
+        new = {each for each in said if each is not None} - self.attempts
+        self.attempts |= new
+        return new
+
+    def win(self, attempts: Collection[int]) -> None:
+        """Attempts may be acted on from now on: look at what was missed of this run's."""
+        if mine := self.known.intersection(attempts):
+            self.monitor.touch(mine)
+            self._wake()
+
+    def tick(self) -> None:
+        """Look, if time alone shows something new."""
+        now = self._clock()
+        if self.monitor.due(self._looked, now):
+            self._wake()
+        self._looked = now
+
+    def _wake(self) -> None:
+        self._relay.hand_on((Hint(entry=0, kind="lease"),))
+
+    async def over(self) -> bool:
+        """Whether nothing can follow: every task is over, every attempt judged."""
+        if self.monitor.unfinished:
+            return False
+        return all(self.monitor.ended(task.id) for task in await self._journal.tasks(self._run.id))
+
+    def _hired(self, task: Task) -> Supervisor:
+        """Who decides about a task: the model that its task file names, else the policy."""
+        assignment = assignment_of(task)
+        if assignment is not None:
+            crew = TaskAgents(
+                assignment, settings=self._settings, breakers=self._breakers, built=False
+            )
+            try:
+                return crew.supervisor
+            except UsageError as error:  # no key here, no such package
+                log.warning("the policy decides about task %s: %s", task.name, error)
+        return Supervisor(None, self._settings.supervisor)
+
+
+async def side_by_side(
+    *works: Work, what: str, pause_seconds: float, stopped: Callable[[], bool]
+) -> None:
+    """Do these until cancelled. They try again by themselves: where one fails, it is a fault of
+    its own, and all begin again after a pause.
+
+    Whoever cancels it sees to it that it is `stopped` before: until Python 3.13 a group forgets a
+    cancellation that comes while it ends because one in it has failed.
+    """
+    while not stopped():
+        try:
+            async with asyncio.TaskGroup() as group:
+                for work in works:
+                    group.create_task(work())
+        except Exception:
+            log.exception("%s failed and begins again", what)
+            if not stopped():
+                await asyncio.sleep(pause_seconds)
+
+
+def _settings_of(run: Run) -> Settings:
+    """What was in force when the run began; asked for news only at each tick."""
+    settings = settings_of(run)  # by others it would be judged and decided otherwise
+    seldom = settings.monitor.model_copy(update={"poll_seconds": settings.monitor.tick_seconds})
+    return settings.model_copy(update={"monitor": seldom})

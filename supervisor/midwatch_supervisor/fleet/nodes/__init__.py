@@ -1,0 +1,1 @@
+"""A node and the turns that it takes."""

@@ -1,0 +1,199 @@
+"""Removes what nobody needs any more: from a node's disk, and saved work from the journal."""
+
+import asyncio
+import logging
+import os
+import re
+import shutil
+import stat
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+
+from midwatch_monitor.errors import MidwatchError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.bundles import Bundles, Standing
+from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
+from midwatch_supervisor.workspaces.shipping import SEEN, finished
+from midwatch_supervisor.workspaces.snapshot import SAVED
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import CLONES, clear, is_repository
+from midwatch_tools.git import git
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 3600.0
+_RUN = re.compile(r"r(\d+)-\d+/[^/]+")
+"""A place, and in it the number of its run."""
+_HEADS = "refs/heads/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stay:
+    """Whose a place on the disk is."""
+
+    standing: Standing
+    own: bool
+    """Whether it is the attempt's own, and not the whole of the task that it split."""
+
+    @property
+    def saves(self) -> bool:
+        """Whether anybody may still save what is there."""
+        return not (self.standing.over if self.own else self.standing.ended_at is not None)
+
+
+@asynccontextmanager
+async def cleaned(cleaner: "Cleaner") -> AsyncGenerator[None]:
+    """Have it clean up meanwhile."""
+    cleaning = asyncio.create_task(cleaner.run())
+    try:
+        yield
+    finally:
+        cleaning.cancel()
+        await asyncio.gather(cleaning, return_exceptions=True)
+
+
+class Cleaner:
+    """Cleans up the home of one node. What its journal does not know, it leaves alone."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        depot: SnapshotStore,
+        home: Path,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Clean what `depot` made below `home`."""
+        self._bundles = Bundles(journal)
+        self._depot = depot
+        self._home = home
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Clean now, and once an hour. A failure is logged; the next time may do better."""
+        while True:
+            try:
+                await self.clean()
+            except (MidwatchError, OSError) as error:
+                log.warning("%s could not be cleaned up: %s", self._home, error)
+            except Exception:  # the node works on
+                log.exception("%s could not be cleaned up", self._home)
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def clean(self) -> None:
+        """Remove what nobody needs now. Raises JournalError, WorkspaceError and OSError."""
+        await self._bundles.drop_outlived()
+        await asyncio.to_thread(_empty, self._gone)  # what a process left that was killed
+        folders = await asyncio.to_thread(_places, self._home / "work", "")
+        private = await asyncio.to_thread(_places, self._home / "saved", ".git")
+        refs = {clone: await _refs(clone) for clone in await asyncio.to_thread(self._clones)}
+        named = {place for found in refs.values() for place in found.values()}
+        stays = await self._stays({*folders, *private, *named})
+        idle = {place for place, stay in stays.items() if not stay.saves}
+        done = {place for place in stays if await self._done(stays[place])}
+        for place in folders & done:
+            await self._let_go(place, self._home / "work" / place)
+        for place in private & idle:
+            await self._let_go(place, self._home / "saved" / f"{place}.git")
+        for clone, found in refs.items():
+            await self._forget(clone, found, idle=idle, done=done)
+
+    async def _stays(self, places: set[str]) -> dict[str, _Stay]:
+        """Whose these places are, of those that the journal knows and nobody uses just now."""
+        runs = {int(found[1]) for each in places if (found := _RUN.fullmatch(each))}
+        stays: dict[str, _Stay] = {}
+        for run in sorted(runs):
+            for each in await self._bundles.standings(run):
+                workspace = Path(each.attempt.workspace)
+                stays[place_of(workspace)] = _Stay(standing=each, own=True)
+                if each.last:
+                    stays[place_of(whole_of(workspace))] = _Stay(standing=each, own=False)
+        known = places & stays.keys()
+        return {each: stays[each] for each in known if not self._depot.in_use(each)}
+
+    async def _done(self, stay: _Stay) -> bool:
+        """Whether nobody asks for the work itself any more, or can have it from the journal."""
+        kept = timedelta(days=self._depot.settings.keep_days)
+        ended = stay.standing.ended_at
+        if ended is None or ended > self._clock() - kept:
+            return False
+        if not stay.standing.last:
+            return True
+        try:
+            await finished(self._bundles, stay.standing.attempt)
+        except WorkspaceError:
+            return False
+        return True
+
+    async def _let_go(self, place: str, folder: Path) -> None:
+        """Remove a folder, unless somebody has asked for it since it seemed that nobody does."""
+        if not self._depot.in_use(place):
+            await asyncio.to_thread(self._remove, folder)
+
+    async def _forget(
+        self, clone: Path, refs: dict[str, str], *, idle: set[str], done: set[str]
+    ) -> None:
+        """Delete the names that lead to nothing that is needed; git's own tidying does the rest."""
+        for ref, place in refs.items():
+            if self._depot.in_use(place):
+                continue
+            if not ref.startswith(_HEADS):
+                if place in idle:
+                    await git(clone, "update-ref", "-d", ref)
+            elif place in done:
+                folder = self._home / "work" / place
+                if not await asyncio.to_thread(os.path.lexists, folder):
+                    await clear(folder, clone, branch=branch_of(folder))
+
+    @property
+    def _gone(self) -> Path:
+        return self._home / "gone"
+
+    def _remove(self, folder: Path) -> None:
+        """Remove a folder as one: nobody may take half of it for the whole."""
+        self._gone.mkdir(exist_ok=True)
+        folder.rename(Path(mkdtemp(dir=self._gone)) / folder.name)
+        with suppress(OSError):  # there are others beside it
+            folder.parent.rmdir()
+        _empty(self._gone)
+
+    def _clones(self) -> list[Path]:
+        return [each for each in (self._home / CLONES).glob("*") if is_repository(each)]
+
+
+def _places(above: Path, suffix: str) -> set[str]:
+    """The folders two levels below, by their places. A link leads elsewhere and is none of them."""
+    return {
+        f"{label.name}/{each.name.removesuffix(suffix)}"
+        for label in _folders(above)
+        for each in _folders(label)
+        if each.name.endswith(suffix)
+    }
+
+
+def _folders(above: Path) -> Iterator[Path]:
+    if above.is_dir() and not above.is_symlink():
+        yield from (each for each in above.iterdir() if each.is_dir() and not each.is_symlink())
+
+
+def _empty(folder: Path) -> None:
+    """Remove all that is in a folder, if it may only be read too."""
+    for each in _folders(folder):
+        each.chmod(stat.S_IRWXU)
+        for above, names, _ in os.walk(each):
+            for below in (Path(above, name) for name in names):
+                if not below.is_symlink():
+                    below.chmod(stat.S_IRWXU)
+        shutil.rmtree(each, ignore_errors=True)
+
+
+async def _refs(clone: Path) -> dict[str, str]:
+    """The names in a clone that are ours, and the place of each."""
+    above = (_HEADS + BRANCHES, SAVED, SEEN)
+    said = await git(clone, "for-each-ref", "--format=%(refname)", *above)
+    found = [(ref, start) for ref in said.splitlines() for start in above if ref.startswith(start)]
+    return {ref: ref.removeprefix(start) for ref, start in found}

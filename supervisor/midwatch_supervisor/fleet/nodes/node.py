@@ -1,0 +1,235 @@
+"""A node: takes turns of tasks, says that it lives, and leaves without losing anything."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from midwatch_monitor.bus import FleetBus
+from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
+from midwatch_monitor.errors import JournalError, MidwatchError, ReplacedError
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import NodeState, NodeStatus
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.reach import Reach
+from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnPool
+from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
+from midwatch_supervisor.fleet.queue.queue import Handout, Reception
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.3
+"""The shortest time between two looks."""
+_LEAVE_SECONDS = 10.0
+"""How long DBOS may take to note that the last turns have ended."""
+
+
+def status_of(
+    who: Identity, *, slots: int, labels: Sequence[str], fleet: str = "midwatch"
+) -> NodeStatus:
+    """A node as it begins. The times are the journal's to say."""
+    at = datetime.now(UTC)
+    return NodeStatus(
+        name=who.name,
+        boot=who.boot,
+        state=NodeState.UP,
+        slots=slots,
+        busy=0,
+        labels=tuple(sorted(set(labels))),
+        version=version("midwatch"),
+        revision=REVISION,
+        started_at=at,
+        beat_at=at,
+        fleet=fleet,
+    )
+
+
+class Node:
+    """Takes turns until it is told to stop."""
+
+    def __init__(
+        self,
+        status: NodeStatus,
+        *,
+        take: Take,
+        nodes: Nodes,
+        bus: FleetBus,
+        handout: Handout,
+        dispatcher: Dispatcher,
+        settings: FleetSettings,
+        journal: str = "",
+    ) -> None:
+        """`journal` is what people call it."""
+        self._reach = Reach(status.name, journal)
+        self._status = status
+        self._nodes = nodes
+        self._bus = bus
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._hands = TurnPool(
+            take,
+            handout,
+            slots=status.slots,
+            changed=self._changed,
+            heard=self._heard,
+            stands=self._stands,
+        )
+        self._reception = Reception(self._hands.do, holder=status.holder, fleet=settings.name)
+        self._heard_at = 0.0
+        """When the journal last took our word, by the loop's clock."""
+        self._news = asyncio.Event()
+        self._leave = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take nothing more, and end what is in hand; a second time gives it back at once."""
+        (self._hurry if self._leave.is_set() else self._leave).set()
+
+    async def run(self, location: str, *, ready: Callable[[], None]) -> None:
+        """Take turns from the journal at that location until `stop`; `ready` is called once.
+
+        The node has entered the journal. Raises ReplacedError where another goes by its name later.
+        """
+        helpers: list[asyncio.Task[None]] = []
+        self._heard_at = asyncio.get_running_loop().time()
+        try:
+            await self._reception.open(
+                location, labels=self._status.labels, slots=self._status.slots
+            )
+            helpers = [
+                asyncio.create_task(self._live()),
+                asyncio.create_task(self._fence()),
+                asyncio.create_task(self._look_now_and_then()),
+            ]
+            ready()
+            stopped = asyncio.create_task(self._leave.wait())
+            await asyncio.wait({stopped, helpers[0]}, return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+        finally:
+            try:
+                await self._drain()
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+                results = await asyncio.gather(*helpers, return_exceptions=True)
+                await self._say_goodbye()
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    # -- leaving ---------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Let what is in hand end, for so long as it may, and give back the rest."""
+        name, busy, most = self._status.name, self._hands.busy, self._settings.drain_seconds
+        waits = f", and waits for {busy} in hand, {most:g} s at most" if busy else ""
+        log.info("%s takes nothing more%s", name, waits)
+        self._hands.close()
+        self._status = replace(self._status, state=NodeState.DRAINING)
+        self._changed()
+        resting = asyncio.create_task(self._hands.rest())
+        hurried = asyncio.create_task(self._hurry.wait())
+        closing = asyncio.create_task(
+            self._reception.close(seconds=self._patience if self._hands.busy else 0)
+        )
+        try:
+            await asyncio.wait(
+                {resting, hurried},
+                timeout=self._settings.drain_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            hurried.cancel()
+            await self._hands.drop()
+            await closing
+
+    @property
+    def _patience(self) -> float:
+        return self._settings.drain_seconds + _LEAVE_SECONDS
+
+    async def _say_goodbye(self) -> None:
+        """Say that this node is gone, and let others go on with what it gave back."""
+        self._status = replace(self._status, state=NodeState.DOWN, busy=0)
+        try:
+            await self._beat()
+            await self._dispatcher.look()
+        except MidwatchError as error:
+            log.warning("%s left without a word: %s", self._status.name, error)
+
+    # -- living ----------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        self._status = replace(self._status, busy=self._hands.busy)
+        self._bus.say(self._status)
+        self._news.set()
+
+    async def _live(self) -> None:
+        """Say that we live, again and again. Ends where another goes by our name."""
+        while True:
+            try:
+                before = await self._reach.of(self._beat())
+            except JournalError as error:
+                log.debug("%s could not say that it lives: %s", self._status.name, error)
+            else:
+                self._heard_at = asyncio.get_running_loop().time()
+                if before is None:
+                    self._hurry.set()
+                    raise ReplacedError(f"another process is node {self._status.name} now")
+                if before is NodeState.LOST:
+                    log.warning(
+                        "%s was taken for lost: it gives back all %d that it has in hand",
+                        *(self._status.name, self._hands.busy),
+                    )
+                    await self._hands.drop()
+            await asyncio.sleep(self._settings.beat_seconds)
+
+    def _heard(self) -> bool:
+        """Whether nobody has a reason yet to take this node for lost."""
+        silent = asyncio.get_running_loop().time() - self._heard_at
+        return silent <= MISSED_BEATS * self._settings.beat_seconds
+
+    async def _stands(self) -> bool:
+        """Whether nobody has taken this start of the node for lost, as the journal says."""
+        gone = {NodeState.LOST, NodeState.DOWN}
+        return any(
+            each.holder == self._status.holder and each.state not in gone
+            for each in await self._nodes.starts()
+        )
+
+    async def _beat(self) -> NodeState | None:
+        return await self._nodes.beat(
+            *(self._status.name, self._status.boot),
+            busy=self._status.busy,
+            state=self._status.state,
+        )
+
+    async def _fence(self) -> None:
+        """End what is in hand where the journal was not reached for so long that others have it."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(self._settings.beat_seconds)
+            if clock() - self._heard_at > self._settings.lost_after_seconds and self._hands.busy:
+                log.warning("%s is cut off: others go on with its work", self._status.name)
+                await self._hands.drop()
+
+    async def _look_now_and_then(self) -> None:
+        """Hand out what our turns made possible; where no monitor does it, everything."""
+        while True:
+            self._news.clear()
+            try:
+                await self._dispatcher.look()
+            except MidwatchError as error:
+                level = logging.DEBUG if self._reach.away else logging.WARNING
+                log.log(level, "%s could not hand out: %s", self._status.name, error)
+            except Exception:  # the work goes on, whoever hands it out
+                log.exception("%s could not hand out", self._status.name)
+            # Turns end by the dozen, and DBOS notes an end a little after us.
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                async with asyncio.timeout(self._settings.lost_after_seconds / 3):
+                    await self._news.wait()
+            except TimeoutError:
+                continue

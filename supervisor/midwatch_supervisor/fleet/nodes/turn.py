@@ -1,0 +1,199 @@
+"""One turn of a task: its attempts are run until it is over, or waits for somebody."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.sandbox import Walls
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.errors import (
+    ElsewhereError,
+    JournalTooNewError,
+    MidwatchError,
+    StaleIncarnationError,
+    UnreachableError,
+    UsageError,
+)
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Run, Task
+from midwatch_supervisor.fleet.nodes.identity import Identity
+from midwatch_supervisor.fleet.nodes.mishaps import Mishaps
+from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
+from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
+from midwatch_supervisor.present.assignment import Assignment, settings_of
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job, Place
+from midwatch_supervisor.run.launch import job_again, stored
+from midwatch_supervisor.run.runner import Runner
+from midwatch_supervisor.run.task_agents import TaskAgents
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+
+log = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """What a turn came to. Only the journal says what became of the task."""
+
+    OVER = "over"
+    WAITS = "waits"
+    """For a person, or for tasks that run elsewhere."""
+    TAKEN = "taken"
+    """Another process goes on with the task."""
+    FAILED = "failed"
+    """Something broke that is not the task's; another turn may do better."""
+    UNREACHABLE = "unreachable"
+    """This node cannot reach what the task is made from; another one may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What all turns of one node stand on."""
+
+    journal: Journal
+    bus: Bus
+    settings: Settings
+    """The node's own: of these only what concerns the machine matters to a turn."""
+    identity: Identity
+    home: Path
+    walls: Walls
+    breakers: Breakers
+    dockets: UnfinishedRuns
+    depot: "SnapshotStore | None"
+    clock: Clock
+
+
+async def take_turn(machine: Machine, task: int) -> Outcome:
+    """Run a task's attempts until it is over, or waits. Cancelling it leaves it resumable."""
+    try:
+        found = await machine.journal.tasks_with([task])
+        return await _taken(machine, found[0]) if found else Outcome.OVER  # it was erased
+    except StaleIncarnationError:
+        return Outcome.TAKEN
+    except MidwatchError as error:
+        log.warning("a turn of task %s failed: %s", task, error)
+        return Outcome.FAILED
+    except Exception:  # whatever it is, the node's other turns go on
+        log.exception("a turn of task %s broke", task)
+        return Outcome.FAILED
+
+
+async def _taken(machine: Machine, task: Task) -> Outcome:
+    run = await machine.journal.run(task.run)
+    docket = await machine.dockets.of(run.id)
+    mishaps = Mishaps(
+        machine.journal,
+        node=machine.identity.name,
+        fleet=machine.settings.fleet.name,
+        clock=machine.clock,
+    )
+    if why := _unreadable(run, docket, task.id):
+        await mishaps.unreadable(task, why)
+        return Outcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
+    if docket.over(task.id):
+        return Outcome.OVER
+    if task.id not in docket.ready():
+        return Outcome.WAITS
+    labels = docket.labels(task.id)
+    await mishaps.begin(docket.live(task.id))
+    try:
+        return await _worked(machine, run, task, docket.concerns(task.id))
+    except ElsewhereError:
+        return Outcome.WAITS
+    except UsageError as error:
+        live = (await machine.dockets.of(run.id)).live(task.id)
+        over = await mishaps.unable(task, str(error), labels=labels, live=live)
+        return Outcome.OVER if over else Outcome.FAILED
+    except UnreachableError as error:
+        live = (await machine.dockets.of(run.id)).live(task.id)
+        over = await mishaps.unreachable(task, str(error), labels=labels, live=live)
+        return Outcome.OVER if over else Outcome.UNREACHABLE
+    except MidwatchError:
+        raise
+    except Exception as error:  # whatever it is, the node's other turns go on
+        log.exception("a turn of task %s broke", task.id)
+        live = (await machine.dockets.of(run.id)).live(task.id)
+        over = await mishaps.broke(task, error, live=live)
+        return Outcome.OVER if over else Outcome.FAILED
+
+
+def _unreadable(run: Run, docket: ReadyTasks, task: int) -> str:
+    """Why this version of Midwatch cannot do a task; empty if it can."""
+    if not docket.knows(task):
+        return "cannot read this task"
+    try:
+        settings_of(run)
+    except JournalTooNewError as error:
+        return str(error)
+    return ""
+
+
+async def _worked(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
+    runner = await _runner(machine, run, concerns)
+    mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
+    mine.crew.build_workers()
+    await runner.run()
+    return Outcome.OVER if mine.place is Place.OVER else Outcome.WAITS
+
+
+async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:
+    """A runner of some tasks of a run. What is over is there to be built upon."""
+    deck = deck_for(machine, run)
+    journal, settings, breakers = deck.journal, deck.settings, deck.breakers
+    jobs = [
+        await job_again(journal, run, each, settings, breakers, built=False)
+        for each in await journal.tasks(run.id)
+        if each.id in concerns
+    ]
+
+    async def hire(assignment: Assignment) -> Job:
+        crew = TaskAgents(assignment, settings=settings, breakers=breakers, built=False)
+        made = await stored(journal, run, assignment, deck.clock())
+        return Job(task=made, assignment=assignment, crew=crew)
+
+    async def abroad() -> Mapping[str, Iterable[str]]:
+        waiting = (await machine.dockets.of(run.id)).waiting
+        return {name: awaits for name, awaits in waiting.items() if name not in runner.jobs}
+
+    runner = Runner(deck, tuple(jobs), hire=hire, abroad=abroad)
+    return runner
+
+
+def deck_for(machine: Machine, run: Run) -> RunResources:
+    """What the attempts of a run stand on at this node.
+
+    The run's own configuration holds, but for what is the machine's: walls and fleet. Raises
+    JournalTooNewError where it cannot be read.
+    """
+    settings, own = settings_of(run), machine.settings
+    machines = {"sandbox": own.run.sandbox, "sandbox_read": own.run.sandbox_read}
+    walled = settings.run.model_copy(update=machines)
+    return RunResources(
+        journal=machine.journal,
+        bus=machine.bus,
+        settings=settings.model_copy(update={"run": walled, "fleet": own.fleet}),
+        run=run,
+        home=machine.home,
+        label=label_of(run),
+        walls=machine.walls,
+        breakers=machine.breakers,
+        node=machine.identity.name,
+        holder=machine.identity.holder,
+        clock=machine.clock,
+        depot=machine.depot,
+    )
+
+
+def label_of(run: Run) -> str:
+    """What a run's folders and branches are called on every node.
+
+    Run numbers begin anew with a new journal, while branches of an old one stay.
+    """
+    return f"r{run.id}-{run.started_at:%m%d%H%M%S}"

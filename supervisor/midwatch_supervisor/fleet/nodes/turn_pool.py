@@ -1,0 +1,210 @@
+"""The turns that a node has in hand, as many as it has slots."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+from midwatch_monitor.errors import JournalError
+from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
+
+log = logging.getLogger(__name__)
+
+FULL_SECONDS = 1.5
+"""How long a turn waits for a slot of this node before it is put back into its queue."""
+FAILED_SECONDS = 5.0
+"""After how long a turn is offered again in which something broke; then twice as long."""
+MAX_FAILED_SECONDS = 60.0
+REST_SECONDS = 1.0
+"""How long a slot takes nothing after something was out of reach; then twice as long.
+
+Else a node without a network would take turn after turn ahead of those that can do them.
+"""
+MAX_REST_SECONDS = 30.0
+_AGAIN = frozenset({Outcome.FAILED, Outcome.UNREACHABLE})
+
+Take = Callable[[int], Awaitable[Outcome]]
+"""Runs the attempts of a task, by its id."""
+
+
+class Queues(Protocol):
+    """What hands need of the hand-out; see `Handout`."""
+
+    async def hand_out(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None: ...
+    async def rescue(self, ticket: QueuedTurn, *, labels: Iterable[str] = ()) -> object: ...
+
+
+def delay(first: float, times: int, *, most: float) -> float:
+    """How long to wait after something went wrong so many times in a row. Pure."""
+    return min(most, first * 2 ** min(times - 1, 30))
+
+
+async def _always() -> bool:
+    return True
+
+
+class TurnPool:
+    """Runs turns side by side, one for a task, and gives back what it has no slot for."""
+
+    def __init__(
+        self,
+        take: Take,
+        handout: Queues,
+        *,
+        slots: int,
+        changed: Callable[[], None],
+        heard: Callable[[], bool] = lambda: True,
+        stands: Callable[[], Awaitable[bool]] = _always,
+    ) -> None:
+        """`changed` is called when a turn has begun or ended.
+
+        Nothing is begun while the node was not `heard` of: others would go on with it. And nothing
+        is given back unless the journal says that the node `stands`: others may have it already.
+        """
+        self._stands = stands
+        self._dropped = 0
+        """How often everything was given up."""
+        self._take = take
+        self._handout = handout
+        self._slots = slots
+        self._changed = changed
+        self._turns: dict[int, asyncio.Future[Outcome]] = {}
+        self._heard = heard
+        self._resting = 0
+        """Slots that take nothing for a while."""
+        self._waiting: dict[int, object] = {}
+        """The turn of each task that waits for a slot."""
+        self._freed = asyncio.Event()
+        self._failed: Counter[int] = Counter()
+        """How often the turns of a task have failed here, one after the other."""
+        self._unreachable = 0
+        self._closed = False
+
+    @property
+    def busy(self) -> int:
+        """How many turns are in hand."""
+        return len(self._turns)
+
+    def close(self) -> None:
+        """Take no more turns; those in hand go on."""
+        self._closed = True
+        self._freed.set()
+
+    async def do(self, ticket: QueuedTurn, labels: Sequence[str]) -> str:
+        """Do a turn; what it came to, for those who look at DBOS's own list.
+
+        `PUT_BACK` if it is in its queue again.
+        """
+        era = self._dropped
+        await self._end_older(ticket.task)
+        if not await self._has_slot(ticket.task) or era != self._dropped:
+            return await self._put_back(ticket, labels, era)
+        turn = self._turns[ticket.task] = asyncio.ensure_future(self._take(ticket.task))
+        self._changed()
+        try:
+            # Not awaited itself: who cancels the turn does not mean to cancel this.
+            await asyncio.wait({turn})
+        finally:
+            turn.cancel()
+            if self._turns.get(ticket.task) is turn:
+                del self._turns[ticket.task]
+            self._freed.set()
+            self._changed()
+        if turn.cancelled():
+            return "given back"
+        await self._heed(turn.result(), ticket, labels, era)
+        return turn.result().value
+
+    @property
+    def _open(self) -> bool:
+        return len(self._turns) + self._resting < self._slots and self._heard()
+
+    async def _has_slot(self, task: int) -> bool:
+        """Whether there is a slot, or one becomes free soon. It must be taken at once."""
+        me = self._waiting[task] = object()
+        try:
+            async with asyncio.timeout(FULL_SECONDS):
+                while not (self._closed or self._open):
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            mine = self._waiting.get(task) is me  # else it was taken from us, and came back
+            if mine:
+                del self._waiting[task]
+        return mine and not self._closed and task not in self._turns and self._open
+
+    async def _ours(self, era: int) -> bool:
+        """Whether what was in hand in that era still is. A process that was stopped for a while
+        finds out late that others have it. Raises JournalError."""
+        return era == self._dropped and await self._stands() and era == self._dropped
+
+    async def _put_back(self, ticket: QueuedTurn, labels: Sequence[str], era: int) -> str:
+        """Let others have a turn; its place in the queue is kept."""
+        if ticket.task in self._turns or ticket.task in self._waiting:
+            return "it came back"
+        try:
+            if not await self._ours(era):
+                return "given back: taken for lost"
+            await self._handout.rescue(ticket, labels=labels)
+        except JournalError as error:  # whoever looks next hands out the next turn
+            log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
+            return "given back: no slot"
+        return PUT_BACK
+
+    async def _heed(
+        self, outcome: Outcome, ticket: QueuedTurn, labels: Sequence[str], era: int
+    ) -> None:
+        """Offer a turn again that came to nothing, later each time."""
+        self._unreachable = self._unreachable + 1 if outcome is Outcome.UNREACHABLE else 0
+        if outcome not in _AGAIN:
+            del self._failed[ticket.task]
+            return
+        self._failed[ticket.task] += 1
+        seconds = delay(FAILED_SECONDS, self._failed[ticket.task], most=MAX_FAILED_SECONDS)
+        if outcome is Outcome.UNREACHABLE:
+            # Taken before anything is awaited: the slot is free already.
+            rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
+            asyncio.get_running_loop().call_later(rest, self._rested)
+            self._resting += 1
+        await self._offer_again(ticket, labels, seconds, era)
+
+    def _rested(self) -> None:
+        self._resting -= 1
+        self._freed.set()
+
+    async def _end_older(self, task: int) -> None:
+        """A turn of the same task that was taken from us and comes back: the older one ends."""
+        while (older := self._turns.get(task)) is not None:
+            older.cancel()
+            await asyncio.wait({older})
+            await asyncio.sleep(0)
+
+    async def _offer_again(
+        self, ticket: QueuedTurn, labels: Sequence[str], seconds: float, era: int
+    ) -> None:
+        try:
+            if await self._ours(era):
+                await self._handout.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
+        except JournalError as error:  # whoever looks next hands it out, only sooner
+            log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
+
+    async def drop(self) -> None:
+        """Cancel all turns in hand, and wait until they have ended. They are resumable."""
+        self._dropped += 1
+        turns = set(self._turns.values())
+        for turn in turns:
+            turn.cancel()
+        if turns:
+            await asyncio.wait(turns)
+
+    async def rest(self) -> None:
+        """Wait until no turn is in hand."""
+        while turns := set(self._turns.values()):
+            await asyncio.wait(turns)
+            await asyncio.sleep(0)

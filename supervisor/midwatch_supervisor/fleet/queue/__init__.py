@@ -1,0 +1,1 @@
+"""Which tasks can go on, and who is given them."""

@@ -1,0 +1,390 @@
+"""Turns of tasks as DBOS hands them out: the only module that knows DBOS.
+
+A turn is a workflow of one step. DBOS keeps it in the schema `dbos` of the journal's database,
+gives it to one node at a time, and refuses what a node says of a turn that it has lost. Nothing
+that DBOS says is believed about tasks: it only says whose turn it is to look.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
+from midwatch_monitor.journal.core.engine import explaining
+from midwatch_monitor.records import Run
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient
+
+APPLICATION = "midwatch"
+VERSION = "midwatch-1"
+"""Of the turns' form: nodes of another one do not take them."""
+WORKFLOW = "midwatch_turn"
+MAX_LABELS = 6
+"""Labels of one node: it listens to a queue for every set of them."""
+POLL_SECONDS = 0.3
+"""How often a node asks each of its queues."""
+LOG_LEVEL = "ERROR"
+"""DBOS warns of every lost connection, several times a second, and tries again by itself."""
+_CLIENT_CONNECTIONS = 2
+_NODE_CONNECTIONS = 6
+"""DBOS's own number would be twenty, of the hundred that a database gives to all."""
+_MOST_FORGOTTEN = 2000
+PUT_BACK = "put back"
+"""What a turn comes to that is in its queue again, and so has not ended."""
+_UNDER_WAY = ["ENQUEUED", "DELAYED", "PENDING"]
+_PENDING = "PENDING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedTurn:
+    """Which turn of which task: `<fleet>:<run>:<task>:<number>`."""
+
+    fleet: str
+    run: str
+    """The run's id and the moment of its start: a new journal may use the ids of an old one."""
+    task: int
+    number: int
+    """From 1; two who hand out the same turn make one."""
+
+    def __str__(self) -> str:
+        return f"{self.fleet}:{self.run}:{self.task}:{self.number}"
+
+    @property
+    def next(self) -> "QueuedTurn":
+        """The turn after it."""
+        return QueuedTurn(fleet=self.fleet, run=self.run, task=self.task, number=self.number + 1)
+
+    @classmethod
+    def of(cls, fleet: str, run: Run, task: int, number: int) -> "QueuedTurn":
+        """A turn of a task of a run."""
+        return cls(fleet=fleet, run=run_key(run), task=task, number=number)
+
+    @classmethod
+    def read(cls, text: str) -> "QueuedTurn | None":
+        """The ticket that was written so; `None` if it is none."""
+        fleet, _, rest = text.partition(":")
+        words = rest.split(":")
+        if len(words) != 3 or not all(word.isdecimal() for word in words[1:]):
+            return None
+        return cls(fleet=fleet, run=words[0], task=int(words[1]), number=int(words[2]))
+
+
+def run_key(run: Run) -> str:
+    """What a run is called in tickets."""
+    return f"{run.id}-{run.started_at:%Y%m%dT%H%M%S}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handed:
+    """A turn that is under way, or waits for a node."""
+
+    ticket: QueuedTurn
+    holder: str = ""
+    """The process that has it; empty while it waits for one."""
+
+
+def queue_for(fleet: str, labels: Iterable[str]) -> str:
+    """The queue of the tasks that ask for these labels."""
+    wanted = "+".join(sorted(set(labels)))
+    return f"{fleet}/{wanted}" if wanted else fleet
+
+
+def queues_of(fleet: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """The queues that a node with these labels takes turns from: of every set of them.
+
+    Raises UsageError for too many labels.
+    """
+    known = sorted(set(labels))
+    if len(known) > MAX_LABELS:
+        raise UsageError(f"a node may have {MAX_LABELS} labels at most, not {len(known)}")
+    sets = (each for size in range(len(known) + 1) for each in combinations(known, size))
+    return tuple(queue_for(fleet, each) for each in sets)
+
+
+def system_url(location: str) -> str:
+    """The database of the turns, which is the journal's own.
+
+    Raises UsageError where that is not PostgreSQL.
+    """
+    try:
+        url = make_url(location) if "://" in location else None
+    except ArgumentError:
+        url = None
+    if url is None or url.get_backend_name() != "postgresql":
+        raise UsageError(
+            "a fleet needs a journal in PostgreSQL (--journal postgresql://… or "
+            "MIDWATCH_JOURNAL); on one machine `midwatch run` needs none"
+        )
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+class Handout:
+    """Hands out turns and looks after them; takes none itself."""
+
+    def __init__(self, client: "DBOSClient", *, fleet: str, name: str) -> None:
+        """Use `open`."""
+        self._client = client
+        self._name = name
+        self.fleet = fleet
+
+    @classmethod
+    async def open(cls, location: str, *, fleet: str) -> Self:
+        """Connect to the database of a journal; what DBOS needs there is made.
+
+        Raises UsageError where it is not PostgreSQL, MissingExtraError without DBOS, and
+        JournalError where it cannot be reached.
+        """
+        url = system_url(location)
+        name = _name_of(location)
+        with _told(name):
+            return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await asyncio.to_thread(self._client.destroy)
+
+    async def under_way(self) -> list[Handed]:
+        """The turns of this fleet that wait for a node or are with one."""
+        with _told(self._name):
+            found = await asyncio.to_thread(
+                self._client.list_workflows,
+                status=_UNDER_WAY,
+                name=WORKFLOW,
+                workflow_id_prefix=f"{self.fleet}:",
+                load_input=False,
+                load_output=False,
+            )
+        return [
+            Handed(
+                ticket=ticket,
+                holder=(each.executor_id or "") if each.status == _PENDING else "",
+            )
+            for each in found
+            if (ticket := QueuedTurn.read(each.workflow_id)) is not None
+            and ticket.fleet == self.fleet
+        ]
+
+    async def last_numbers(self, run: Run) -> dict[int, int]:
+        """The number of each task's last turn in a run, by the task's id."""
+        with _told(self._name):
+            found = await asyncio.to_thread(
+                self._client.list_workflows,
+                name=WORKFLOW,
+                workflow_id_prefix=f"{self.fleet}:{run_key(run)}:",
+                load_input=False,
+                load_output=False,
+            )
+        last: dict[int, int] = {}
+        for each in found:
+            ticket = QueuedTurn.read(each.workflow_id)
+            if ticket is not None:
+                last[ticket.task] = max(ticket.number, last.get(ticket.task, 0))
+        return last
+
+    async def hand_out(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
+    ) -> None:
+        """Put a turn into its queue; once there, putting it in again changes nothing."""
+        with _told(self._name):
+            await asyncio.to_thread(self._enqueue, ticket, sorted(set(labels)), delay_seconds)
+
+    def _enqueue(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
+        from dbos import EnqueueOptions
+
+        options = EnqueueOptions(
+            workflow_name=WORKFLOW,
+            queue_name=queue_for(self.fleet, labels),
+            workflow_id=str(ticket),
+            app_version=VERSION,
+        )
+        if delay_seconds > 0:
+            options["delay_seconds"] = delay_seconds
+        self._client.enqueue(options, str(ticket), labels)
+
+    async def rescue(
+        self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
+    ) -> bool:
+        """Take a turn from who has it, and put it back where it was in its queue.
+
+        Who had it has lost it: what it says of the turn from here on is refused. With a `holder`,
+        only if that process has it still; whether it was taken.
+        """
+        with _told(self._name):
+            return await asyncio.to_thread(self._rescue, ticket, sorted(set(labels)), holder)
+
+    def _rescue(self, ticket: QueuedTurn, labels: list[str], holder: str) -> bool:
+        if holder and not self._client.list_workflows(
+            workflow_ids=[str(ticket)],
+            status=_PENDING,
+            executor_id=holder,
+            load_input=False,
+            load_output=False,
+        ):
+            return False
+        self._client.resume_workflow(str(ticket), queue_name=queue_for(self.fleet, labels))
+        return True
+
+    async def drop(self, ticket: QueuedTurn) -> None:
+        """Give up a turn that nobody has and nobody needs."""
+        with _told(self._name):
+            await asyncio.to_thread(self._client.cancel_workflow, str(ticket))
+
+    async def forget(self, before: datetime) -> None:
+        """Delete the turns that ended before that moment, some thousand at a time."""
+        with _told(self._name):
+            await asyncio.to_thread(self._forget, before)
+
+    def _forget(self, before: datetime) -> None:
+        ended = self._client.list_workflows(
+            name=WORKFLOW,
+            workflow_id_prefix=f"{self.fleet}:",
+            completed_before=before.isoformat(),
+            limit=_MOST_FORGOTTEN,
+            load_input=False,
+            load_output=False,
+        )
+        if ended:
+            self._client.delete_workflows([each.workflow_id for each in ended])
+
+
+def _name_of(location: str) -> str:
+    """What people call the database; behind the ? a password may stand as well."""
+    return make_url(location).set(query={}).render_as_string(hide_password=True)
+
+
+@contextmanager
+def _told(name: str) -> Generator[None]:
+    """Raise what DBOS and its database raise as what it means for the journal."""
+    with explaining(name):
+        try:
+            yield
+        except ImportError as error:
+            raise MissingExtraError("a fleet", "fleet") from error
+        except Exception as error:
+            if type(error).__module__.startswith("dbos"):
+                raise JournalError(f"{name}: {type(error).__name__}: {error}") from error
+            raise
+
+
+def _client(url: str) -> "DBOSClient":
+    from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
+
+    logging.getLogger("dbos").setLevel(LOG_LEVEL)
+    # It does nothing where all is there, and is safe beside others who do the same.
+    DBOS.migrate(url)
+    return DBOSClient(
+        system_database_url=url,
+        application_name=APPLICATION,
+        serializer=DBOSPortableJSONSerializer(),
+        system_database_pool_size=_CLIENT_CONNECTIONS,
+        retry_connection_errors=False,
+    )
+
+
+Work = Callable[[QueuedTurn, Sequence[str]], Coroutine[Any, Any, str]]
+"""Does a turn of a task that asks for these labels."""
+
+
+class Reception:
+    """Takes turns for a node, and has the work done on the loop that it was begun on.
+
+    There is one in a process: DBOS is one too.
+    """
+
+    def __init__(self, work: Work, *, holder: str, fleet: str) -> None:
+        """Have `work` do a turn; what it answers ends the turn, and it should not raise.
+
+        `PUT_BACK` ends nothing: who takes the turn out of its queue begins it anew.
+        """
+        self._work = work
+        self._holder = holder
+        self._fleet = fleet
+
+    async def open(self, location: str, *, labels: Sequence[str], slots: int) -> None:
+        """Begin to take turns of tasks that ask for some of these labels.
+
+        Raises as `Handout.open` does, and UsageError for too many labels.
+        """
+        queues, url = queues_of(self._fleet, labels), system_url(location)
+        loop = asyncio.get_running_loop()
+        with _told(_name_of(location)):
+            # In a thread of its own: on this loop DBOS would run its own work too, and block it.
+            await asyncio.to_thread(self._launch, url, queues, slots, loop)
+
+    async def close(self, *, seconds: float = 0.0) -> None:
+        """Take no more turns, wait so long for those in hand, and leave them behind."""
+        from dbos import DBOS
+
+        await asyncio.to_thread(
+            DBOS.destroy, destroy_registry=True, workflow_completion_timeout_sec=math.ceil(seconds)
+        )
+
+    def _launch(
+        self, url: str, queues: Sequence[str], slots: int, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        from dbos import DBOS, DBOSPortableJSONSerializer
+
+        DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_url": url,
+                "executor_id": self._holder,
+                "application_version": VERSION,
+                "log_level": LOG_LEVEL,
+                "serializer": DBOSPortableJSONSerializer(),
+                "sys_db_pool_size": _NODE_CONNECTIONS,
+            }
+        )
+
+        async def work(ticket: str, labels: list[str]) -> str:
+            known = QueuedTurn.read(ticket)
+            if known is None:
+                return "no turn of ours"
+            doing = asyncio.run_coroutine_threadsafe(self._work(known, labels), loop)
+            done = await asyncio.wrap_future(doing)
+            if done == PUT_BACK:
+                # Of a cancelled execution DBOS stores nothing, and it does not wait, for as long
+                # as the turn lasts, for the end of it that others will store.
+                raise asyncio.CancelledError
+            return done
+
+        step = DBOS.step(name=f"{WORKFLOW}_step")(work)
+
+        async def turn(ticket: str, labels: list[str]) -> str:
+            return await step(ticket, labels)
+
+        DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(turn)
+        DBOS.listen_queues(queues)
+        DBOS.launch()
+        for queue in queues:
+            _widen(queue, slots)
+
+
+def _widen(queue: str, slots: int) -> None:
+    """See to it that a queue gives `slots` turns to one node.
+
+    The number is the queue's, not the node's: it is the largest of any node that takes from it,
+    and a node with fewer slots gives back what it has no place for.
+    """
+    from dbos import DBOS
+
+    for _ in range(3):  # another node may do the same at the same time
+        known = DBOS.retrieve_queue(queue)
+        if known is not None and (known.worker_concurrency or 0) >= slots:
+            return
+        DBOS.register_queue(
+            queue,
+            worker_concurrency=slots,
+            polling_interval_sec=POLL_SECONDS,
+            on_conflict="always_update",
+        )

@@ -1,0 +1,148 @@
+"""Hands a task file over to a fleet: checked here, run elsewhere."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from midwatch_agents.models import NONE, SCRIPTED
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import ModelSpec
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet import submission
+from midwatch_monitor.journal.fleet.submission import Key, NewTask
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Keeper, Run
+from midwatch_supervisor.fleet.queue.queue import queues_of
+from midwatch_supervisor.present.assignment import Assignment, pinned
+
+_KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_ELSEWHERE = {"base", "project"}
+"""What follows from where and when a task file is read, not from what it asks for."""
+
+
+async def submit(
+    journal: Journal,
+    wanted: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    clock: Clock,
+) -> Run:
+    """Store a run with all its tasks, or nothing; the commits that they begin at are pinned.
+
+    Raises WorkspaceError where a repository cannot be asked, and JournalError.
+    """
+    run, _ = await journal.write(
+        submission.submit,
+        source=source,
+        settings=settings.model_dump_json(),
+        keeper=Keeper.MONITOR,
+        tasks=await _tasks(wanted),
+        at=clock(),
+    )
+    return run
+
+
+async def submit_once(
+    journal: Journal,
+    wanted: Sequence[Assignment],
+    *,
+    key: str | None,
+    source: str,
+    settings: Settings,
+    clock: Clock,
+) -> tuple[Run, bool]:
+    """Store a run as `submit` does, unless the fleet has one of that key already.
+
+    Answers the run, and whether it was there; without a key it never is. Raises UsageError where
+    it is one of other tasks.
+    """
+    if key is None:
+        run = await submit(journal, wanted, source=source, settings=settings, clock=clock)
+        return run, False
+    named = Key(fleet=settings.fleet.name, name=key, digest=digest(wanted))
+    # Asked first: a repository that is out of reach by now does not matter any more.
+    there = await journal.read(submission.submitted, named)
+    if there is not None:
+        return there, True
+    return await journal.write(
+        submission.submit_once,
+        key=named,
+        source=source,
+        settings=settings.model_dump_json(),
+        keeper=Keeper.MONITOR,
+        tasks=await _tasks(wanted),
+        at=clock(),
+    )
+
+
+async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
+    return [
+        NewTask(
+            name=each.task.id,
+            title=each.task.label,
+            spec=each.model_dump_json(),
+            project=each.project,
+            trial_of=each.trial_of,
+        )
+        for each in await pinned(wanted)
+    ]
+
+
+def digest(wanted: Sequence[Assignment]) -> str:
+    """What tells tasks from other tasks, whatever their repositories' commits. Pure.
+
+    A task file that only looks different has the same one; defaults are left out, so that a newer
+    Midwatch with more of them agrees.
+    """
+    said = [
+        each.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True) for each in wanted
+    ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def check_key(key: str) -> None:
+    """Raise UsageError for what is no key."""
+    if not _KEY.fullmatch(key) or key != key.strip():
+        raise UsageError(
+            f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no space "
+            "at its ends"
+        )
+
+
+def check(wanted: Sequence[Assignment], *, fleet: str) -> None:
+    """Raise UsageError for what no node could do: models of unknown providers, too many labels.
+
+    Nothing is built: keys and providers' packages may be on the nodes only.
+    """
+    for each in wanted:
+        queues_of(fleet, each.task.labels)
+        for spec in _models(each):
+            _check_model(spec, task=each.task.id)
+
+
+def _models(assignment: Assignment) -> Iterable[ModelSpec]:
+    yield from assignment.models.values()
+    for worker in (assignment.spec, *assignment.others.values()):
+        if worker.model is not None:
+            yield worker.model
+        yield from worker.other_models
+
+
+def _check_model(spec: ModelSpec, *, task: str) -> None:
+    if spec.name == NONE or spec.name.startswith(SCRIPTED) or spec.base_url is not None:
+        return
+    from pydantic_ai.providers import infer_provider_class
+
+    provider, colon, _ = spec.name.partition(":")
+    try:
+        known = bool(colon)
+        infer_provider_class(provider.removeprefix("gateway/"))
+    except ImportError:
+        return  # the provider's package is missing here, which is no matter
+    except ValueError:
+        known = False
+    if not known:
+        raise UsageError(f"task {task}: there is no model {spec.name!r}: write `provider:model`")

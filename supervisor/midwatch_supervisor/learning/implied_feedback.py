@@ -1,0 +1,305 @@
+"""Verdicts that nobody spoke: what a person did with work that was merged.
+
+An attempt that ended well, in git, is looked at from its end on: its merge is waited for as long as
+`watched_for`, and what becomes of it is looked at for so long again. What is not merged, or merged
+too lately to say, gets no verdict: silence is none.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from midwatch_monitor.config.learning import FeedbackSettings
+from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Feedback,
+    Origin,
+    Sign,
+    Task,
+)
+from midwatch_supervisor.learning import repository
+from midwatch_supervisor.learning.branch_history import Chronicle
+from midwatch_supervisor.learning.merge_outcome import (
+    Judgement,
+    Landing,
+    Work,
+    agents,
+    judge,
+    landing,
+    span,
+)
+from midwatch_supervisor.present.assignment import branch_of
+from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.workspaces.workspace import is_repository
+
+log = logging.getLogger(__name__)
+
+_AUTHOR = "midwatch"
+_SLACK = timedelta(days=2)
+"""How far the clocks of commits and of the journal may differ, and an attempt may last."""
+_BATCH = 500
+"""Attempts that are read at a time."""
+_NAMED = 5
+"""Files and commits that a comment names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implied:
+    """An implied verdict that is not in the journal yet."""
+
+    task: Task
+    attempt: Attempt
+    feedback: Feedback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """An attempt that is over."""
+
+    task: Task
+    attempt: Attempt
+    at: datetime
+    done: bool
+    stored: Sign | None
+    """The last implied verdict on it."""
+
+    @property
+    def open(self) -> bool:
+        """Whether an implied verdict may still be found."""
+        return self.done and self.stored is not Sign.REVERTED
+
+    @property
+    def branch(self) -> str:
+        return branch_of(Path(self.attempt.workspace))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trail:
+    """What the journal says of recent attempts."""
+
+    endings: dict[int, tuple[datetime, Ending]] = field(
+        default_factory=dict[int, tuple[datetime, Ending]]
+    )
+    signs: dict[int, Sign] = field(default_factory=dict[int, Sign])
+
+    def take(self, entry: Entry) -> None:
+        match entry.record:
+            case AttemptTransition(ending=Ending() as ending) if entry.attempt is not None:
+                self.endings[entry.attempt] = (entry.at, ending)
+            case Feedback(origin=Origin.IMPLIED, sign=sign) if entry.attempt is not None:
+                self.signs[entry.attempt] = sign
+            case _:
+                pass
+
+
+async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Entry]:
+    """Look for implied verdicts and store them; nothing where they are switched off.
+
+    A repository that cannot be read is passed over with a warning. Raises JournalError.
+    """
+    if not settings.implied:
+        return []
+    stored: list[Entry] = []
+    for each in await look(journal, settings=settings, now=now):
+        draft = Draft(record=each.feedback, at=now, task=each.task.id, attempt=each.attempt.id)
+        with suppress(StaleIncarnationError):  # another process has stored it meanwhile
+            stored += await journal.commit(Commit(drafts=(draft,)))
+    return stored
+
+
+async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Implied]:
+    """The implied verdicts that are to be stored, by repository and attempt."""
+    watched = span(settings.watched_for.seconds)
+    if not watched:
+        return []
+    ended = await _ended(journal, now - 2 * watched - _SLACK)
+    homes = await asyncio.to_thread(_by_home, ended)
+    found: list[Implied] = []
+    for home, ended in homes.items():
+        if not any(each.open for each in ended):
+            continue
+        try:
+            found += await _judged(home, ended, settings=settings, now=now)
+        except (WorkspaceError, OSError) as error:
+            log.warning("no implied verdicts on what was done in %s: %s", home, error)
+    return found
+
+
+# -- the journal ---------------------------------------------------------------------------
+
+
+async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
+    """The attempts that ended since a moment, oldest first."""
+    trail, after = _Trail(), await _last_before(journal, since)
+    async for entry in journal.all_entries(after, kinds=(AttemptTransition, Feedback)):
+        trail.take(entry)
+    found, ids = list[_Ended](), sorted(trail.endings)
+    for start in range(0, len(ids), _BATCH):
+        attempts = await journal.attempts_with(ids[start : start + _BATCH])
+        tasks = {t.id: t for t in await journal.tasks_with({each.task for each in attempts})}
+        found += [
+            _Ended(
+                task=tasks[each.task],
+                attempt=each,
+                at=trail.endings[each.id][0],
+                done=trail.endings[each.id][1] is Ending.DONE,
+                stored=trail.signs.get(each.id),
+            )
+            for each in attempts
+            if each.task in tasks  # else it was erased just now
+        ]
+    return found
+
+
+async def _last_before(journal: Journal, since: datetime) -> int:
+    """An id below which nothing was written since a moment; ids rise with the time."""
+    low, high = 0, await journal.last_id()
+    while low < high:
+        middle = (low + high) // 2
+        page = await journal.entries(middle, limit=1)
+        if page and page[0].at < since:
+            low = page[0].id
+        else:
+            high = middle
+    return low
+
+
+def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
+    homes: dict[Path, list[_Ended]] = {}
+    for each in ended:
+        if (home := _home(each)) is not None:
+            homes.setdefault(home, []).append(each)
+    return homes
+
+
+def _home(ended: _Ended) -> Path | None:
+    """The worktree whose owner takes the work; `None` where there was never git."""
+    assignment = assignment_of(ended.task)
+    if assignment is None or assignment.workspace is None:
+        return None
+    home = assignment.workspace
+    return home if is_repository(home) or not home.exists() else None
+
+
+# -- a repository --------------------------------------------------------------------------
+
+
+async def _judged(
+    home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
+) -> list[Implied]:
+    """The verdicts on what was done in one repository. Raises WorkspaceError or TimeoutError."""
+    if not await asyncio.to_thread(home.is_dir):
+        raise WorkspaceError("the folder is gone")
+    known = await repository.refs(home)
+    works: dict[int, Work] = {}
+    takers: dict[str, list[_Ended]] = {}
+    for each in ended:
+        ref = known.get(each.branch)
+        if ref is None:
+            continue
+        work = await repository.work_of(home, each.attempt, ref, ended=each.at)
+        if work is not None:
+            works[each.attempt.id] = work
+            if each.open:
+                takers.setdefault(ref.into, []).append(each)
+    began = min((each.attempt.started_at for each in ended), default=now)
+    found: list[Implied] = []
+    for into, open_ones in takers.items():
+        base = await repository.base_of(home, into)
+        history = await repository.read(home, base, began - _SLACK)
+        found += await _verdicts(home, base, open_ones, works, history, settings=settings, now=now)
+    return found
+
+
+async def _verdicts(
+    home: Path,
+    base: str,
+    ended: Iterable[_Ended],
+    works: Mapping[int, Work],
+    history: Chronicle,
+    *,
+    settings: FeedbackSettings,
+    now: datetime,
+) -> list[Implied]:
+    into = base.removeprefix("refs/heads/")
+    found: list[Implied] = []
+    judged = await asyncio.to_thread(_judgements, ended, works, history, settings=settings, now=now)
+    for each, judgement in judged:
+        diff = await repository.diff_of(home, judgement)
+        feedback = verdict(judgement, into=into, diff=diff, settings=settings)
+        found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+    return found
+
+
+def _judgements(
+    ended: Iterable[_Ended],
+    works: Mapping[int, Work],
+    history: Chronicle,
+    *,
+    settings: FeedbackSettings,
+    now: datetime,
+) -> list[tuple[_Ended, Judgement]]:
+    landings: dict[int, Landing] = {
+        id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
+    }
+    theirs = agents(works.values(), landings, history)
+    found: list[tuple[_Ended, Judgement]] = []
+    for each in ended:
+        if (landed := landings.get(each.attempt.id)) is None:
+            continue
+        judgement = judge(
+            works[each.attempt.id],
+            landed,
+            history,
+            agents=theirs,
+            stored=each.stored,
+            settings=settings,
+            now=now,
+        )
+        if judgement is not None:
+            found.append((each, judgement))
+    return found
+
+
+def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSettings) -> Feedback:
+    """A judgement as it is stored, in words that name the files and the commits. Pure."""
+    files = _named(judgement.files)
+    commits = _named([each.id[:12] for each in judgement.revisions])
+    authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
+    said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
+    reason = f"{said} (" if said else ""
+    end = ")" if said else ""
+    match judgement.sign:
+        case Sign.KEPT:
+            span = settings.kept_after.text
+            comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
+        case Sign.REVERTED:
+            comment = (
+                f"{reason}taken back on {into} after it was merged, in {commits}: {files}{end}"
+            )
+        case _:
+            comment = f"{reason}changed on {into} after it was merged, in {commits}: {files}{end}"
+    return Feedback(
+        accepted=judgement.sign is Sign.KEPT,
+        comment=comment,
+        origin=Origin.IMPLIED,
+        author=authors or _AUTHOR,
+        sign=judgement.sign,
+        diff=diff,
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,250 @@
+"""What became of an attempt's merged work: kept, edited, or taken back. Pure.
+
+A change counts as a person's unless an agent wrote it: Midwatch itself, or an attempt on its own
+branch before its end. Only what is committed counts, and only on the branch that took the work.
+
+**Taken back**: a person's commit says that it reverts the merge or a commit of the attempt, or the
+attempt's files are again what they were before it, and a person was the last to change them.
+**Edited**: some of its files are other than they were merged, and a person changed them.
+**Kept**: no person did, for long enough. Once that is stored, a later edit is new work and no
+verdict; only a revert overturns it. Nothing follows a revert.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+
+from midwatch_monitor.config.learning import FeedbackSettings
+from midwatch_monitor.records import Sign
+from midwatch_supervisor.learning.branch_history import Chronicle, Revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What an attempt made on its branch."""
+
+    attempt: int
+    """By journal id."""
+    tip: str
+    """The branch's last commit."""
+    begun: str
+    """The commit that it began with."""
+    own: frozenset[str]
+    """The commits between them."""
+    fixes: frozenset[str] = frozenset()
+    """What a person committed on its branch after its end, on top of `tip`."""
+    before: dict[str, str]
+    """The content of each file that it changed as it was at the beginning, by name."""
+    after: dict[str, str]
+    """The same at the end."""
+    merged_at: datetime | None = None
+    """When `midwatch merge` merged it, if it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """Where an attempt's work came into the branch that took it."""
+
+    place: int
+    """Which of the chronicle's line of commits brought it, from 0."""
+    at: datetime
+    sure: bool = True
+    """Off where only the time of the work is known, and not that of its merge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a person did with merged work."""
+
+    sign: Sign
+    files: tuple[str, ...]
+    """Those of the attempt that it is about, as it named them."""
+    names: tuple[str, ...] = ()
+    """Those and what they are called now."""
+    revisions: tuple[Revision, ...] = ()
+    """The person's commits, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Life:
+    """One file after the merge."""
+
+    file: str
+    name: str
+    """What it is called now."""
+    merged: str
+    now: str
+    before: frozenset[str]
+    """What it was before the attempt."""
+    hands: tuple[Revision, ...]
+    """The commits of persons that changed its content."""
+
+    @property
+    def changed(self) -> bool:
+        return self.now != self.merged
+
+    @property
+    def back(self) -> bool:
+        return self.changed and self.now in self.before
+
+
+def landing(work: Work, chronicle: Chronicle) -> Landing | None:
+    """Where the work was merged; `None` if it was not.
+
+    By its last commit, else (squashed, or put on top of others) by its content: the first moment
+    at which each of its files is what the attempt made of it.
+    """
+    place = chronicle.places.get(work.tip)
+    if place is None:
+        place = _by_content(work, chronicle)
+    if place is None:
+        return None
+    carrier = chronicle.line[place]
+    at, arrived = work.merged_at, chronicle.arrival(place)
+    if at is None and arrived is not None:
+        at = max(arrived, carrier.at)
+    # A branch that was taken as it is has commits from before its merge only.
+    return Landing(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
+
+
+def _by_content(work: Work, chronicle: Chronicle) -> int | None:
+    start = chronicle.places.get(work.begun, -1)
+    news = sorted(
+        (place, file)
+        for file in work.after
+        for place, _ in chronicle.touching.get(file, ())
+        if place > start
+    )
+    wrong = set(work.after)
+    for place, found in groupby(news, key=itemgetter(0)):
+        for _, file in found:
+            same = chronicle.content(file, place, default="") == work.after[file]
+            (wrong.discard if same else wrong.add)(file)
+        if not wrong:
+            return place
+    return None
+
+
+def agents(
+    works: Iterable[Work], landings: dict[int, Landing], chronicle: Chronicle
+) -> frozenset[str]:
+    """The commits that no person wrote: on the branches of attempts, or bringing these in.
+
+    `landings` are by attempt. A merge by a person is not among them: what it brings is.
+    """
+    found = {each.id for each in chronicle.revisions.values() if each.by_midwatch}
+    for work in works:
+        found |= work.own
+        if (landed := landings.get(work.attempt)) is not None:
+            carrier = chronicle.line[landed.place]
+            if len(carrier.parents) < 2:
+                found.add(carrier.id)
+    return frozenset(found)
+
+
+def judge(
+    work: Work,
+    landed: Landing,
+    chronicle: Chronicle,
+    *,
+    agents: frozenset[str],
+    stored: Sign | None,
+    settings: FeedbackSettings,
+    now: datetime,
+) -> Judgement | None:
+    """What became of merged work by now; `None` while that says nothing, or nothing new.
+
+    `stored` is the last implied verdict of the attempt.
+    """
+    if stored is Sign.REVERTED or now - landed.at > span(settings.watched_for.seconds):
+        return None
+    lives = [_life(work, file, landed.place, chronicle, agents) for file in sorted(work.after)]
+    if not lives:
+        return None
+    hands = _ordered(each for life in lives for each in life.hands if life.changed)
+    if undone := _reverts(work, landed.place, chronicle, agents):
+        if any(life.changed for life in lives):
+            return _judgement(Sign.REVERTED, [life for life in lives if life.changed], undone)
+    elif hands and all(life.back for life in lives):
+        return _judgement(Sign.REVERTED, lives, hands)
+    if stored is not None:
+        return None
+    if hands:
+        return _judgement(Sign.EDITED, [life for life in lives if life.changed], hands)
+    if _kept(lives, landed, settings, now):
+        return _judgement(Sign.KEPT, lives, ())
+    return None
+
+
+def span(seconds: float | None) -> timedelta:
+    """So many seconds; none for a length of 0."""
+    return timedelta(seconds=seconds or 0)
+
+
+def _kept(
+    lives: Sequence[_Life], landed: Landing, settings: FeedbackSettings, now: datetime
+) -> bool:
+    least = span(settings.kept_after.seconds)
+    if not least or not landed.sure or all(life.back for life in lives):
+        return False
+    since = max([landed.at, *(hand.at for life in lives for hand in life.hands)])
+    return now - since >= least
+
+
+def _judgement(sign: Sign, lives: Sequence[_Life], revisions: Iterable[Revision]) -> Judgement:
+    names = dict.fromkeys(name for life in lives for name in (life.file, life.name))
+    return Judgement(
+        sign=sign,
+        files=tuple(life.file for life in lives),
+        names=tuple(names),
+        revisions=tuple(revisions),
+    )
+
+
+def _life(work: Work, file: str, place: int, chronicle: Chronicle, agents: frozenset[str]) -> _Life:
+    now = chronicle.content(file, place, default=work.after[file])
+    fixes = [
+        each
+        for each in chronicle.side.get(place, ())
+        if each.id in work.fixes and any(file in (it.path, it.origin) for it in each.changes)
+    ]
+    merged = work.after[file] if fixes else now
+    before = {work.before[file]}
+    carrier = chronicle.line[place]
+    if len(carrier.parents) > 1:  # the branch that took it may have gone on meanwhile
+        before |= {each.before for each in carrier.changes if each.path == file}
+    name, hands = file, fixes
+    while (found := chronicle.next_change(name, place)) is not None:
+        place, change = found
+        moved = change.origin == name and change.path != name
+        content = change.after if moved or change.path == name else ""
+        if content != now and chronicle.by_person(place, {name, change.path}, agents):
+            hands.append(chronicle.line[place])
+        name, now = change.path if moved else name, content
+    return _Life(
+        file=file,
+        name=name,
+        merged=merged,
+        now=now,
+        before=frozenset(before),
+        hands=tuple(hands),
+    )
+
+
+def _reverts(
+    work: Work, place: int, chronicle: Chronicle, agents: frozenset[str]
+) -> tuple[Revision, ...]:
+    """A person's commits after the merge that say that they take it, or a part of it, back."""
+    mine = work.own | {chronicle.line[place].id}
+    return tuple(
+        revision
+        for at, revision in chronicle.reverting
+        if at > place and revision.id not in agents and revision.reverts & mine
+    )
+
+
+def _ordered(revisions: Iterable[Revision]) -> tuple[Revision, ...]:
+    found = {each.id: each for each in revisions}
+    return tuple(sorted(found.values(), key=lambda each: each.at))

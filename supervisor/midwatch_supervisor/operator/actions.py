@@ -1,0 +1,224 @@
+"""Where an operator acts: every act becomes rows of the journal under the operator's name."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import StaleIncarnationError, UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.answers import answer
+from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AlertKey,
+    Attempt,
+    Chore,
+    Commit,
+    Delivery,
+    DeliveryState,
+    Draft,
+    Entry,
+    Feedback,
+    Intervention,
+    LessonAct,
+    LessonMark,
+    Origin,
+    Record,
+    Study,
+    StudyState,
+    Terms,
+)
+from midwatch_supervisor.decide.worker_request import WorkerRequest, granted, refused
+from midwatch_supervisor.operator.learning_actions import LearningActions
+
+_NO_TERMS = Terms()
+GO_ON = "Go on."
+"""What a worker hears when it is let go on without a word."""
+
+
+_ACCEPTED = "the result was accepted afterwards"
+_ALL = 1_000
+"""More chores than one attempt can have, and more tries than any of them gets."""
+
+
+def operator_name(name: str | None = None) -> str:
+    """Who acts: the name that was given, else the user's."""
+    return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
+
+
+class OperatorActions:
+    """The operator's side of the journal. It decides nothing, and checks only that what a worker
+    asked for has no answer yet: raises UsageError where it has. All else callers check."""
+
+    def __init__(
+        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
+    ) -> None:
+        """Act in a journal as `author`; without a clock, its database is asked at each act."""
+        self._journal = journal
+        self._bus = bus
+        self._clock = clock
+        self.author = author
+
+    @property
+    def shelf(self) -> LearningActions:
+        """Where the same person marks what was learned, in the same journal."""
+        return LearningActions(self._journal, author=self.author, bus=self._bus, clock=self._clock)
+
+    async def act(
+        self,
+        attempt: Attempt,
+        action: Action,
+        message: str = "",
+        *,
+        about: Sequence[AlertKey] = (),
+        terms: Terms = _NO_TERMS,
+        petition: int | None = None,
+    ) -> int:
+        """Issue an intervention; answers its journal id.
+
+        `about` are the alerts that it is meant to resolve, and by which its outcome is judged;
+        `petition` is what it answers of the worker's, by journal id.
+        """
+        if action is Action.RESUME and not message.strip():
+            message = GO_ON
+        intervention = Intervention(
+            action=action,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            terms=terms,
+            petition=petition,
+            answers=tuple(about),
+        )
+        (entry,) = await self._write(attempt, intervention)
+        return entry.id
+
+    async def approve(self, attempt: Attempt, intervention: int, *, step: int) -> None:
+        """Let a decision that waits for approval take effect; `step` is the attempt's last."""
+        await self._write(attempt, self._stamp(intervention, DeliveryState.APPROVED, step))
+
+    async def reject(
+        self,
+        attempt: Attempt,
+        intervention: int,
+        comment: str = "",
+        *,
+        step: int,
+        petition: int | None = None,
+    ) -> None:
+        """Turn down a decision that waits for approval.
+
+        `petition` is what the decision would have answered: its worker hears that it is refused.
+        """
+        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, comment)
+        answer = refused(petition, author=self.author, message=comment) if petition else None
+        await self._write(attempt, *([refusal, answer] if answer else [refusal]))
+
+    async def modify(
+        self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
+    ) -> int:
+        """Turn down a decision and issue the same act in the operator's own words; its id."""
+        instead = replace(
+            held,
+            by=Actor.OPERATOR,
+            author=self.author,
+            message=message,
+            needs_approval=False,
+        )
+        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
+        entries = await self._write(attempt, refusal, instead)
+        return entries[-1].id
+
+    async def grant(self, attempt: Attempt, id: int, petition: WorkerRequest) -> int:
+        """Give a worker what it asked for; answers the intervention's journal id."""
+        (entry,) = await self._write(attempt, granted(id, petition, author=self.author))
+        return entry.id
+
+    async def refuse(self, attempt: Attempt, id: int, comment: str = "") -> int:
+        """Refuse a worker what it asked for; answers the intervention's journal id."""
+        refusal = refused(id, author=self.author, message=comment)
+        (entry,) = await self._write(attempt, refusal)
+        return entry.id
+
+    async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
+        """Store a person's verdict on the result of an attempt; answers its journal id.
+
+        Whoever accepts what was rejected takes back what that taught.
+        """
+        verdict = Feedback(accepted=accepted, comment=comment, author=self.author)
+        (entry,) = await self._write(attempt, verdict)
+        if accepted:
+            await self._take_back(attempt)
+        return entry.id
+
+    async def _take_back(self, attempt: Attempt) -> None:
+        """Retire the lessons of a person's earlier rejections, and have none drawn any more."""
+        while records := await self._taught(attempt):
+            try:
+                await self._write(attempt, *records)
+            except StaleIncarnationError:  # one was drawn, or retired, since that was read
+                continue
+            return
+
+    async def _taught(self, attempt: Attempt) -> list[Record]:
+        """What takes back all that was learned, or is still to be, of a person's rejections."""
+        learned = Learned(self._journal)
+        said = await self._journal.entries(attempt=attempt.id, kinds=(Feedback,))
+        ours = {each.id for each in said if _spoken(each.record)}
+        # The lessons last: what is drawn meanwhile must be among these or those.
+        open_ones = await learned.chores(tries=_ALL, limit=_ALL, attempt=attempt.id)
+        lessons = await learned.lessons(attempt=attempt.id)
+        taught = [
+            each.id
+            for each in lessons
+            if each.lesson.origin is Origin.EXPLICIT and not each.obsolete
+        ]
+        return [
+            *(
+                LessonMark(lesson=id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
+                for id in taught
+            ),
+            *(
+                Study(
+                    about=each.about, chore=each.chore, state=StudyState.REFUSED, reason=_ACCEPTED
+                )
+                for each in open_ones
+                if each.chore is Chore.LESSON and each.about in ours
+            ),
+        ]
+
+    def _stamp(
+        self, intervention: int, state: DeliveryState, step: int, comment: str = ""
+    ) -> Delivery:
+        return Delivery(
+            intervention=intervention,
+            state=state,
+            step=step,
+            author=self.author,
+            comment=comment,
+        )
+
+    async def _write(self, attempt: Attempt, *records: Record) -> tuple[Entry, ...]:
+        at = self._clock() if self._clock else await present(self._journal)
+        what = Commit(
+            drafts=tuple(
+                Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+                for record in records
+            )
+        )
+        entries = await answer(self._journal, what)
+        if entries is None:
+            raise UsageError("somebody else has answered that just now")
+        for entry in entries:
+            if self._bus is not None:
+                self._bus.publish(hint_of(entry))
+        return entries
+
+
+def _spoken(record: Record) -> bool:
+    return isinstance(record, Feedback) and record.origin is Origin.EXPLICIT

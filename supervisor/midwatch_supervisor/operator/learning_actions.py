@@ -1,0 +1,111 @@
+"""Where a person marks what was learned: every mark becomes a row of the journal."""
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import (
+    Actor,
+    Commit,
+    Draft,
+    Entry,
+    Fact,
+    FactAct,
+    FactMark,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Record,
+)
+
+
+class LearningActions:
+    """A person's side of lessons, facts and guidelines, each known by its journal id.
+
+    It decides nothing: whether a mark makes sense, callers know. Every method answers the mark's
+    journal id. It raises JournalError where there is nothing of that kind with that id, and
+    StaleIncarnationError where somebody else settled a version of the guidelines meanwhile.
+    """
+
+    def __init__(
+        self, journal: Journal, *, author: str, bus: Bus | None = None, clock: Clock | None = None
+    ) -> None:
+        """Mark in a journal as `author`; without a clock, its database is asked at each mark."""
+        self._journal = journal
+        self._bus = bus
+        self._clock = clock
+        self.author = author
+
+    async def retire_lesson(self, lesson: int, comment: str = "") -> int:
+        """Take a lesson out of every prompt from now on."""
+        return await self._mark_lesson(lesson, LessonAct.RETIRED, comment=comment)
+
+    async def restore_lesson(self, lesson: int, comment: str = "") -> int:
+        """Let a lesson that waits, or that was retired or archived, be given."""
+        return await self._mark_lesson(lesson, LessonAct.RESTORED, comment=comment)
+
+    async def rate_lesson(self, lesson: int, rating: int, comment: str = "") -> int:
+        """Say what a lesson is worth, from 1 to 5."""
+        return await self._mark_lesson(lesson, LessonAct.RATED, rating=rating, comment=comment)
+
+    async def retire_fact(self, fact: int, reason: str = "") -> int:
+        """Take a fact back: it is no longer shared."""
+        mark = FactMark(fact=fact, act=FactAct.RETIRED, reason=reason, author=self.author)
+        return await self._write(fact, Fact, mark)
+
+    async def restore_fact(self, fact: int, reason: str = "") -> int:
+        """Let a fact that was replaced, removed or retired stand again."""
+        mark = FactMark(fact=fact, act=FactAct.RESTORED, reason=reason, author=self.author)
+        return await self._write(fact, Fact, mark)
+
+    async def approve_fact(self, fact: int, reason: str = "") -> int:
+        """Let a fact that waits be shared."""
+        mark = FactMark(fact=fact, act=FactAct.REVIEWED, reason=reason, author=self.author)
+        return await self._write(fact, Fact, mark)
+
+    async def approve(self, version: int, comment: str = "") -> int:
+        """Put a version of the guidelines in force."""
+        return await self._mark_guidelines(version, GuidelinesAct.APPROVED, comment)
+
+    async def reject(self, version: int, comment: str = "") -> int:
+        """Turn a proposed version of the guidelines down."""
+        return await self._mark_guidelines(version, GuidelinesAct.REJECTED, comment)
+
+    async def roll_back(self, version: int, comment: str = "") -> int:
+        """Take a version out of force; what was before it is in force again."""
+        return await self._mark_guidelines(version, GuidelinesAct.ROLLED_BACK, comment)
+
+    async def _mark_lesson(
+        self, lesson: int, act: LessonAct, *, comment: str, rating: int = 0
+    ) -> int:
+        mark = LessonMark(
+            lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
+        )
+        return await self._write(lesson, Lesson, mark)
+
+    async def _mark_guidelines(self, version: int, act: GuidelinesAct, comment: str) -> int:
+        mark = GuidelinesMark(
+            guidelines=version, act=act, by=Actor.OPERATOR, author=self.author, comment=comment
+        )
+        return await self._write(version, Guidelines, mark)
+
+    async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
+        marked = await self._marked(about, kind)
+        at = self._clock() if self._clock else await present(self._journal)
+        draft = Draft(record=mark, at=at, task=marked.task, attempt=marked.attempt)
+        (entry,) = await self._journal.commit(Commit(drafts=(draft,)))
+        if self._bus is not None:
+            self._bus.publish(hint_of(entry))
+        return entry.id
+
+    async def _marked(self, id: int, kind: type[Record]) -> Entry:
+        """The entry that is marked: its mark stands with the same task and attempt."""
+        for entry in await self._journal.entries(id - 1, limit=1):
+            if entry.id == id and isinstance(entry.record, kind):
+                return entry
+        raise JournalError(f"{self._journal.name} has no {kind.__name__.lower()} {id}")

@@ -1,0 +1,1 @@
+"""What the journal says, told to a person or a program."""

@@ -1,0 +1,169 @@
+"""Finds what a person names in the journal: runs, tasks and attempts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Attempt, Lifecycle, NodeStatus, Run, Task, TaskTransition
+from midwatch_supervisor.present.account import TaskAccount
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.waiting import turn_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A task, or one of its attempts."""
+
+    task: Task
+    attempt: Attempt | None = None
+
+
+async def account_of(journal: Journal, task: Task) -> TaskAccount:
+    """Where a task stands now."""
+    account = TaskAccount(task=task)
+    for attempt in await journal.attempts(task.id):
+        account.meet(attempt)
+    async for entry in journal.all_entries(task=task.id):
+        if account.lacks(entry) and entry.attempt is not None:
+            account.meet(await journal.attempt(entry.attempt))  # it began while this was read
+        account.fold(entry)
+    return account
+
+
+def say_turn(
+    account: TaskAccount, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
+) -> None:
+    """Let an account say what the task waits for before it begins, as `turn_of` words it.
+
+    A part of another task waits for no node: it is done where the whole is.
+    """
+    assignment = assignment_of(account.task) if account.latest is None else None
+    if assignment is not None:
+        account.turn = turn_of(assignment.task, states, None if assignment.parent else nodes)
+
+
+async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
+    """Where the tasks stand that a task depends on, by name."""
+    assignment, states = assignment_of(task), dict[str, Lifecycle]()
+    before = () if assignment is None else assignment.task.depends_on
+    for each in await journal.tasks(task.run) if before else ():
+        if each.name in before:
+            async for entry in journal.all_entries(task=each.id, kinds=(TaskTransition,)):
+                if isinstance(entry.record, TaskTransition):
+                    states[each.name] = entry.record.lifecycle
+    return states
+
+
+async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
+    """All runs, newest first, or only the one that is asked for. Raises UsageError without it."""
+    runs = (await journal.runs())[::-1]
+    if run is None:
+        return runs
+    found = [each for each in runs if each.id == run]
+    if not found:
+        there = ", ".join(str(each.id) for each in runs) or "none"
+        raise UsageError(f"there is no run {run} in {journal.name}; there is: {there}")
+    return found
+
+
+async def find(journal: Journal, id: str, *, run: int | None = None) -> Found:
+    """What `id` names: a task, an attempt's id, or `TASK#N`; the newest run that has it wins.
+
+    An exact name wins over an attempt's id, and both over a prefix. Raises UsageError with what
+    there is.
+    """
+    tasks = [await journal.tasks(each.id) for each in await chosen_runs(journal, run)]
+    name, mark, number = id.partition("#")
+    if mark:
+        task = _by_name(tasks, name) or _by_prefix(tasks, name)
+        if task is None:
+            raise _unknown(id, tasks)
+        return Found(task=task, attempt=await _numbered(journal, task, number))
+    task = _by_name(tasks, id)
+    if task is not None:
+        return Found(task=task)
+    found = await _by_attempt(journal, tasks, id)
+    if found is not None:
+        return found
+    task = _by_prefix(tasks, id)
+    if task is None:
+        raise _unknown(id, tasks)
+    return Found(task=task)
+
+
+def assignment_of(task: Task) -> Assignment | None:
+    """What the task was started with; `None` for an agent that came without a task file."""
+    try:
+        return Assignment.model_validate_json(task.spec)
+    except ValidationError:
+        return None
+
+
+def wanted_in(task: Task) -> TaskSpec:
+    """What a task wants; of an agent that came without a task file, what it was asked.
+
+    Nobody can begin that anew, or give it another budget than it has.
+    """
+    assignment = assignment_of(task)
+    if assignment is not None:
+        return assignment.task
+    # Unchecked: a name that Midwatch did not give may be anything, and there are no checks.
+    return TaskSpec.model_construct(
+        id=task.name,
+        title=task.title,
+        goal=task.title or task.name,
+        acceptance=(),
+        budget=BudgetSpec(requests=None),
+        max_attempts=1,
+    )
+
+
+def models_of(task: Task, worker: str) -> tuple[str, ...]:
+    """The models that a worker of the task may have, its own first; empty where nobody knows."""
+    assignment = assignment_of(task)
+    if assignment is None:
+        return ()
+    specs = assignment.worker_model(worker), *assignment.worker_spec(worker).other_models
+    return tuple(spec.name for spec in specs if spec is not None)
+
+
+def _by_name(tasks: list[list[Task]], name: str) -> Task | None:
+    return next((each for run in tasks for each in run if each.name == name), None)
+
+
+def _by_prefix(tasks: list[list[Task]], prefix: str) -> Task | None:
+    for run in tasks:
+        found = [each for each in run if prefix and each.name.startswith(prefix)]
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            raise UsageError(f"`{prefix}` may mean each of {names}")
+        if found:
+            return found[0]
+    return None
+
+
+async def _by_attempt(journal: Journal, tasks: list[list[Task]], id: str) -> Found | None:
+    for task in [each for run in tasks for each in run] if id.isdecimal() else []:
+        for attempt in await journal.attempts(task.id):
+            if attempt.id == int(id):
+                return Found(task=task, attempt=attempt)
+    return None
+
+
+async def _numbered(journal: Journal, task: Task, number: str) -> Attempt:
+    attempts = await journal.attempts(task.id)
+    for attempt in attempts:
+        if str(attempt.number) == number:
+            return attempt
+    there = ", ".join(f"{task.name}#{each.number}" for each in attempts) or "none yet"
+    raise UsageError(f"there is no attempt {task.name}#{number}; there is: {there}")
+
+
+def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
+    names = ", ".join(dict.fromkeys(each.name for run in tasks for each in run))
+    there = f"the tasks are: {names}" if names else "nothing has run yet"
+    return UsageError(f"there is no task or attempt `{id}`; {there}")

@@ -1,0 +1,107 @@
+"""What a task that has not begun waits for: other tasks, a node that can do it, its turn. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
+
+TURN = "its turn"
+_THERE = frozenset({NodeState.UP, NodeState.DRAINING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What one task waits for before it begins."""
+
+    what: str
+    """In words that may follow `waits for`."""
+    short: str
+    """In a few, for a cell of a table."""
+    vain: bool = False
+    """Whether no node will take it, as the nodes stand."""
+
+
+_TURN = Wait(what=TURN, short=TURN)
+
+
+def turn_of(
+    wanted: TaskSpec,
+    states: Mapping[str, Lifecycle],
+    nodes: Iterable[NodeStatus] | None,
+) -> str:
+    """What the task waits for before it begins, in words. Arguments as those of `wait_of`."""
+    return wait_of(wanted, states, nodes).what
+
+
+def wait_of(
+    wanted: TaskSpec,
+    states: Mapping[str, Lifecycle],
+    nodes: Iterable[NodeStatus] | None,
+) -> Wait:
+    """What the task waits for before it begins.
+
+    `states` are those of the tasks of its run, by name; `nodes` are those of the fleet that it is
+    run by, `None` where one process runs it.
+    """
+    before = [name for name in wanted.depends_on if not _done(states.get(name))]
+    if before:
+        names = ", ".join(before)
+        tasks = f"the task{'s' if len(before) > 1 else ''} {names}"
+        return Wait(what=tasks, short=f"after {names}")
+    return _TURN if nodes is None else _place(wanted.labels, [*nodes])
+
+
+def _done(state: Lifecycle | None) -> bool:
+    return state is Lifecycle.COMPLETED
+
+
+def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
+    """A node that can do it and takes something more, and how full those are."""
+    able = [each for each in nodes if _has(each, labels) and each.state in _THERE]
+    up = [each for each in able if each.state is NodeState.UP]
+    node = f"a node with {_named(labels)}" if labels else "a node"
+    if not up:
+        leaving = f", {_which(able)} draining" if able else ""
+        vain = nobody_has(labels, nodes)
+        others = any(each.state is NodeState.UP for each in nodes)
+        short = f"no node: {', '.join(labels)}" if others else "no node is up"
+        return Wait(what=f"{node} (none is up{leaving})", short=short, vain=vain)
+    slots = sum(each.slots for each in up)
+    taken = sum(min(each.busy, each.slots) for each in up)
+    if taken == slots:
+        where = f" on {node}" if labels else ""
+        what = f"a free slot{where} ({taken} of {slots} taken)"
+        return Wait(what=what, short="no free slot")
+    return Wait(what=f"{node} ({_which(up)} up)", short=TURN) if labels else _TURN
+
+
+def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
+    """Whether no node will take what asks for these labels, as the nodes of a fleet stand.
+
+    A node that has just left or was lost may come back, and where none is up, that comes first.
+    """
+    return any(each.state in _THERE for each in nodes) and not any(
+        _has(each, labels) for each in nodes
+    )
+
+
+def lacking(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
+    """That no node that is up takes what asks for these labels; empty where one does."""
+    up = [each for each in nodes if each.state is NodeState.UP]
+    if any(_has(each, labels) for each in up):
+        return ""
+    return f"no node that is up has {_named(labels)}" if up else "no node is up"
+
+
+def _has(node: NodeStatus, labels: Sequence[str]) -> bool:
+    return {*labels} <= {*node.labels}
+
+
+def _named(labels: Sequence[str]) -> str:
+    return f"the label{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+
+
+def _which(nodes: Sequence[NodeStatus]) -> str:
+    names = ", ".join(each.name for each in nodes)
+    return f"{names} {'is' if len(nodes) == 1 else 'are'}"

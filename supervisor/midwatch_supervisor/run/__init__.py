@@ -1,0 +1,1 @@
+"""One run: its tasks, their attempts, and what becomes of them."""

@@ -1,0 +1,126 @@
+"""How an attempt begins: its plan, its budget, what is true of it at first."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from midwatch_agents.prompt import Past, told
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import FileCheck, TaskSpec
+from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.records import (
+    Budget,
+    Change,
+    Fault,
+    Lifecycle,
+    Meter,
+    Plan,
+    PlanStep,
+    Record,
+)
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tools.shares import shared
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlined:
+    """A plan, and what else belongs into the journal with it."""
+
+    plan: Plan
+    records: tuple[Record, ...] = ()
+
+
+def own_plan(task: TaskSpec) -> Plan:
+    """The plan that the task's owner wrote; without one, the task itself is its plan step."""
+    written = [
+        PlanStep(
+            title=step.title,
+            files=step.files,
+            acceptance=step.acceptance,
+            confidence=step.confidence,
+        )
+        for step in task.plan
+        if not isinstance(step, str)
+    ]
+    return Plan(steps=tuple(written) or (PlanStep(title=task.label),))
+
+
+def budget_of(task: TaskSpec, last: Budget | None) -> Budget:
+    """The task's limits; after a first attempt what that left, with what it was granted."""
+    if last is not None:
+        return last
+    limits = task.budget
+    return Budget(
+        requests=Meter(limit=limits.requests),
+        tokens=Meter(limit=limits.tokens),
+        cost_usd=Meter(limit=limits.cost_usd),
+        minutes=Meter(limit=limits.minutes),
+    )
+
+
+def circumstances(plan: Plan, budget: Budget, settings: Settings) -> tuple[Plan, Change]:
+    """The plan with its shares of the requests, and all that is true when work begins."""
+    plan = shared(plan, budget.requests, least=settings.plan.min_requests)
+    in_hand = plan.in_hand
+    return plan, Change(
+        reflect=True,
+        reflect_every=settings.reflect.remind_every,
+        plan_step=plan.current,
+        plan_steps=len(plan.steps),
+        plan_step_requests=in_hand.requests if in_hand else None,
+        revision=plan.revision,
+        lifecycle=Lifecycle.WORKING,
+        budget=budget,
+    )
+
+
+async def drafted(
+    model: "Model | None",
+    assignment: Assignment,
+    *,
+    past: Sequence[Past],
+    precedents: str,
+    listing: str,
+    settings: Settings,
+) -> Outlined:
+    """The planner's plan. Where it has none, the task itself is the plan step, and a fault says so.
+
+    The planner sees how similar tasks went, and how the attempts before this one did.
+    """
+    from midwatch_agents.planner import draft_plan
+
+    task = assignment.task
+    if model is None:
+        return _unplanned(task, "there is no model for the planner")
+    try:
+        draft = await draft_plan(
+            model,
+            goal=task.goal,
+            acceptance=check_words(task),
+            precedents="\n".join([precedents, *(told(each) for each in past)]).strip(),
+            listing=listing,
+            settings=settings,
+        )
+    except MidwatchError as error:
+        # Why stands in the journal: a refused plan may quote what the planner was shown.
+        log.warning("task %s begins without a plan: the planner failed", task.id)
+        return _unplanned(task, str(error))
+    return Outlined(plan=Plan(steps=draft.steps), records=(draft.spending,))
+
+
+def _unplanned(task: TaskSpec, error: str) -> Outlined:
+    return Outlined(plan=own_plan(task), records=(Fault(part="planner", error=error),))
+
+
+def check_words(task: TaskSpec) -> tuple[str, ...]:
+    """The acceptance checks in words."""
+    return tuple(
+        f"the file {check.file} is there and not empty" if isinstance(check, FileCheck) else check
+        for check in task.acceptance
+    )

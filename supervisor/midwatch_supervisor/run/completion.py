@@ -1,0 +1,233 @@
+"""When a worker says that it is done: the checks, a review where one is wanted, the verdict."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midwatch_agents.sandbox import MARK, place
+from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.records import (
+    Acceptance,
+    Claim,
+    ClaimState,
+    Completion,
+    Ending,
+    Fault,
+    Feedback,
+    Origin,
+    Plan,
+    Record,
+    Sign,
+)
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lines import reservations
+from midwatch_supervisor.run.acceptance import check_all, summary
+from midwatch_supervisor.run.attempt_end import Ended
+from midwatch_supervisor.run.attempt_start import check_words
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.workspaces.changes import changes
+from midwatch_supervisor.workspaces.listing import listing
+from midwatch_supervisor.workspaces.sandbox_paths import sandbox_paths
+from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.workspace_files import open_file
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.workspaces import Workspace
+
+log = logging.getLogger(__name__)
+
+_MAX_FILES = 50
+"""Changed files that a completion names one by one."""
+_UNPROVEN = 10
+"""Percent of confidence that each unproven claim costs."""
+NOT_REVIEWED = "not reviewed"
+PROVISIONAL = "checked only with the whole that it is a part of"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Finished work, as its worker left it."""
+
+    plan: Plan
+    changed: Sequence[str] = ()
+    """The files that are other than before."""
+    stated: int | None = None
+    """How sure its worker said it was, in percent."""
+
+
+def room(deck: RunResources, ground: Ground) -> "Workspace":
+    """The workspace for Midwatch's own commands: the same walls, the same mark."""
+    # Numbers would be the same for the first attempt of every journal on the machine.
+    mark = str(ground.folder)
+    paths = sandbox_paths(deck, ground)
+    return place(paths, deck.walls, network=deck.settings.run.network, env={MARK: mark})
+
+
+async def finish(
+    deck: RunResources, assignment: Assignment, ground: Ground, work: Work, reviewer: "Model | None"
+) -> Ended:
+    """Check finished work and have it reviewed where that is wanted; what it came to."""
+    checks = await _checked(deck, assignment, ground, work)
+    if failing := summary(checks):
+        reason = f"acceptance failed: {failing}"
+        done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
+        return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
+    done = completion(assignment, work, checks, accepted=True)
+    if not assignment.task.review:
+        return _done(checks, done)
+    return await _reviewed(deck, assignment, ground, done, checks, reviewer)
+
+
+def _done(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
+    reason = "every acceptance check passed"
+    if reserved := reservations(done):
+        reason = f"{reason}, with reservations: {'; '.join(reserved)}"
+    return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
+
+
+async def _checked(
+    deck: RunResources, assignment: Assignment, ground: Ground, work: Work
+) -> tuple[Acceptance, ...]:
+    if assignment.provisional:
+        changed = bool(work.changed)
+        detail = "" if changed else "nothing was changed"
+        return (Acceptance(check="something was changed", passed=changed, detail=detail),)
+    workspace = room(deck, ground)
+    seconds = deck.settings.run.check_seconds
+    return await check_all(assignment.task.acceptance, workspace, seconds=seconds)
+
+
+def completion(
+    assignment: Assignment,
+    work: Work,
+    checks: Sequence[Acceptance],
+    *,
+    accepted: bool,
+    doubts: tuple[str, ...] = (),
+) -> Completion:
+    """What is known of the task as a whole. Pure.
+
+    Each acceptance check is a claim of its behaviour, each changed file one of its shape; plan
+    steps that are still open were claimed by nobody. The confidence is the worker's last word,
+    less ten points for each open plan step; where it never said one, the share of the checks
+    that passed.
+    """
+    opened = [_open(title) for title in work.plan.open_titles]
+    # The only plan step of a task without a plan is the task: the checks speak for it.
+    unproven = opened if len(work.plan.steps) > 1 else []
+    passed = round(100 * sum(check.passed for check in checks) / max(len(checks), 1))
+    sure = passed if work.stated is None else work.stated
+    flags = [PROVISIONAL] if assignment.provisional else []
+    if unproven:
+        flags.append(f"still open: {', '.join(work.plan.open_titles)}")
+    return Completion(
+        plan_step=0,
+        goal=assignment.task.goal,
+        claims=(*map(_proven, checks), *_files(work.changed), *unproven),
+        confidence=max(0, sure - _UNPROVEN * len(unproven)),
+        accepted=accepted,
+        flag="; ".join(flags),
+        doubts=(*doubts, *work.plan.flags),
+    )
+
+
+def _proven(check: Acceptance) -> Claim:
+    state = ClaimState.PASSED if check.passed else ClaimState.FAILED
+    reason = check.detail.splitlines()[0] if check.detail else "Midwatch ran it"
+    return Claim(what=check.check, state=state, reason=reason)
+
+
+def _open(title: str) -> Claim:
+    what = f"plan step: {title}"
+    return Claim(what=what, state=ClaimState.UNPROVEN, reason="it was never completed")
+
+
+def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
+    claims = [
+        Claim(what=f"file {name}", state=ClaimState.PASSED, reason="it is other than before")
+        for name in changed[:_MAX_FILES]
+    ]
+    if len(changed) > _MAX_FILES:
+        what = f"{len(changed) - _MAX_FILES} more files"
+        claims.append(Claim(what=what, state=ClaimState.PASSED, reason="they are other"))
+    return tuple(claims)
+
+
+async def _reviewed(
+    deck: RunResources,
+    assignment: Assignment,
+    ground: Ground,
+    done: Completion,
+    checks: tuple[Acceptance, ...],
+    reviewer: "Model | None",
+) -> Ended:
+    """What an independent reviewer makes of work whose checks pass. Its failure breaks nothing."""
+    from midwatch_agents.reviewer import review
+
+    if reviewer is None:
+        return _unreviewed(done, checks, "there is no model for the reviewer")
+    masked = deck.journal.masker.text
+    try:
+        verdict = await review(
+            reviewer,
+            goal=assignment.task.goal,
+            acceptance=check_words(assignment.task),
+            diff=masked(await changes(ground) or ""),
+            claims=done.claims,
+            read=Reading(ground.folder, masked=masked).read,
+            listing=await listing(ground),
+            settings=deck.settings,
+        )
+    except MidwatchError as error:
+        return _unreviewed(done, checks, str(error))
+    told = "; ".join([verdict.comment, *(f"missing: {each}" for each in verdict.missing)])
+    feedback = Feedback(
+        accepted=verdict.approved,
+        comment=told,
+        origin=Origin.AUTOMATIC,
+        author=reviewer.model_name,
+        sign=Sign.REVIEWED,
+    )
+    if verdict.approved:
+        return _done(checks, done, feedback, verdict.spending)
+    reason = f"the reviewer refused: {told}"
+    refused = replace(done, accepted=False, doubts=(*done.doubts, reason))
+    return Ended(
+        ending=Ending.UNACCEPTED,
+        reason=reason,
+        checks=checks,
+        findings=(refused, feedback, verdict.spending),
+    )
+
+
+def _unreviewed(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
+    log.warning("the work counts by its checks alone: %s", error)
+    flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
+    return _done(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
+
+
+class Reading:
+    """Reads the files below one folder, and nothing else."""
+
+    def __init__(
+        self, folder: Path, *, max_chars: int = 50_000, masked: Callable[[str], str] = str
+    ) -> None:
+        self._folder = folder
+        self._masked = masked
+        self._max_chars = max_chars
+
+    async def read(self, path: str) -> str:
+        """The text of a file, or why there is none."""
+        return await asyncio.to_thread(self._read, path)
+
+    def _read(self, path: str) -> str:
+        try:
+            with open_file(self._folder, path) as opened:
+                content = opened.read(self._max_chars * 4)
+        except OSError as error:
+            return f"{path} cannot be read: {error.strerror}"
+        return self._masked(content.decode(errors="replace"))[: self._max_chars]

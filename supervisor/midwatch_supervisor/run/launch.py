@@ -1,0 +1,273 @@
+"""The composition root: a run is stored or found again, and everything it needs is started."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.sandbox import Walls, find_walls
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import Ending, Entry, Run, Task
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.supervision import Supervision
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.present.assignment import (
+    Assignment,
+    assignment_in,
+    branch_of,
+    settings_of,
+    whole_of,
+)
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job, Place, latest_state
+from midwatch_supervisor.run.runner import Runner
+from midwatch_supervisor.run.task_agents import TaskAgents
+from midwatch_supervisor.workspaces.workspace import free_label
+from midwatch_tools.watch import now
+
+Follow = Callable[[Sequence[Entry]], Awaitable[None]]
+"""Is given every entry of the run, in order."""
+
+
+async def begin(
+    journal: Journal,
+    wanted: Sequence[Assignment],
+    *,
+    source: str,
+    settings: Settings,
+    home: Path,
+    clock: Clock = now,
+    attended: bool = False,
+) -> tuple[RunResources, tuple[Job, ...]]:
+    """Store a new run with its tasks. Nothing is stored if a worker could not be built.
+
+    `attended` is a start that somebody watches.
+    """
+    breakers = Breakers(settings.provider)
+    # Before the sandbox: what a worker lacks says more than what its commands would run in.
+    crews = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
+    walls = await find_walls(settings.run.sandbox, attended=attended)
+    at = clock()
+    run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
+    jobs = [
+        Job(
+            task=await stored(journal, run, assignment, at),
+            assignment=assignment,
+            crew=crew,
+        )
+        for assignment, crew in zip(wanted, crews, strict=True)
+    ]
+    label = await free_label(run.id, home, [each.workspace for each in wanted])
+    deck = _deck(
+        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+    )
+    return deck, tuple(jobs)
+
+
+async def again(
+    journal: Journal, run: Run, *, home: Path, clock: Clock = now, attended: bool = False
+) -> tuple[RunResources, tuple[Job, ...]]:
+    """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
+    settings = settings_of(run)
+    walls = await find_walls(settings.run.sandbox, attended=attended)
+    breakers = Breakers(settings.provider)
+    jobs = [
+        await job_again(journal, run, task, settings, breakers)
+        for task in await journal.tasks(run.id)
+    ]
+    known = [job.workspace for job in jobs if job.workspace is not None]
+    sources = [job.assignment.workspace for job in jobs]
+    label = known[0].parent.name if known else await free_label(run.id, home, sources)
+    deck = _deck(
+        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+    )
+    return deck, tuple(jobs)
+
+
+async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
+    """A task of a run, stored anew."""
+    return await journal.add_task(
+        run=run.id,
+        name=assignment.task.id,
+        title=assignment.task.label,
+        spec=assignment.model_dump_json(),
+        at=at,
+        project=assignment.project,
+        trial_of=assignment.trial_of,
+    )
+
+
+async def job_again(
+    journal: Journal,
+    run: Run,
+    task: Task,
+    settings: Settings,
+    breakers: Breakers,
+    *,
+    built: bool = True,
+) -> Job:
+    """One task of a run as the journal holds it; its crew is made at once only if `built`."""
+    if task.spec == "{}":
+        raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
+    assignment = assignment_in(task)
+    state = await latest_state(journal, task)
+    attempts = await journal.attempts(task.id)
+    workspace = Path(attempts[-1].workspace) if attempts else None
+    last = await Dossier.read(journal, attempts[-1]) if attempts else None
+    ending = last.state.ending if last and last.state else None
+    if workspace is not None and ending is Ending.SPLIT and state.lifecycle.over:
+        workspace = whole_of(workspace)
+    return Job(
+        task=task,
+        assignment=assignment,
+        crew=TaskAgents(assignment, settings=settings, breakers=breakers, built=built),
+        place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
+        state=state,
+        ending=ending,
+        workspace=workspace,
+        branch=branch_of(workspace) if workspace and not assignment.bare else "",
+    )
+
+
+def _deck(
+    journal: Journal,
+    run: Run,
+    settings: Settings,
+    *,
+    home: Path,
+    label: str,
+    walls: Walls,
+    breakers: Breakers,
+    clock: Clock,
+) -> RunResources:
+    node = socket.gethostname()
+    return RunResources(
+        journal=journal,
+        bus=LocalBus(),
+        settings=settings,
+        run=run,
+        home=home,
+        label=label,
+        walls=walls,
+        breakers=breakers,
+        node=node,
+        holder=f"{node}:{os.getpid()}",
+        clock=clock,
+    )
+
+
+async def conduct(
+    deck: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool = False
+) -> int:
+    """Run the jobs under the monitor and the supervisor; answers the exit code.
+
+    While a person attends at a console, it does not end because a task waits for one.
+    Cancelling it leaves everything resumable.
+    """
+    roster = Roster(deck, jobs)
+    # What waits for a person who has a time limit does not wait for ever.
+    patient = attended or deck.settings.policy.person.timeout_minutes > 0
+    runner = Runner(deck, jobs, hire=roster.hire, patient=patient)
+    monitor = Monitor(
+        journal=deck.journal,
+        bus=deck.bus,
+        settings=deck.settings,
+        run=deck.run.id,
+        clock=deck.clock,
+    )
+    follower = _Follower(deck, follow)
+    learner = Learner(deck.journal, settings=deck.settings, clock=deck.clock, bus=deck.bus)
+    # A trial of guidelines is a part of what another learner does.
+    learns = any(job.task.project for job in jobs)
+    await monitor.try_to_look()
+    helpers = [
+        asyncio.create_task(monitor.run()),
+        asyncio.create_task(_supervision(deck, roster).run()),
+        asyncio.create_task(follower.run()),
+        *([asyncio.create_task(learner.run())] if learns else []),
+    ]
+    try:
+        await runner.run()
+        # What helped is part of a lesson, so the last outcomes are judged first.
+        await monitor.try_to_look(everything=True)
+        projects = [job.task.project for job in runner.jobs.values()]
+        end_seconds = deck.settings.learning.end_seconds
+        await learner.finish(projects, home=deck.home, seconds=end_seconds if learns else 0)
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+        await monitor.try_to_look(everything=True)
+        await follower.look()
+    return runner.exit_code
+
+
+class Roster:
+    """Who supervises which task of a run. It grows where a task is split."""
+
+    def __init__(self, deck: RunResources, jobs: Sequence[Job]) -> None:
+        self._deck = deck
+        self.tasks: dict[int, TaskSpec] = {}
+        self.supervisors: dict[int, Supervisor] = {}
+        for job in jobs:
+            self._enter(job)
+
+    def _enter(self, job: Job) -> None:
+        self.tasks[job.task.id] = job.assignment.task
+        self.supervisors[job.task.id] = job.crew.supervisor
+
+    async def hire(self, assignment: Assignment) -> Job:
+        """A new task of the run, stored; raises UsageError for whom it cannot have."""
+        deck = self._deck
+        crew = TaskAgents(assignment, settings=deck.settings, breakers=deck.breakers)
+        task = await stored(deck.journal, deck.run, assignment, deck.clock())
+        job = Job(task=task, assignment=assignment, crew=crew)
+        self._enter(job)
+        return job
+
+
+def _supervision(deck: RunResources, roster: Roster) -> Supervision:
+    return Supervision(
+        journal=deck.journal,
+        bus=deck.bus,
+        settings=deck.settings,
+        run=deck.run.id,
+        tasks=roster.tasks,
+        supervisors=roster.supervisors,
+        clock=deck.clock,
+    )
+
+
+class _Follower:
+    """Hands on what the journal says of the run."""
+
+    def __init__(self, deck: RunResources, follow: Follow) -> None:
+        self._deck = deck
+        self._follow = follow
+        self._handing: asyncio.Future[None] | None = None
+        self._after = 0
+
+    async def run(self) -> None:
+        async with self._deck.bus.subscribe() as hints:
+            while True:
+                await self.look()
+                await hints.wait(self._deck.settings.monitor.poll_seconds)
+
+    async def look(self) -> None:
+        """Hand on what is new; a page that is being handed on gets to its end first."""
+        if self._handing is not None and not self._handing.done():
+            await self._handing
+        while page := await self._deck.journal.entries(self._after, run=self._deck.run.id):
+            self._after = page[-1].id
+            self._handing = asyncio.ensure_future(self._follow(page))
+            await asyncio.shield(self._handing)

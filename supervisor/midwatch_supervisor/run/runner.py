@@ -1,0 +1,398 @@
+"""Runs the tasks of one run: in the order of their dependencies, each until it is over."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+
+from midwatch_monitor.errors import (
+    ElsewhereError,
+    JournalError,
+    MidwatchError,
+    StaleIncarnationError,
+    UnreachableError,
+    WorkspaceError,
+)
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Budget,
+    Commit,
+    Draft,
+    Ending,
+    Lifecycle,
+    Plan,
+    TaskTransition,
+)
+from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.present.assignment import Assignment, folder_of
+from midwatch_supervisor.run.assembly import assembled, whole_records
+from midwatch_supervisor.run.attempt_end import Ended, known_end
+from midwatch_supervisor.run.attempt_run import Attendance
+from midwatch_supervisor.run.attempt_start import budget_of
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job, Place, latest_state
+from midwatch_supervisor.run.next_attempt import AGAIN, Heir, circular, end_terms, heir
+from midwatch_supervisor.run.split import carried, keeps_work, parts
+from midwatch_supervisor.workspaces.placing import (
+    Site,
+    folder_here,
+    found,
+    inherited,
+    located,
+    made,
+    resumed,
+    whole_saved,
+)
+from midwatch_supervisor.workspaces.workspace import Ground, reopened
+
+Hire = Callable[[Assignment], Awaitable[Job]]
+"""Stores a new task of the run and finds who works on it."""
+Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
+"""Who waits for whom among the tasks that are not over, and run elsewhere."""
+
+
+async def nowhere() -> Mapping[str, Iterable[str]]:
+    """Of a run whose tasks all run in this process."""
+    return {}
+
+
+class Runner:
+    """Runs jobs side by side, as many as the configuration allows."""
+
+    def __init__(
+        self,
+        deck: RunResources,
+        jobs: tuple[Job, ...],
+        *,
+        hire: Hire,
+        patient: bool = False,
+        abroad: Abroad = nowhere,
+    ) -> None:
+        """Run `jobs`; where it is `patient`, what waits for a person is waited for."""
+        self._deck = deck
+        self._hire = hire
+        self._patient = patient
+        self._abroad = abroad
+        self.jobs = {job.name: job for job in jobs}
+        self._slots = asyncio.Semaphore(deck.settings.run.concurrency)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        """Run until every task is over, or nothing is left to do but to wait for a person.
+
+        Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
+        goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
+        a task waits for others that are not run here, and in a fleet UnreachableError.
+        """
+        self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
+        try:
+            while pending := [task for task in self._tasks if not task.done()]:
+                await asyncio.wait(
+                    pending,
+                    timeout=self._deck.settings.monitor.poll_seconds,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                waits = self._waits_for_a_person() and not self._patient
+                if waits or any(_failed(task) for task in self._tasks):
+                    break
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    def _waits_for_a_person(self) -> bool:
+        for job in self.jobs.values():
+            if job.parked:
+                self._free(job)
+        running = [job for job in self.jobs.values() if job.place is Place.RUNNING]
+        next_ones = any(self._has_its_turn(job) for job in self.jobs.values())
+        return bool(running) and not next_ones and all(job.parked for job in running)
+
+    def _has_its_turn(self, job: Job) -> bool:
+        """Whether a job will go on by itself; it need not have heard yet that the last is over."""
+        if job.place is Place.BLOCKED:
+            return all(self.jobs[name].place is Place.OVER for name in job.awaits)
+        return job.place is Place.QUEUED
+
+    @property
+    def exit_code(self) -> int:
+        """0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 otherwise failed.
+
+        A task that was split and failed with one of its parts counts as that part does.
+        """
+        if any(job.place is not Place.OVER for job in self.jobs.values()):
+            return 3
+        failed = [job for job in self.jobs.values() if not job.completed]
+        if not failed:
+            return 0
+        blamed = {job.assignment.parent for job in failed}
+        spent = {Ending.STUCK, Ending.OUT_OF_BUDGET}
+        return 4 if all(job.ending in spent or job.name in blamed for job in failed) else 1
+
+    # -- from the queue to the end ---------------------------------------------------------
+
+    async def _run_job(self, job: Job) -> None:
+        if job.place is Place.OVER:
+            job.over.set()
+            return
+        try:
+            await self._wait_for(job, job.assignment.task.depends_on)
+            await self._store(job, await self._end_of(job))
+        except StaleIncarnationError:
+            state = await latest_state(self._deck.journal, job.task)
+            if state.lifecycle is not Lifecycle.CANCELED:
+                raise  # another process goes on with it
+            job.state, job.ending = state, Ending.CANCELED
+        finally:
+            self._free(job)
+        job.place = Place.OVER
+        job.over.set()
+
+    async def _end_of(self, job: Job) -> TaskTransition:
+        """How a task ends, once its turn has come."""
+        try:
+            ended = self._refused(job) or await self._attempts(job)
+        except (StaleIncarnationError, JournalError, ElsewhereError):
+            raise  # nothing that this process says would be stored, or not yet
+        except MidwatchError as error:
+            if self._elsewhere(error):
+                raise
+            return TaskTransition(lifecycle=Lifecycle.FAILED, reason=str(error))
+        job.ending = ended.ending
+        return ended.task_state
+
+    async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
+        """Let others run in its place until these tasks are over, then wait for its turn."""
+        self._free(job)
+        job.place, job.awaits = Place.BLOCKED, frozenset(names)
+        for name in job.awaits:
+            await self.jobs[name].over.wait()
+        job.place, job.awaits = Place.QUEUED, frozenset()
+        await self._slots.acquire()
+        job.place, job.slot = Place.RUNNING, True
+
+    def _free(self, job: Job) -> None:
+        """Let another job run in its place, once."""
+        if job.slot:
+            job.slot = False
+            self._slots.release()
+
+    def _refused(self, job: Job) -> Ended | None:
+        """The end of a task whose dependencies did not succeed."""
+        for name in job.assignment.task.depends_on:
+            other = self.jobs[name]
+            if not other.completed:
+                reason = f"it depends on {name}, which is {other.state.lifecycle}"
+                return Ended(ending=other.ending or Ending.ERROR, reason=reason)
+        return None
+
+    async def _attempts(self, job: Job) -> Ended:
+        """One attempt after the other, until one succeeds or there is no reason for another."""
+        await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
+        journal = self._deck.journal
+        earlier = [
+            await Dossier.read(journal, each) for each in await journal.attempts(job.task.id)
+        ]
+        ended = _known_end(earlier[-1]) if earlier else None
+        while ended is None or ended.ending in AGAIN:
+            unfinished = earlier.pop() if earlier and ended is None else None
+            successor = await heir(journal, job.crew, [each.attempt for each in earlier])
+            if unfinished is None:
+                if len(earlier) >= job.assignment.task.max_attempts:
+                    break
+                await self._wait_for_others(job, successor)
+                attempt = await self._next_attempt(job, len(earlier) + 1, successor)
+                unfinished = await Dossier.read(journal, attempt)
+            ended = await self._attend(job, unfinished, earlier, successor)
+            earlier.append(await Dossier.read(journal, unfinished.attempt))
+        if ended is None:
+            return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
+        return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
+
+    async def _wait_for_others(self, job: Job, successor: Heir) -> None:
+        """Wait for the tasks that a restart put before this one, unless they wait for this."""
+        if not successor.after:
+            return
+        abroad = await self._abroad()
+        waits = dict(abroad) | {
+            name: each.awaits or frozenset(each.assignment.task.depends_on)
+            for name, each in self.jobs.items()
+            if each.place is not Place.OVER
+        }
+        names = [
+            name
+            for name in successor.after
+            if name in waits and not circular(waits, job.name, name)
+        ]
+        if away := [name for name in names if name in abroad]:
+            raise ElsewhereError(f"{job.name} waits for {', '.join(away)}")
+        if names:
+            await self._wait_for(job, names)
+
+    async def _next_attempt(self, job: Job, number: int, successor: Heir) -> Attempt:
+        return await self._deck.journal.add_attempt(
+            task=job.task.id,
+            number=number,
+            worker=successor.worker,
+            model=successor.model,
+            node=self._deck.node,
+            workspace=str(folder_of(self._deck.home, self._deck.label, job.name, number)),
+            at=self._deck.clock(),
+        )
+
+    # -- one attempt -----------------------------------------------------------------------
+
+    async def _attend(
+        self, job: Job, dossier: Dossier, before: list[Dossier], successor: Heir
+    ) -> Ended:
+        attempt = dossier.attempt
+        last = before[-1] if before else None
+        try:
+            site = await self._site(job, last, successor)
+            ground, kept = await self._ground(site, dossier)
+        except WorkspaceError as error:
+            if self._elsewhere(error):
+                raise
+            return await self._unplaced(attempt, str(error))
+        job.branch, job.workspace = ground.branch, ground.folder
+        past = [each.past for each in before]
+        if past:
+            past[-1] = replace(past[-1], kept=kept)
+        job.attendance = Attendance(
+            deck=self._deck,
+            task=job.task,
+            assignment=job.assignment,
+            crew=job.crew,
+            attempt=attempt,
+            ground=ground,
+            past=tuple(past),
+            spent=last.budget if last else await self._carried(job),
+            plan=Plan(steps=last.plan.steps) if last and kept else None,
+        )
+        try:
+            return await job.attendance.attend()
+        finally:
+            if not job.attendance.parked:
+                job.attendance = None
+
+    def _elsewhere(self, error: MidwatchError) -> bool:
+        """Whether another node may do what failed here."""
+        return self._deck.depot is not None and isinstance(error, UnreachableError)
+
+    async def _unplaced(self, attempt: Attempt, reason: str) -> Ended:
+        """The end of an attempt that got no workspace, and so never began."""
+        state = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR)
+        draft = Draft(record=state, at=self._deck.clock(), task=attempt.task, attempt=attempt.id)
+        await self._deck.journal.commit(Commit(drafts=(draft,)))
+        return Ended(ending=Ending.ERROR, reason=reason)
+
+    async def _ground(self, site: Site, dossier: Dossier) -> tuple[Ground, tuple[str, ...]]:
+        """The attempt's workspace, and the files in it that the attempt before left."""
+        if dossier.begun:
+            return await resumed(self._deck, site, dossier.attempt)
+        folder = folder_here(self._deck, dossier.attempt.workspace)
+        ground = await made(site, folder)
+        return ground, await inherited(self._deck, site, ground)
+
+    async def _site(self, job: Job, last: Dossier | None, successor: Heir) -> Site:
+        """What the ground of the next attempt is made from."""
+        after = [name for name in successor.after if name in self.jobs]
+        below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
+        done = [each for each in below if each.completed]
+        branches = [each.branch for each in done]
+        folders = [each.workspace for each in done if each.sibling_of(job)]
+        parent = self.jobs.get(job.assignment.parent) if job.assignment.part == 1 else None
+        if parent is not None and (split := await self._split_attempt(parent)) is not None:
+            branches.append(split.branch)
+            folders.append(split.folder)
+        site = Site(
+            source=job.assignment.workspace,
+            merges=tuple(dict.fromkeys(branch for branch in branches if branch)),
+            copied=folders[-1] if folders else None,
+            bequest=last.attempt if last else None,
+            keep=successor.keep,
+        )
+        return await located(self._deck, job.assignment, site)
+
+    async def _carried(self, job: Job) -> Budget | None:
+        """What a part of a task begins with: its share, and what the part before left of its own.
+
+        `None` for any other task.
+        """
+        before = next((each for each in self.jobs.values() if each.precedes(job)), None)
+        attempts = await self._deck.journal.attempts(before.task.id) if before else []
+        if not attempts:
+            return None
+        left = (await Dossier.read(self._deck.journal, attempts[-1])).budget
+        return carried(budget_of(job.assignment.task, None), left)
+
+    # -- a split ---------------------------------------------------------------------------
+
+    async def _split_attempt(self, parent: Job) -> Ground | None:
+        """The ground of the attempt that was split, if its parts go on with the work there."""
+        attempts = await self._deck.journal.attempts(parent.task.id)
+        last = await Dossier.read(self._deck.journal, attempts[-1])
+        terms = await end_terms(self._deck.journal, last.attempt)
+        if not keeps_work(terms, last.plan):
+            return None
+        site = Site(source=parent.assignment.workspace)
+        site = await located(self._deck, parent.assignment, site)
+        return await found(self._deck, site, last.attempt)
+
+    async def _split(self, job: Job, last: Dossier) -> Ended:
+        """Have the parts of a task done, and put them together. It has no other attempt."""
+        job.workspace = folder_here(self._deck, last.attempt.workspace)
+        terms = await end_terms(self._deck.journal, last.attempt)
+        wanted = parts(
+            job.assignment,
+            terms,
+            last.budget,
+            taken=[name for name, each in self.jobs.items() if not each.part_of(job)],
+        )
+        if not wanted:
+            reason = f"too little of its budget is left for {len(terms.parts)} parts"
+            return Ended(ending=Ending.OUT_OF_BUDGET, reason=reason)
+        for each in wanted:
+            if each.task.id not in self.jobs:
+                child = self.jobs[each.task.id] = await self._hire(each)
+                self._tasks.append(asyncio.create_task(self._run_job(child)))
+        children = [self.jobs[each.task.id] for each in wanted]
+        await self._wait_for(job, [child.name for child in children])
+        below = [self.jobs[name] for name in job.assignment.task.depends_on] + children
+        site = Site(
+            source=job.assignment.workspace,
+            merges=tuple(dict.fromkeys(each.branch for each in below if each.branch)),
+            copied=children[-1].workspace,
+        )
+        site = await located(self._deck, job.assignment, site)
+        ended = await assembled(self._deck, job, children, site)
+        if ended.ending is Ending.DONE:
+            whole = await reopened(job.workspace, site.source, branch=job.branch)
+            await whole_saved(self._deck, last.attempt, replace(whole, base=site.base))
+        await self._publish(whole_records(self._deck, job, ended))
+        return ended
+
+    # -- the journal -----------------------------------------------------------------------
+
+    async def _store(self, job: Job, state: TaskTransition) -> None:
+        if job.state == state:
+            return
+        job.state = state
+        draft = Draft(record=state, at=self._deck.clock(), task=job.task.id)
+        await self._publish(Commit(drafts=(draft,)))
+
+    async def _publish(self, commit: Commit) -> None:
+        for entry in await self._deck.journal.commit(commit):
+            self._deck.bus.publish(hint_of(entry))
+
+
+def _failed(task: "asyncio.Task[None]") -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
+
+
+def _known_end(dossier: Dossier) -> Ended | None:
+    return known_end(dossier.state, dossier.checks)

@@ -1,0 +1,120 @@
+"""Who works on a task: its workers, its supervisor, planner and reviewer, each with its model."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from midwatch_agents.breaker import Breakers
+from midwatch_agents.models import model_for
+from midwatch_agents.patience import PatientModel
+from midwatch_agents.worker import Worker
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import ModelSpec, Role
+from midwatch_monitor.errors import UsageError
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.present.assignment import Assignment
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+class TaskAgents:
+    """Builds whom a task needs, each once. One provider's breaker is shared by the whole run."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        *,
+        settings: Settings,
+        breakers: Breakers,
+        built: bool = True,
+    ) -> None:
+        """Build everybody who may be needed, so that what cannot be built is known at the start.
+
+        Without `built` each is built when it is first asked for: in a fleet who runs a task needs
+        no supervisor, and who supervises it none of its workers. Raises UsageError and
+        MissingExtraError as `Worker` and `model_for` do.
+        """
+        self._assignment = assignment
+        self._settings = settings
+        self._breakers = breakers
+        self._models: dict[tuple[str, str], Model | None] = {}
+        self._workers: dict[tuple[str, str], Worker] = {}
+        if built:
+            self.build_workers()
+            _ = self.supervisor
+
+    def build_workers(self) -> None:
+        """Build everybody who works on the task: all but its supervisor."""
+        for name in self.names:
+            for spec in self._specs(name):
+                self.worker(name, spec.name if spec else "")
+        _ = self.planner, self.reviewer
+
+    @cached_property
+    def supervisor(self) -> Supervisor:
+        """Who decides about its attempts; without a model of its own, by the policy."""
+        return Supervisor(self._bare(Role.SUPERVISOR), self._settings.supervisor)
+
+    @cached_property
+    def planner(self) -> "Model | None":
+        """The model that writes the plan, where one is to be written."""
+        return self._patient_of(Role.PLANNER) if self._assignment.planned else None
+
+    @cached_property
+    def reviewer(self) -> "Model | None":
+        """The model that looks at the work, where that is wanted."""
+        return self._patient_of(Role.REVIEWER) if self._assignment.task.review else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The task's workers, its own first."""
+        return self._assignment.worker, *self._assignment.others
+
+    def models(self, worker: str) -> tuple[str, ...]:
+        """The names of the models that a worker may have, its own first."""
+        return tuple(spec.name if spec else "" for spec in self._specs(worker))
+
+    def worker(self, name: str, model: str) -> Worker:
+        """A worker of the task with one of its models; an unknown model is its own."""
+        key = (name, model if model in self.models(name) else self.models(name)[0])
+        if key not in self._workers:
+            spec = self._assignment.worker_spec(name)
+            self._workers[key] = Worker(spec, name=name, model=self._model(*key))
+        return self._workers[key]
+
+    def model_named(self, worker: str) -> Callable[[str], "Model"]:
+        """What gives a worker's model by its name; that raises UsageError for an unknown one."""
+
+        def named(name: str) -> "Model":
+            model = self._model(worker, name) if name in self.models(worker) else None
+            if model is None:
+                raise UsageError(f"worker {worker} has no model {name!r}")
+            return model
+
+        return named
+
+    def _specs(self, worker: str) -> tuple[ModelSpec | None, ...]:
+        spec = self._assignment.worker_spec(worker)
+        return self._assignment.worker_model(worker), *spec.other_models
+
+    def _model(self, worker: str, name: str) -> "Model | None":
+        key = (worker, name)
+        if key not in self._models:
+            specs = self._specs(worker)
+            spec = next((each for each in specs if each and each.name == name), None)
+            self._models[key] = self._patient(spec, Role.WORKER)
+        return self._models[key]
+
+    def _bare(self, role: Role) -> "Model | None":
+        spec = self._assignment.model(role)
+        return model_for(spec, role=role, key=self._assignment.task.id)
+
+    def _patient_of(self, role: Role) -> "Model | None":
+        return self._patient(self._assignment.model(role), role)
+
+    def _patient(self, spec: ModelSpec | None, role: Role) -> "Model | None":
+        model = model_for(spec, role=role, key=self._assignment.task.id)
+        if model is None or spec is None:
+            return None
+        return PatientModel(model, tries=spec.tries, breaker=self._breakers.of(model))

@@ -1,0 +1,203 @@
+"""Confidence and progress over the steps of an attempt, with alerts and interventions on them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.color import Color
+from textual.containers import Vertical
+from textual.theme import Theme
+from textual.widgets import Static
+from textual_plotext import PlotextPlot
+
+from midwatch_monitor.records import Alert, Severity
+from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
+
+_POINTS = 400
+"""Checkpoints that are drawn: more than a wide terminal has columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points of one meaning, with the sign that tells it without colour."""
+
+    name: str
+    marker: str
+    colour: str
+    """A variable of the theme."""
+    steps: tuple[int, ...]
+    values: tuple[int, ...]
+    line: bool = False
+
+    @property
+    def sign(self) -> str:
+        """Its marker as one character, for the legend."""
+        return "⠒" if self.marker == "braille" else self.marker
+
+
+def series(story: AttemptTimeline) -> tuple[Series, ...]:
+    """What the chart shows; alerts stand at its foot, what was delivered at its head."""
+    points = story.points[-_POINTS:]
+    steps = tuple(point.step for point in points)
+    first = steps[0] if len(story.points) > _POINTS else 0
+    shown = range(first, story.account.last_step + 1)
+    found = (
+        Series(
+            name="confidence",
+            marker="braille",
+            colour="accent",
+            steps=steps,
+            values=tuple(point.confidence for point in points),
+            line=True,
+        ),
+        Series(
+            name="progress",
+            marker="▪",
+            colour="success",
+            steps=steps,
+            values=tuple(point.progress for point in points),
+            line=True,
+        ),
+        _row("warning", "▲", "warning", 3, _fired(story, Severity.WARNING), shown),
+        _row("critical", "■", "error", 3, _fired(story, Severity.CRITICAL), shown),
+        _row("delivered", "»", "primary", 97, _delivered(story), shown),
+    )
+    return tuple(each for each in found if each.steps)
+
+
+def _row(
+    name: str, marker: str, colour: str, height: int, steps: Iterable[int], within: range
+) -> Series:
+    found = tuple(step for step in steps if step in within)
+    return Series(
+        name=name, marker=marker, colour=colour, steps=found, values=(height,) * len(found)
+    )
+
+
+def _fired(story: AttemptTimeline, severity: Severity) -> list[int]:
+    records = (item.record for item in story.fired())
+    return [each.step for each in records if isinstance(each, Alert) and each.severity is severity]
+
+
+def _delivered(story: AttemptTimeline) -> list[int]:
+    found = (telling.delivered_step for telling in story.tellings.values())
+    return [step for step in found if step is not None]
+
+
+def ticks(first: int, last: int) -> tuple[int, ...]:
+    """The steps that are written below the chart: whole numbers, eight at most."""
+    stride = max(1, -(-(last - first + 1) // 8))
+    return tuple(range(first, last + 1, stride))
+
+
+class _Canvas(Protocol):
+    """What is used of a plot."""
+
+    def clear_data(self) -> None: ...
+
+    def ylim(self, lower: int, upper: int) -> None: ...
+
+    def xlim(self, left: int, right: int) -> None: ...
+
+    def xlabel(self, label: str) -> None: ...
+
+    def xticks(self, ticks: Sequence[int]) -> None: ...
+
+    def yticks(self, ticks: Sequence[int]) -> None: ...
+
+    def plot(
+        self,
+        x: Sequence[int],
+        y: Sequence[int],
+        *,
+        marker: str,
+        color: tuple[int, int, int],
+    ) -> None: ...
+
+    def scatter(
+        self,
+        x: Sequence[int],
+        y: Sequence[int],
+        *,
+        marker: str,
+        color: tuple[int, int, int],
+    ) -> None: ...
+
+
+class Chart(Vertical):
+    """The chart, or why there is none yet."""
+
+    DEFAULT_CSS = """
+    Chart { height: 1fr; }
+    Chart > .empty { display: none; padding: 1 2; }
+    Chart > .legend { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    Chart.bare > .empty { display: block; }
+    Chart.bare > PlotextPlot, Chart.bare > .legend { display: none; }
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id, classes="bare")
+        self._plot = PlotextPlot()
+        self._shown: tuple[tuple[Series, ...], int] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The words for nothing, and the plot."""
+        yield Static("No checkpoint so far.", classes="empty", markup=False)
+        yield Static(classes="legend", markup=False)
+        yield self._plot
+
+    def on_mount(self) -> None:
+        """Another theme has other colours."""
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        app.theme_changed_signal.subscribe(self, self._recolour)
+
+    def _recolour(self, theme: Theme) -> None:
+        del theme
+        self.redraw()
+
+    def show_story(self, story: AttemptTimeline) -> None:
+        """Draw what is known; nothing is done where it is drawn already."""
+        shown = series(story), story.account.last_step
+        if shown != self._shown:
+            self._shown = shown
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw again, in the colours of the present theme."""
+        found, last = self._shown or ((), 0)
+        self.set_class(not found, "bare")
+        # Plotext has no types of its own.
+        canvas = cast("_Canvas", self._plot.plt)
+        canvas.clear_data()
+        canvas.ylim(0, 100)
+        first = min((min(each.steps) for each in found), default=1)
+        canvas.xlim(first - 1, last + 1)
+        canvas.yticks((0, 25, 50, 75, 100))
+        canvas.xticks(ticks(first, last))
+        canvas.xlabel("step")
+        for each in found:
+            draw = canvas.plot if each.line else canvas.scatter
+            draw(
+                each.steps,
+                each.values,
+                marker=each.marker,
+                color=self._colour(each.colour),
+            )
+        self._plot.refresh()
+        self.query_one(".legend", Static).update(self._legend(found))
+
+    def _legend(self, found: Sequence[Series]) -> Text:
+        # Plotext's own legend breaks where a series has no point within the limits.
+        parts = [(f"{each.sign} {each.name}  ", self._style(each.colour)) for each in found]
+        return Text.assemble(*parts)
+
+    def _style(self, colour: str) -> Style:
+        red, green, blue = self._colour(colour)
+        return Style(color=f"rgb({red},{green},{blue})")
+
+    def _colour(self, name: str) -> tuple[int, int, int]:
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        return Color.parse(app.theme_variables[name]).rgb

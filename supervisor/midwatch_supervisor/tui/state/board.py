@@ -1,0 +1,331 @@
+"""The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.records import (
+    Actor,
+    Alert,
+    Attempt,
+    Change,
+    Checkpoint,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Fault,
+    Intervention,
+    Keeper,
+    Lifecycle,
+    NodeStatus,
+    Outcome,
+    OutcomeReport,
+    Plan,
+    Run,
+    Step,
+    Task,
+    TaskTransition,
+)
+from midwatch_supervisor.present.waiting import TURN, Wait
+from midwatch_supervisor.tui.learned.tally import Tally
+from midwatch_supervisor.tui.state.node_list import NodeList
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.waiting_tasks import Turns, Unplaced
+
+STREAM = 5_000
+"""Checkpoints that the stream keeps; the journal has them all."""
+
+_TIMES = 24 * 60 * 6
+"""Spans of ten seconds that are counted: those of a day, or of more where some are empty."""
+
+_UNMOVED = (Step, Change, Plan)
+"""Most of a journal, and what changes no row's need of a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One checkpoint in the stream over all attempts."""
+
+    row: Row
+    at: datetime
+    step: int
+    checkpoint: Checkpoint
+    change: int | None
+    """Of the confidence since the attempt's last checkpoint."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What the overview counts besides the rows."""
+
+    alerts: int = 0
+    interventions: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
+    acts: Counter[Actor] = field(default_factory=Counter[Actor])
+    """Decisions of the policy and the supervisor, and what operators did to attempts."""
+    times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
+    """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
+
+    def count(self, what: str, at: datetime) -> None:
+        """One more alert or intervention at a moment."""
+        time = at.replace(second=at.second // 10 * 10, microsecond=0)
+        self.times.setdefault(time, Counter())[what] += 1
+        while len(self.times) > _TIMES:
+            del self.times[next(iter(self.times))]
+
+    @property
+    def recovery_rate(self) -> float | None:
+        """The share of judged interventions after which the attempt recovered."""
+        judged = self.outcomes.total()
+        return self.outcomes[Outcome.RECOVERED] / judged if judged else None
+
+
+class Board:
+    """Every task and attempt as a row, by need, with what the other panes show."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        """By attempt id."""
+        self.queued: dict[int, Row] = {}
+        """Tasks without an attempt, by task id."""
+        self.tasks: dict[int, Task] = {}
+        self.attempts: dict[int, Attempt] = {}
+        self.task_states: dict[int, TaskTransition] = {}
+        self.reports: deque[Report] = deque(maxlen=STREAM)
+        self.totals = Totals()
+        self.tally = Tally()
+        self.muster = NodeList()
+        self.places: set[str] = set()
+        """Every node that an attempt was on."""
+        self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
+        self.last_at: datetime | None = None
+        self.operators: dict[int, Intervention] = {}
+        """What people issued, by journal id."""
+        self._fleet: dict[int, datetime] = {}
+        """The runs that nodes share, with when each was handed over."""
+        self._turns = Turns()
+        self._unplaced: tuple[Unplaced, ...] | None = None
+        """What no node will take; `None` if that may have changed."""
+        self._waiting: dict[int, Row] = {}
+        """What may be in the queue for a person, by attempt id."""
+        self._changed: set[Row] = set()
+        self._gone: set[Row] = set()
+
+    def meet_run(self, run: Run) -> None:
+        """Learn of a run."""
+        if run.keeper is Keeper.MONITOR:
+            self._fleet[run.id] = run.started_at
+
+    def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
+        """Learn how the nodes stand: what was at work on one that is gone is adrift."""
+        if self.muster.take(statuses):
+            self._unplaced = None
+            for row in self.rows.values():
+                self._moor(row)
+
+    def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
+        """Learn what monitors hold."""
+        self.muster.monitors = tuple(monitors)
+
+    def _moor(self, row: Row) -> None:
+        adrift = row.moves and not row.lifecycle.over and self.muster.gone(row.node)
+        if adrift is not row.adrift:
+            row.adrift = adrift
+            self._moved(row.attempt or 0, row)
+
+    def meet_task(self, task: Task) -> None:
+        """Learn of a task."""
+        self.tasks[task.id] = task
+        self.tally.meet(task)
+        self._turns.meet(task)
+        self._unplaced = None
+        row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
+        self.queued[task.id] = row
+        self._changed.add(row)
+
+    def meet_attempt(self, attempt: Attempt) -> None:
+        """Learn of an attempt of a task that is known."""
+        task = self.tasks[attempt.task]
+        self.attempts[attempt.id] = attempt
+        self._turns.begin(task.id)
+        if (waited := self.queued.pop(task.id, None)) is not None:
+            self._unplaced = None
+            self._changed.discard(waited)
+            self._gone.add(waited)
+        row = Row(
+            run=task.run,
+            task=task.id,
+            name=task.name,
+            title=task.title,
+            attempt=attempt.id,
+            number=attempt.number,
+            worker=attempt.worker,
+            model=attempt.model,
+            node=attempt.node,
+            moves=self._shared(task),
+        )
+        self.places.add(attempt.node)
+        self._moor(row)
+        self.rows[attempt.id] = row
+        self._changed.add(row)
+
+    def fold(self, entry: Entry) -> None:
+        """Take in the journal's next entry; its task and attempt have been met."""
+        self.last_at = entry.at
+        if isinstance(entry.record, TaskTransition):
+            self.task_states[entry.task] = entry.record
+            self._fold_task(entry.task, entry.record, entry.at)
+        row = self.rows.get(entry.attempt or 0)
+        self.tally.fold(entry, "" if row is None else f"{row.name}#{row.number}")
+        if row is None:
+            return
+        self._count(row, entry)
+        row.fold(entry)
+        if isinstance(entry.record, Change) and entry.record.node is not None:
+            self.places.add(row.node)
+            self._moor(row)
+            self._changed.add(row)
+        if not isinstance(entry.record, _UNMOVED):
+            self._moved(entry.attempt or 0, row)
+
+    def _moved(self, attempt: int, row: Row) -> None:
+        self._changed.add(row)
+        if row.need <= Need.STUCK or row.petitions:
+            self._waiting[attempt] = row
+        else:
+            self._waiting.pop(attempt, None)
+
+    def take_moved(self) -> tuple[set[Row], set[Row]]:
+        """The rows whose need, name or alerts changed since the last call, and those that are gone.
+
+        For one listener: the fleet, which keeps its lines in order.
+        """
+        moved = self._changed, self._gone
+        self._changed, self._gone = set(), set()
+        return moved
+
+    def _fold_task(self, task: int, state: TaskTransition, at: datetime) -> None:
+        row = self.queued.get(task)
+        if row is not None:
+            row.lifecycle, row.reason, row.last_at = state.lifecycle, state.reason, at
+            self._unplaced = None
+            self._changed.add(row)
+
+    def _count(self, row: Row, entry: Entry) -> None:
+        match entry.record:
+            case Step(checkpoint=Checkpoint() as checkpoint) as step:
+                before = row.trend[-1] if row.trend else None
+                change = None if before is None else checkpoint.confidence - before
+                self.reports.append(
+                    Report(
+                        row=row, at=entry.at, step=step.number, checkpoint=checkpoint, change=change
+                    )
+                )
+            case Alert() as alert if alert.firing and alert.key not in row.firing:
+                self.totals.alerts += 1
+                self.totals.count("alerts", entry.at)
+            case Intervention(by=Actor.OPERATOR) as issued:
+                self.operators[entry.id] = issued
+                self.totals.acts[Actor.OPERATOR] += not issued.action.of_alerts
+            case Decision() as decision:
+                self.totals.acts[decision.by] += 1
+            case Delivery(state=DeliveryState.DELIVERED) as delivery:
+                self._delivered(row, delivery, entry.at)
+            case OutcomeReport() as report:
+                self.totals.outcomes[report.outcome] += 1
+            case Fault() as fault:
+                self.faults.append((entry.at, row, fault))
+            case _:
+                pass
+
+    def _delivered(self, row: Row, delivery: Delivery, at: datetime) -> None:
+        issued = self.operators.get(delivery.intervention)
+        if issued is not None and issued.action.of_alerts:
+            row.acknowledged.update(issued.answers)
+            return
+        self.totals.interventions += 1
+        self.totals.count("interventions", at)
+
+    def all_rows(self) -> list[Row]:
+        """Every line of the fleet, unsorted."""
+        return [*self.queued.values(), *self.rows.values()]
+
+    def attention(self) -> list[Row]:
+        """What waits for a person, the longest first; then what is stuck and not acknowledged.
+
+        Last is who asked for something: the policy or the supervisor may answer that as well.
+        """
+        pressing = self._waiting.values()
+        waiting = [row for row in pressing if row.need <= Need.APPROVAL]
+        stuck = [
+            row
+            for row in pressing
+            if row.need is Need.STUCK and row.firing.keys() - row.acknowledged
+        ]
+        seen = {*waiting, *stuck}
+        asking = [row for row in pressing if row.petitions and row not in seen]
+        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_petition(asking)]
+
+    def shared(self, row: Row) -> bool:
+        """Whether a row is one that nodes are to work on, and is not over."""
+        return row.need is not Need.OVER and self._shared(self.tasks[row.task])
+
+    @property
+    def open_since(self) -> datetime | None:
+        """Since when nodes have something to do: the start of the oldest run that is not over."""
+        runs = {row.run for row in self.all_rows() if self.shared(row)}
+        return min((self._fleet[run] for run in runs), default=None)
+
+    @property
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """The tasks that no node will take, as the nodes stand."""
+        if self._unplaced is None:
+            waiting = ((row, self.tasks[row.task]) for row in self.queued.values())
+            of_nodes = ((row, task) for row, task in waiting if self.shared(row))
+            self._unplaced = self._turns.unplaced(of_nodes, self.muster.nodes.values())
+        return self._unplaced
+
+    def wait(self, row: Row) -> Wait | None:
+        """What a task waits for before it begins; `None` if it has begun or nobody knows."""
+        task = self.tasks[row.task]
+        if row.attempt is not None or row.need is Need.OVER:
+            return None
+        nodes = self.muster.nodes.values() if self._shared(task) else None
+        return self._turns.wait(task, self.task_states, nodes)
+
+    def turn(self, row: Row) -> str:
+        """What a task without an attempt waits for, in words."""
+        wait = self.wait(row)
+        return TURN if wait is None else wait.what
+
+    def _shared(self, task: Task) -> bool:
+        # An agent that somebody watches in a process of their own has no task file.
+        return task.run in self._fleet and task.spec != EMBEDDED
+
+    @property
+    def several_nodes(self) -> bool:
+        """Whether it says something to name the node of an attempt."""
+        return len(self.places | self.muster.nodes.keys()) > 1
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether no attempt works and some wait for a person."""
+        open_ones = [row.lifecycle for row in self.rows.values() if not row.lifecycle.over]
+        return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
+
+    def lifecycles(self) -> Counter[Lifecycle]:
+        """How many tasks are where."""
+        return Counter(state.lifecycle for state in self.task_states.values())
+
+
+def _by_petition(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: min(row.petitions))
+
+
+def _since(row: Row) -> float:
+    at = row.needed_since or row.last_at
+    return at.timestamp() if at else 0.0

@@ -1,0 +1,207 @@
+"""The journal as the console hears it: in batches, never faster than it can draw."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Generic, TypeVar
+
+from midwatch_monitor.bus import Bus
+from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.records import Attempt, Entry, NodeStatus, Run, Task
+
+T = TypeVar("T")
+
+_BATCH = 500
+"""Entries of one batch; a long history arrives in many, so that keys are heard between."""
+
+_AGAIN = 1.0
+"""Seconds between two tries while the journal cannot be read."""
+_NODES = 1.0
+"""Seconds between two looks at the nodes: they beat once a second."""
+_MONITORS = 3.0
+"""Seconds between two looks at the monitors: what they hold they hold for longer."""
+
+NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
+"""How the nodes stand in the journal."""
+MonitorsNow = Callable[[], Awaitable[Sequence[MonitorStatus]]]
+"""What monitors hold in the journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What is new, with the runs, tasks and attempts that are met in it for the first time."""
+
+    entries: tuple[Entry, ...] = ()
+    runs: tuple[Run, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    nodes: tuple[NodeStatus, ...] | None = None
+    """All nodes, where one of them has changed, and when they were read for the first time."""
+    monitors: tuple[MonitorStatus, ...] | None = None
+    """All monitors, as the nodes."""
+    more: bool = False
+    """Whether another batch follows at once: what is drawn now would soon be old."""
+    again: bool = False
+    """Whether the journal could not be read before it: others may have missed something."""
+
+    @property
+    def says(self) -> bool:
+        """Whether there is anything in it."""
+        told = self.nodes is not None or self.monitors is not None
+        return bool(self.entries) or self.again or told
+
+
+class Feed:
+    """Follows a journal. A bus makes it sooner; without one, the journal is asked by itself.
+
+    A journal that cannot be read is asked again until it can.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        run: int | None,
+        bus: Bus,
+        poll_seconds: float,
+        hertz: float,
+        nodes: NodesNow | None = None,
+        monitors: MonitorsNow | None = None,
+        connected: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
+
+        `nodes` and `monitors` are asked where there may be a fleet; `connected` says whether the
+        bus has its broker.
+        """
+        self._journal = journal
+        self._run = run
+        self._bus = bus
+        self._poll_seconds = poll_seconds
+        self._pause = 1 / hertz
+        self._nodes = None if nodes is None else _Seen(nodes, every=_NODES)
+        self._monitors = None if monitors is None else _Seen(monitors, every=_MONITORS)
+        self._connected = connected
+        self._after = 0
+        self._runs: set[int] = set()
+        self._tasks: set[int] = set()
+        self._attempts: set[int] = set()
+        self._asked_at: float | None = None
+        self._failed = False
+        self.dropped = 0
+        """Hints that the bus dropped: what they told of is read all the same, but later."""
+        self.problem = ""
+        """Why the journal could not be read the last time; empty if it could."""
+
+    @property
+    def journal(self) -> Journal:
+        """The journal that is followed."""
+        return self._journal
+
+    @property
+    def connected(self) -> bool:
+        """Whether hints of other machines can come."""
+        return self._connected()
+
+    @property
+    def of_a_fleet(self) -> bool:
+        """Whether nodes are asked for."""
+        return self._nodes is not None
+
+    @property
+    def unanswered(self) -> float:
+        """For how many seconds the journal has owed an answer; 0 while it owes none."""
+        return 0.0 if self._asked_at is None else monotonic() - self._asked_at
+
+    async def batches(self) -> AsyncGenerator[Batch]:
+        """What the journal says, from its beginning, and then whatever is added.
+
+        Nothing is read ahead: who takes the next batch has dealt with the last one. Raises
+        JournalTooNewError or JournalCorruptError; no second try helps there.
+        """
+        async with self._bus.subscribe() as hints:
+            while True:
+                batch = await self._asked()
+                if batch is None:
+                    await asyncio.sleep(_AGAIN)
+                    continue
+                if batch.says:
+                    yield batch
+                if batch.more:
+                    continue
+                if batch.entries:
+                    await asyncio.sleep(self._pause)
+                    await hints.wait(0)  # the next look at the journal answers them
+                else:
+                    await hints.wait(self._poll_seconds)
+                self.dropped = hints.dropped
+
+    async def _asked(self) -> Batch | None:
+        """What is new now; `None` if the journal cannot be read."""
+        self._asked_at = monotonic() if self._asked_at is None else self._asked_at
+        try:
+            batch = await self._read()
+        except (JournalTooNewError, JournalCorruptError):
+            self._asked_at = None
+            raise
+        except JournalError as error:
+            self._failed, self.problem = True, str(error)
+            return None
+        self._asked_at, self._failed, self.problem = None, False, ""
+        return batch
+
+    async def _read(self) -> Batch:
+        page = await self._journal.entries(self._after, run=self._run, limit=_BATCH)
+        tasks = await self._met_tasks({entry.task for entry in page} - self._tasks)
+        wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
+        attempts = await self._journal.attempts_with(wanted) if wanted else []
+        runs = [await self._journal.run(id) for id in {task.run for task in tasks} - self._runs]
+        nodes = None if self._nodes is None else await self._nodes.changed()
+        monitors = None if self._monitors is None else await self._monitors.changed()
+        # Only what was read to its end counts as read.
+        if page:
+            self._after = page[-1].id
+        for seen in (self._nodes, self._monitors):
+            if seen is not None:
+                seen.keep()
+        self._runs.update(run.id for run in runs)
+        self._tasks.update(task.id for task in tasks)
+        self._attempts.update(attempt.id for attempt in attempts)
+        return Batch(
+            entries=tuple(page),
+            runs=tuple(runs),
+            tasks=tuple(tasks),
+            attempts=tuple(attempts),
+            nodes=nodes,
+            monitors=monitors,
+            more=len(page) == _BATCH,
+            again=self._failed,
+        )
+
+    async def _met_tasks(self, ids: set[int]) -> list[Task]:
+        return await self._journal.tasks_with(ids) if ids else []
+
+
+class _Seen(Generic[T]):
+    """Something beside the entries that is asked for now and then."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Sequence[T]]], *, every: float) -> None:
+        self._ask = ask
+        self._every = every
+        self._at: float | None = None
+        self._found: tuple[T, ...] | None = None
+        self._kept: tuple[T, ...] | None = None
+
+    async def changed(self) -> tuple[T, ...] | None:
+        """What it is now; `None` if it is as before, or was asked for just now."""
+        if self._at is None or monotonic() - self._at >= self._every:
+            self._at = monotonic()
+            self._found = tuple(await self._ask())
+        return None if self._found == self._kept else self._found
+
+    def keep(self) -> None:
+        """What was found last is told of: from now on it is as before."""
+        self._kept = self._found

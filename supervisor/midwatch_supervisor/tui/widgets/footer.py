@@ -1,0 +1,118 @@
+"""The line of keys below: those that act on the screen in front, and always the help.
+
+It is drawn as one line. Textual's own footer is a row of widgets that is built anew whenever the
+focus moves, which costs more than all the rest of a key.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.app import App
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from midwatch_supervisor.tui.widgets.palette import Palette, palette
+
+_HELP = "help"
+_LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One key of the line."""
+
+    press: str
+    """The key by Textual's name."""
+    key: str
+    does: str
+    action: str
+
+    @property
+    def width(self) -> int:
+        """Cells that it takes, the space after it included."""
+        return cell_len(self.key) + cell_len(self.does) + 3
+
+
+def fitting(keys: Sequence[Shown], width: int) -> list[Shown]:
+    """The keys that there is room for; help and leaving stay, the others go from the end."""
+    kept = list(keys)
+    while sum(key.width for key in kept) > width:
+        spare = [key for key in kept if key.action not in {_HELP, _LEAVE}]
+        if not spare:
+            break
+        kept.remove(spare[-1])
+    return kept
+
+
+def _short(binding: Binding) -> str:
+    return "Help" if binding.action == _HELP else binding.description
+
+
+class Footing(Widget):
+    """The keys of the screen that it stands on. A click on one does what the key does."""
+
+    DEFAULT_CSS = """
+    Footing { height: 1; dock: bottom; background: $footer-background; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: list[Shown] = []
+        self._colours: Palette | None = None
+
+    def on_mount(self) -> None:
+        """Follow what the keys do."""
+        screen = self.screen
+        screen.bindings_updated_signal.subscribe(self, self._learn)  # pyright: ignore[reportUnknownMemberType] - it has no type argument
+        self._learn(screen)
+
+    def _learn(self, screen: Screen[object]) -> None:
+        app = cast("App[Any]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        active = [each.binding for each in screen.active_bindings.values() if each.enabled]
+        self._keys = [
+            Shown(binding.key, app.get_key_display(binding), _short(binding), binding.action)
+            for binding in active
+            if binding.show or binding.action == _HELP
+        ]
+        # The help stands last, which is at the right.
+        self._keys.sort(key=lambda key: key.action == _HELP)
+        self.refresh()
+
+    def recolour(self) -> None:
+        """Take the colours of the present theme."""
+        self._colours = None
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        del y
+        if self._colours is None:
+            app = cast("App[Any]", self.app)  # pyright: ignore[reportUnknownMemberType]
+            self._colours = palette(app.get_css_variables())
+        colours, base, width = self._colours, self.rich_style, self.size.width
+        pieces: list[Segment] = []
+        for key in fitting(self._keys, width):
+            room = width - sum(cell_len(piece.text) for piece in pieces) - key.width
+            if key.action == _HELP and room > 0:
+                pieces.append(Segment(" " * room, base))
+            pieces.append(Segment(f" {key.key} ", base + colours.accent))
+            pieces.append(Segment(f"{key.does} ", base + colours.text))
+        return Strip(pieces).adjust_cell_length(width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key under the pointer."""
+        shown = fitting(self._keys, self.size.width)
+        at = 0
+        for key in shown:
+            if key.action == _HELP:
+                at = max(at, self.size.width - key.width)
+            if at <= event.x < at + key.width:
+                cast("App[Any]", self.app).simulate_key(key.press)  # pyright: ignore[reportUnknownMemberType]
+                return
+            at += key.width

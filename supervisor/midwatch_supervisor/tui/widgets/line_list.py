@@ -1,0 +1,211 @@
+"""A long list, drawn line by line off a model: only what is visible costs anything."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import App
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from midwatch_supervisor.tui.keys import ROLL
+from midwatch_supervisor.tui.widgets.palette import Palette, laid, palette
+
+Cell = tuple[str, Style]
+"""A piece of a line with its style; control characters must be gone from the text."""
+
+Painter = Callable[[int, int, Palette], Sequence[Cell]]
+"""Draws the line with an index, for a width in cells."""
+
+CURSOR = ">"
+"""Stands before the line of the cursor, in a cell of its own, so that no colour is needed."""
+
+
+class LineList(ScrollView, can_focus=True):
+    """A list with a cursor, for the keys `j k g G`, the arrows, the mouse and enter.
+
+    It knows nothing of what it shows: a painter draws a line when it becomes visible.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL]
+    DEFAULT_CSS = """
+    LineList { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    """
+
+    @dataclass
+    class Moved(Message):
+        """The cursor stands on another line."""
+
+        roll: "LineList"
+        index: int
+
+        @property
+        def control(self) -> "LineList":
+            """The sender, for `@on` selectors."""
+            return self.roll
+
+    @dataclass
+    class Opened(Message):
+        """Enter, or a double click on a line."""
+
+        roll: "LineList"
+        index: int
+
+        @property
+        def control(self) -> "LineList":
+            """The sender, for `@on` selectors."""
+            return self.roll
+
+    def __init__(self, painter: Painter, *, id: str | None = None, follow: bool = False) -> None:
+        """Draw with `painter`; with `follow` the cursor stays at the end once it is there."""
+        super().__init__(id=id)
+        self._painter = painter
+        self._follow = follow
+        self.count = 0
+        self.cursor = 0
+        self._colours: Palette | None = None
+        self._under: Style | None = None
+        self._laid: Palette | None = None
+        self._first = 0
+        self._width = 0
+
+    def show(self, count: int, *, cursor: int | None = None) -> None:
+        """There are `count` lines now, and any of them may have changed; redraw what is visible.
+
+        A cursor that could be seen can be seen afterwards; where the operator has scrolled away
+        from it, the lines stay where they are.
+        """
+        at_end = self._follow and self.cursor >= self.count - 1
+        seen = self._shows(self.cursor)
+        self.count = count
+        size = Size(self.size.width, count)
+        if self.virtual_size != size:
+            self.virtual_size = size
+        if cursor is None and at_end:
+            cursor = count - 1
+        self._place(self.cursor if cursor is None else cursor, reveal=seen)
+        self.refresh()
+
+    def go(self, index: int) -> None:
+        """Put the cursor on a line, and see it."""
+        self._place(index)
+        self.refresh()
+
+    @property
+    def _top(self) -> int:
+        return round(self.scroll_offset.y)
+
+    @property
+    def _lines(self) -> int:
+        return max(1, self.scrollable_content_region.height)
+
+    def _shows(self, index: int) -> bool:
+        return self._top <= index < self._top + self._lines
+
+    def _place(self, index: int, *, reveal: bool = True) -> None:
+        index = max(0, min(index, self.count - 1))
+        moved = index != self.cursor
+        self.cursor = index
+        if reveal:
+            self._reveal()
+        if moved:
+            self.post_message(self.Moved(self, index))
+
+    def _reveal(self) -> None:
+        if self.cursor < self._top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif not self._shows(self.cursor):
+            self.scroll_to(y=self.cursor - self._lines + 1, animate=False)
+
+    def on_resize(self) -> None:
+        """Another height must not hide the cursor."""
+        self._reveal()
+
+    def recolour(self) -> None:
+        """Take the colours of the present theme."""
+        self._colours = self._laid = None
+        self.refresh()
+
+    @property
+    def colours(self) -> Palette:
+        """The styles of the theme."""
+        if self._colours is None:
+            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+            self._colours = palette(app.get_css_variables())
+        return self._colours
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The visible lines; what is the same for all of them is worked out once."""
+        self._first, self._width = self._top, self.scrollable_content_region.width
+        under = self.rich_style
+        if self._laid is None or under != self._under:
+            self._under, self._laid = under, laid(self.colours, under)
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """One visible line."""
+        index, width = y + self._first, self._width
+        under = self._under or self.rich_style
+        if not 0 <= index < self.count or width < 1:
+            return Strip.blank(width, under)
+        colours = self._laid or self.colours
+        cells = self._painter(index, width - 1, colours)
+        at_cursor = index == self.cursor
+        if at_cursor and self.has_focus:
+            over = under + self.colours.cursor
+            # The whole line in one style: what a cell's own colour says, its sign says too.
+            segments = [Segment(text, over) for text, _ in cells]
+            return Strip([Segment(CURSOR, over), *segments]).adjust_cell_length(width, over)
+        # A style of the palette lies on the background already.
+        segments = [
+            Segment(text, style if style.bgcolor is not None else under + style)
+            for text, style in cells
+        ]
+        sign = Segment(CURSOR if at_cursor else " ", under + colours.strong)
+        return Strip([sign, *segments]).adjust_cell_length(width, under)
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor by some lines."""
+        self.go(self.cursor + lines)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by a screenful."""
+        self.action_move(pages * max(1, self._lines - 1))
+
+    def action_first(self) -> None:
+        """Go to the first line."""
+        self.action_move(-self.count)
+
+    def action_last(self) -> None:
+        """Go to the last line."""
+        self.action_move(self.count)
+
+    def action_open(self) -> None:
+        """Open the line of the cursor."""
+        if self.count:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects a line; a double click opens it."""
+        index = event.y + self._top
+        if not 0 <= index < self.count:
+            return
+        same = index == self.cursor
+        self.action_move(index - self.cursor)
+        # Lines may have moved between the two clicks: then the second only selects.
+        if same and event.chain > 1:
+            self.action_open()
+
+    def on_focus(self) -> None:
+        """The cursor shows where the keys go."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """While the keys go elsewhere, only the sign of the cursor stays."""
+        self.refresh()

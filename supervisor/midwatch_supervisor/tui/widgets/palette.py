@@ -1,0 +1,162 @@
+"""The styles of lines that are drawn by hand, from the theme. Nothing is told by them alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.style import Style
+from textual.color import Color
+
+from midwatch_monitor.records import Health, Lifecycle, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Palette:
+    """One style for each meaning."""
+
+    text: Style
+    dim: Style
+    strong: Style
+    heading: Style
+    accent: Style
+    good: Style
+    warn: Style
+    bad: Style
+    cursor: Style
+    """Laid over the line that the keys act on, in place of the line's own colours."""
+
+
+def palette(variables: Mapping[str, str]) -> Palette:
+    """The palette of a theme, from its CSS variables. Every colour can be read on the background.
+
+    A theme of the terminal's own colours keeps them; its cursor is the reversed line.
+    """
+    ink, paper = _colour(variables, "foreground"), _colour(variables, "background")
+    if ink is None or paper is None:
+        return _terminal_palette(variables)
+
+    def legible(name: str) -> str:
+        colour = _colour(variables, name) or ink
+        steps = (colour.blend(ink, share) for share in (0.0, 0.2, 0.4, 0.6, 0.8))
+        return next((step for step in steps if _contrast(step, paper) >= _LEGIBLE), ink).hex
+
+    under = _colour(variables, "primary") or ink
+    return Palette(
+        text=Style(color=ink.hex),
+        # A terminal's own dim is left to chance, and costs a filter over every line.
+        dim=Style(color=paper.blend(ink, 0.65).hex),
+        strong=Style(color=ink.hex, bold=True),
+        heading=Style(color=legible("primary"), bold=True),
+        accent=Style(color=legible("accent")),
+        good=Style(color=legible("success")),
+        warn=Style(color=legible("warning"), bold=True),
+        bad=Style(color=legible("error"), bold=True),
+        cursor=Style(bgcolor=under.hex, color=_over(under).hex, bold=True, dim=False),
+    )
+
+
+def laid(colours: Palette, under: Style) -> Palette:
+    """The palette on a background, added once and not for each cell."""
+    return Palette(
+        text=under + colours.text,
+        dim=under + colours.dim,
+        strong=under + colours.strong,
+        heading=under + colours.heading,
+        accent=under + colours.accent,
+        good=under + colours.good,
+        warn=under + colours.warn,
+        bad=under + colours.bad,
+        cursor=under + colours.cursor,
+    )
+
+
+_LEGIBLE = 2.5
+"""The least contrast of a colour with the background, as WCAG counts it, from 1 to 21.
+
+Below 3, which WCAG wants of large text, because themes are made around it and a sign says it too.
+"""
+
+
+def _colour(variables: Mapping[str, str], name: str) -> Color | None:
+    # Some variables are rules of Textual's, such as `auto 87%`, or colours of the terminal.
+    found = variables.get(name, "")
+    return Color.parse(found) if found.startswith("#") else None
+
+
+def _over(under: Color) -> Color:
+    inks = (Color.parse("#ffffff"), Color.parse("#000000"))
+    return max(inks, key=lambda each: _contrast(each, under))
+
+
+def _contrast(one: Color, other: Color) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in colour.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _terminal_palette(variables: Mapping[str, str]) -> Palette:
+    def colour(name: str) -> str:
+        found = variables.get(name, "")
+        return found.removeprefix("ansi_") if found.startswith("ansi_") else "default"
+
+    return Palette(
+        text=Style(color="default"),
+        dim=Style(color="default", dim=True),
+        strong=Style(color="default", bold=True),
+        heading=Style(color=colour("primary"), bold=True),
+        accent=Style(color=colour("accent")),
+        good=Style(color=colour("success")),
+        warn=Style(color=colour("warning"), bold=True),
+        bad=Style(color=colour("error"), bold=True),
+        cursor=Style(color="default", bgcolor="default", reverse=True, bold=True, dim=False),
+    )
+
+
+HEALTH_SIGNS: Mapping[Health, str] = {
+    Health.OK: "●",
+    Health.SUSPECT: "▲",
+    Health.STUCK: "■",
+    Health.UNKNOWN: "?",
+}
+"""A shape for each health, so that no colour is needed."""
+
+SEVERITY_SIGNS: Mapping[Severity, str] = {
+    Severity.NOTICE: "·",
+    Severity.WARNING: "▲",
+    Severity.CRITICAL: "■",
+}
+
+LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
+    Lifecycle.SUBMITTED: "…",
+    Lifecycle.WORKING: "▶",
+    Lifecycle.INPUT_REQUIRED: "?",
+    Lifecycle.COMPLETED: "✓",
+    Lifecycle.FAILED: "✗",
+    Lifecycle.CANCELED: "⊘",
+    Lifecycle.REJECTED: "⊘",
+}
+
+LOST_SIGN = "✗"
+"""Of a node that is lost."""
+
+SPLIT_SIGN = "÷"
+"""Of an attempt that smaller tasks took over; it is over, and no failure."""
+
+
+def health_style(health: Health, colours: Palette) -> Style:
+    """The style of a health."""
+    match health:
+        case Health.STUCK:
+            return colours.bad
+        case Health.SUSPECT:
+            return colours.warn
+        case Health.OK:
+            return colours.good
+        case Health.UNKNOWN:
+            return colours.dim

@@ -1,0 +1,1 @@
+"""Where attempts work: worktrees, their changes, merges and snapshots."""

@@ -1,0 +1,188 @@
+"""This node's own clone of each repository that its attempts work on."""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import tenacity
+
+from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.workspaces.workspace import (
+    CLONES,
+    NETWORK_SECONDS,
+    fetch_into,
+    is_repository,
+)
+from midwatch_tools.git import ask_git, git
+
+_LOOK_SECONDS = 0.05
+"""How often one who waits for another's clone looks again."""
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_TRIES, _TRY_SECONDS, _LONGEST_SECONDS = 6, 30.0, 8.0
+"""How often a repository is asked, how long that may take in all, and the longest pause."""
+_PASSING = re.compile(
+    r"timed out|could not resolve|name resolution|connection (refused|reset|closed)|early eof"
+    r"|failed to connect|couldn't connect|unreachable|no route to host|hung up|rpc failed"
+    r"|unexpected disconnect|returned error: (408|429|5\d\d)",
+    re.IGNORECASE,
+)
+"""What git, curl and ssh say of networks and servers that may be better in a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where an attempt's worktree comes from on this node."""
+
+    folder: Path | None
+    """A repository, a folder to copy, or nothing."""
+    base: str = ""
+    """The commit to start from; empty for what is checked out there."""
+
+
+async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Origin:
+    """What the worktrees of a task are made from.
+
+    That is its workspace itself; for a git URL, and for every repository in a `fleet`, an up to
+    date clone below `home`. Raises WorkspaceError where the commit to start from cannot be had,
+    UnreachableError where that is this machine's fault, or the network's.
+    """
+    folder = assignment.workspace
+    cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
+    if not cloned:
+        return Origin(folder=folder, base=assignment.base)
+    clone = clone_of(assignment.source, home)
+    async with _alone(clone):
+        await _made(clone, assignment.source)
+        base = assignment.base or await _newest(clone)
+        await fetch(clone, base)
+    return Origin(folder=clone, base=base)
+
+
+def _versioned(folder: Path | None) -> bool:
+    return folder is not None and is_repository(folder)
+
+
+def clone_of(source: str, home: Path) -> Path:
+    """Where the clone of a repository is: `clones/shop-1f3a09c2` below `home`."""
+    name = source.rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2]
+    digest = hashlib.blake2b(source.encode(), digest_size=4).hexdigest()
+    return home / CLONES / f"{_NAME.sub('-', name) or 'repository'}-{digest}"
+
+
+async def _made(clone: Path, source: str) -> None:
+    """Clone a repository unless that is done; a killed process leaves no half of one."""
+    if is_repository(clone):
+        return
+    part = clone.with_name(f"{clone.name}.part")
+
+    async def ask() -> str:
+        await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
+        # Not in a folder: its configuration has no say in where the URL leads.
+        command = ("clone", "--quiet", "--no-checkout", source, str(part))
+        return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
+
+    try:
+        await _patiently(ask)
+    except TimeoutError as error:
+        raise UnreachableError(f"{source} is not cloned: {error}") from error
+    except WorkspaceError as error:  # it names the source, without a password in it
+        raise UnreachableError(str(error)) from error
+    part.rename(clone)
+
+
+async def _newest(clone: Path) -> str:
+    """What is checked out at the origin now."""
+    await _asked(clone, "--quiet", "origin", "HEAD")
+    return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
+
+
+async def fetch(repository: Path, commit: str) -> None:
+    """See to it that a repository has a commit of its origin.
+
+    Nothing is asked of the origin where the commit is there already. Raises UnreachableError where
+    the origin does not answer, and WorkspaceError where it has no such commit.
+    """
+    if await has(repository, commit):
+        return
+    said, answered = "", False
+    # A commit that no branch of the origin leads to can still be asked for by its name.
+    for wanted in ((), (commit,)):
+        try:
+            await _asked(repository, "--quiet", "origin", *wanted)
+        except WorkspaceError as error:
+            said = f": {error}"
+        else:
+            answered = True
+        if await has(repository, commit):
+            return
+    lacks = f"{repository} has no commit {commit[:12]}, and gets none{said}"
+    raise WorkspaceError(lacks) if answered else UnreachableError(lacks)
+
+
+async def has(repository: Path, commit: str) -> bool:
+    """Whether a repository has a commit."""
+    try:
+        await git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
+    except UnreachableError:
+        raise
+    except WorkspaceError:
+        return False
+    return True
+
+
+async def _asked(repository: Path, *wanted: str) -> None:
+    """Fetch from elsewhere, with patience."""
+    try:
+        await _patiently(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
+    except (TimeoutError, WorkspaceError) as error:
+        raise UnreachableError(str(error)) from error
+
+
+async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
+    """Ask git, and again where that fails for a passing reason; raises what it said last."""
+    tries = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(_passes),
+        wait=tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_SECONDS),
+        stop=tenacity.stop_after_attempt(_TRIES) | tenacity.stop_after_delay(_TRY_SECONDS),
+        reraise=True,
+    )
+    async for each in tries:
+        with each:
+            await ask()
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether git may succeed in a moment; who did not answer for minutes is not asked again."""
+    return isinstance(error, WorkspaceError) and _PASSING.search(str(error)) is not None
+
+
+@asynccontextmanager
+async def _alone(clone: Path) -> AsyncGenerator[None]:
+    """Keep all others, in other processes too, from making or fetching a clone.
+
+    Cloning may take long; no thread waits for it, for there are few.
+    """
+    clone.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(clone.with_name(f"{clone.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(lock):  # noqa: ASYNC110 — another process has no event to set
+            await asyncio.sleep(_LOOK_SECONDS)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,321 @@
+"""Where the work of attempts is saved, and found again by another node of the fleet.
+
+A snapshot holds the files that git sees: ignored ones, such as installed packages, stay behind.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.records import Attempt, Change, Draft, Snapshot, Step
+from midwatch_supervisor.present.assignment import branch_of, place_of
+from midwatch_supervisor.workspaces.behind import missing, notice
+from midwatch_supervisor.workspaces.changes import beginning
+from midwatch_supervisor.workspaces.clone import Origin
+from midwatch_supervisor.workspaces.shipping import (
+    branch_brought,
+    fetched,
+    find,
+    finished,
+    owner_of,
+    pushed,
+)
+from midwatch_supervisor.workspaces.snapshot import (
+    Files,
+    Mark,
+    files_of,
+    held,
+    hold,
+    mark_of,
+    packed,
+    spread,
+    take,
+    tip_of,
+)
+from midwatch_supervisor.workspaces.workspace import Ground, clear, prepare, reopened
+from midwatch_tools.git import Worktree, git
+from midwatch_tools.tree import digest_of
+
+_MB = 1_000_000
+_IN_USE = timedelta(hours=1)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What came of saving."""
+
+    commit: str
+    fault: str = ""
+    """Why all of it or some of it cannot move to another node."""
+    whole: bool = True
+    """Whether the work can move, if perhaps without some files."""
+
+
+async def _begun(worktree: Worktree, base: str) -> str:
+    try:
+        return (await beginning(worktree)).removeprefix("HEAD") or base
+    except WorkspaceError:
+        return base  # the worker has left its branch
+
+
+class SnapshotStore:
+    """Saves the work of attempts, and makes it again on this node."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        home: Path,
+        node: str,
+        settings: FleetSettings,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        """Save into `journal`, and work below `home` as the node with that name."""
+        self.settings = settings
+        self._journal = journal
+        self._bundles = Bundles(journal)
+        self._home = home
+        self._node = node
+        self._clock = clock
+        self._marks: dict[Path, Mark] = {}
+        self._newest: dict[int, Snapshot | None] = {}
+        self._used: dict[str, datetime] = {}
+
+    def folder(self, workspace: str | Path) -> Path:
+        """Where a workspace is on this node, wherever it was made.
+
+        What is there may be removed, so a path that is no workspace of ours is refused.
+        """
+        path = Path(workspace)
+        label, name = path.parent.name, path.name
+        if not label or {label, name} & {"", ".."}:
+            raise WorkspaceError(f"{workspace!s} is no workspace of an attempt")
+        return self._home / "work" / label / name
+
+    def _private(self, folder: Path) -> Path:
+        return self._home / "saved" / f"{place_of(folder)}.git"
+
+    # -- saving ----------------------------------------------------------------------------
+
+    async def save(
+        self, attempt: Attempt, ground: Ground, *, step: int, incarnation: int | None
+    ) -> Saved:
+        """Save the ground's files as they are after `step`; nothing new is no error.
+
+        Raises StaleIncarnationError where another process has taken the attempt over, and
+        WorkspaceError or OSError where the files cannot be read.
+        """
+        self._use(ground.folder)
+        files = await files_of(ground, self._private(ground.folder))
+        mark = await self._mark(attempt, ground)
+        taken = await take(files, mark)
+        last = await self._last(attempt)
+        if last and taken.commit == last.commit:
+            return Saved(commit=taken.commit, fault=taken.fault)
+        await hold(files, place_of(ground.folder), taken.commit)
+        snapshot = Snapshot(commit=taken.commit, base=ground.base, messages=0, step=step)
+        if self.settings.push and ground.branch:
+            await self._require_hold(attempt, incarnation)
+            branch = await pushed(ground, taken.commit, attempt, mark=mark, last=last)
+            snapshot, body = replace(snapshot, branch=branch), b""
+        else:
+            snapshot, body = await self._packed(ground, files, snapshot)
+        draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
+        await self._bundles.put(draft, body, incarnation=incarnation)
+        self._newest[attempt.id] = snapshot
+        if not (snapshot.size or snapshot.branch):
+            large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
+            return Saved(commit=taken.commit, fault=large, whole=False)
+        return Saved(commit=taken.commit, fault=taken.fault)
+
+    def let_go(self, attempt: Attempt, ground: Ground) -> None:
+        """Keep nothing in mind of an attempt that has ended, or is left as it is."""
+        self._marks.pop(ground.folder, None)
+        self._newest.pop(attempt.id, None)
+
+    @property
+    def minded(self) -> int:
+        """How many attempts it keeps something in mind of."""
+        return max(len(self._marks), len(self._newest))
+
+    def _use(self, folder: Path) -> None:
+        self._used[place_of(folder)] = self._clock()
+
+    def in_use(self, place: str) -> bool:
+        """Whether a workspace was asked for just now: whoever did may still be at it."""
+        recent = self._clock() - _IN_USE
+        self._used = {each: at for each, at in self._used.items() if at > recent}
+        return place in self._used
+
+    async def _mark(self, attempt: Attempt, ground: Ground) -> Mark:
+        mark = self._marks.get(ground.folder)
+        if mark is None:
+            begun = await _begun(ground.worktree, ground.base) if ground.worktree else ""
+            of = f"{place_of(ground.folder)} of {attempt.started_at.isoformat()}"
+            mark = self._marks[ground.folder] = Mark(of=of, begun=begun)
+        return mark
+
+    async def _last(self, attempt: Attempt) -> Snapshot | None:
+        if attempt.id not in self._newest:
+            known = await self._bundles.snapshots(attempt.id)
+            self._newest[attempt.id] = known[-1] if known else None
+        return self._newest[attempt.id]
+
+    async def _require_hold(self, attempt: Attempt, incarnation: int | None) -> None:
+        """Raise StaleIncarnationError where another process has taken the attempt over."""
+        lease = await self._bundles.lease_of(attempt.id)
+        if incarnation is not None and (lease is None or lease.incarnation != incarnation):
+            raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
+
+    async def _packed(
+        self, ground: Ground, files: Files, snapshot: Snapshot
+    ) -> tuple[Snapshot, bytes]:
+        """The snapshot with its bundle, which is empty where it would be too large."""
+        body = await packed(
+            files,
+            place_of(ground.folder),
+            base=ground.base,
+            max_bytes=self.settings.max_bundle_mb * _MB,
+        )
+        return (snapshot, b"") if body is None else (replace(snapshot, size=len(body)), body)
+
+    # -- finding again ---------------------------------------------------------------------
+
+    async def is_here(self, attempt: Attempt) -> bool:
+        """Whether this node had the attempt last, and still has its files."""
+        lease = await self._bundles.lease_of(attempt.id)
+        if lease is None or lease.holder.rpartition(":")[0] != self._node:
+            return False
+        return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
+
+    async def ground(self, attempt: Attempt, origin: Origin, *, versioned: bool) -> Ground | None:
+        """The ground of an attempt that has begun: as it is here, or made again from its snapshot.
+
+        `None` where nothing was saved. Raises WorkspaceError where what was saved cannot be had.
+        """
+        folder = self.folder(attempt.workspace)
+        self._use(folder)
+        if await self.is_here(attempt):
+            branch = branch_of(folder) if versioned else ""
+            return replace(await reopened(folder, origin.folder, branch=branch), base=origin.base)
+        snapshot = await find(self._bundles, attempt)
+        if snapshot is None:
+            return None
+        self._marks.pop(folder, None)
+        self._newest.pop(attempt.id, None)
+        if not versioned or origin.folder is None:
+            return await self._without_git(folder, attempt, snapshot)
+        return await self._worktree(folder, attempt, snapshot, origin.folder, origin.base)
+
+    async def _worktree(
+        self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
+    ) -> Ground:
+        """A worktree with a snapshot's files, in place of whatever is in `folder`."""
+        branch, place = branch_of(folder), place_of(folder)
+        commit = (await fetched(self._bundles, clone, attempt, snapshot, place=place)).commit
+        begun = (await mark_of(clone, commit)).begun or base
+        await clear(folder, clone, branch=branch)
+        ground = await prepare(folder, clone, branch=branch, merges=(), base=begun)
+        tip = await tip_of(clone, commit)
+        if tip not in {"", begun}:
+            await git(ground.at, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
+        await spread(Files(worktree=ground.at), commit)
+        return replace(ground, base=base)
+
+    async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Ground:
+        """A plain folder with a snapshot's files, in place of whatever is in `folder`."""
+        private = self._private(folder)
+        for each in (folder, private):
+            await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
+        await asyncio.to_thread(folder.mkdir, parents=True)
+        ground = Ground(folder=folder)
+        files = await files_of(ground, private)
+        place = place_of(folder)
+        snapshot = await fetched(self._bundles, private, attempt, snapshot, place=place)
+        await spread(files, snapshot.commit)
+        return ground
+
+    async def tell(self, attempt: Attempt, ground: Ground, *, incarnation: int | None) -> None:
+        """Have the worker told what its history says and its files, made again here, do not show.
+
+        However often that is tried, it is told once, and nothing where the attempt was here before.
+        The incarnation sees to it that nobody else writes steps any more. Raises
+        StaleIncarnationError where another process has taken the attempt over since.
+        """
+        steps, node = await self._steps(attempt)
+        if not steps or node == self._node:
+            return
+        saved = await self._made_of(attempt, ground)
+        steps = [step for step in steps if step.number > saved]
+        folder = ground.folder
+        names = await asyncio.to_thread(missing, steps, lambda name: digest_of(folder / name))
+        if names:
+            record = notice(names, saved=saved, last=steps[-1].number)
+            draft = Draft(record=record, at=self._clock(), task=attempt.task, attempt=attempt.id)
+            await self._bundles.issue_once(draft, incarnation=incarnation)
+
+    async def _made_of(self, attempt: Attempt, ground: Ground) -> int:
+        """The last step before the snapshot that the files were made from; 0 if from none.
+
+        There may be a newer one: the node before may have saved until the attempt was taken over.
+        """
+        private = self._private(ground.folder)
+        if not ground.branch and not await asyncio.to_thread(private.is_dir):
+            return 0
+        files = await files_of(ground, private)
+        commit = await held(files, place_of(ground.folder))
+        known = await self._bundles.snapshots(attempt.id)
+        moved = (each for each in known if each.size or each.branch)
+        return max((each.step for each in moved if each.commit == commit), default=0)
+
+    async def _steps(self, attempt: Attempt) -> tuple[list[Step], str]:
+        """An attempt's steps, and the node that goes on with it, as the journal knows so far."""
+        node, steps = "", list[Step]()
+        async for each in self._journal.all_entries(attempt=attempt.id, kinds=(Step, Change)):
+            match each.record:
+                case Change(node=str(name)):
+                    node = name
+                case Step() as step:
+                    steps.append(step)
+                case _:
+                    pass
+        return steps, node
+
+    # -- what others built -----------------------------------------------------------------
+
+    async def bring_branches(self, repository: Path, names: Collection[str], *, run: int) -> None:
+        """See to it that a repository has the finished branches of other attempts of a run.
+
+        Raises WorkspaceError for one that was not saved, or not as it was at its end.
+        """
+        attempts = await self._bundles.attempts(run) if names else []
+        for name in names:
+            self._use(Path(name))
+            await self._bring_branch(repository, name, attempts)
+
+    async def _bring_branch(self, repository: Path, name: str, attempts: Sequence[Attempt]) -> None:
+        owner = owner_of(name, attempts)
+        if owner.own and await self.is_here(owner.attempt):
+            return
+        await branch_brought(self._bundles, repository, owner.attempt, name)
+
+    async def bring_folder(self, workspace: Path, *, run: int) -> Path:
+        """The folder of another attempt of a run, without git, on this node."""
+        owner = owner_of(branch_of(workspace), await self._bundles.attempts(run))
+        folder = self.folder(workspace)
+        self._use(folder)
+        if not (owner.own and await self.is_here(owner.attempt)):
+            snapshot = await finished(self._bundles, owner.attempt)
+            await self._without_git(folder, owner.attempt, snapshot)
+        return folder

@@ -1,0 +1,305 @@
+"""Where an attempt works: a worktree with its own branch, a copy, or an empty folder."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from pathlib import Path, PurePosixPath
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.shielding import sheltered
+from midwatch_supervisor.workspaces.workspace_files import entries_below
+from midwatch_tools.git import Worktree, ask_git, git, worktree_of
+
+CLONES = "clones"
+"""The folder below a home that holds its clones of repositories."""
+NETWORK_SECONDS = 600.0
+"""How long git may take with another machine."""
+_HALF_WRITTEN = "bad object worktrees/"
+"""What git says where somebody adds a worktree at this moment, or was killed over it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """One attempt's own copy of what it works on."""
+
+    folder: Path
+    branch: str = ""
+    """The worktree's branch; empty where there is no git."""
+    base: str = ""
+    """The commit that every clone of the repository has; empty where nobody asks."""
+    worktree: Worktree | None = field(default=None, compare=False)
+    """For git; `None` where there is none, whatever the worker has made there."""
+
+    @property
+    def at(self) -> Worktree:
+        """The worktree. Raises WorkspaceError where there is none."""
+        if self.worktree is None:
+            raise WorkspaceError(f"{self.folder} is no git worktree")
+        return self.worktree
+
+
+async def prepare(
+    folder: Path,
+    source: Path | None,
+    *,
+    branch: str,
+    merges: Sequence[str],
+    base: str = "",
+    plain: bool = False,
+) -> Ground:
+    """Make the ground of an attempt in `folder`, which must not exist yet.
+
+    `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
+    it starts from, by default the one that is checked out in `source`. A `plain` source is copied,
+    whatever it holds: a repository that a worker made would have git run what its configuration
+    says. Raises WorkspaceError with the reason, a conflict between those branches among them.
+    """
+    if await asyncio.to_thread(_without_git, folder, source, plain=plain):
+        return Ground(folder=folder)
+    assert source is not None
+    # Twice: it takes the place of an entry for a folder that is gone, if that is locked too.
+    forced = ("worktree", "add", "--quiet", "--force", "--force")
+    command = (*forced, "-b", branch, str(folder), base or "HEAD")
+    async with alone(source):
+        # Until git ends nobody else may have the list.
+        await sheltered(git(source, *command))
+    ground = await reopened(folder, source, branch=branch)
+    for other in merges:
+        await _merge(ground, other)
+    return replace(ground, base=base)
+
+
+async def reopened(folder: Path, source: Path | None, *, branch: str) -> Ground:
+    """The ground that was made in `folder`, by what its repository says; `branch` is its own.
+
+    Raises WorkspaceError where it is no longer the one that was made.
+    """
+    if source is None or not branch:
+        return Ground(folder=folder)
+    worktree = await asyncio.to_thread(worktree_of, source, folder, branch)
+    if worktree is None:
+        raise WorkspaceError(f"{folder} is no worktree of {source}")
+    return Ground(folder=folder, branch=branch, worktree=worktree)
+
+
+def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
+    """Make the ground if it needs no git; else only the folder that will hold the worktree."""
+    if folder.exists():
+        raise WorkspaceError(f"{folder} exists already")
+    if source is None:
+        folder.mkdir(parents=True)
+        return True
+    if not source.is_dir():
+        raise WorkspaceError(f"the workspace {source} is no folder")
+    if plain or not is_repository(source):
+        try:
+            _copy(source, folder)
+        except OSError as error:  # a worker can make what cannot be read, or is named too long
+            raise WorkspaceError(f"{source} cannot be copied: {error}") from error
+        return True
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return False
+
+
+async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
+    """Remove the ground that a killed process left half made; nothing to remove is no error."""
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if source is None or not is_repository(source):
+        return
+    async with alone(source):
+        with suppress(WorkspaceError):  # only of one that was killed in the middle: git locks it
+            await git(source, "worktree", "unlock", str(folder))
+        await git(source, "worktree", "prune")
+        if await git(source, "branch", "--list", branch):
+            await git(source, "branch", "--quiet", "-D", branch)
+
+
+@asynccontextmanager
+async def alone(repository: Path) -> AsyncGenerator[None]:
+    """Keep all others, in other processes too, from a repository's list of worktrees.
+
+    git reads that list while it adds to it, and fails over an entry that is half written: adding,
+    pruning and fetching alike. What a killed process left half written goes.
+    """
+    # In one go: whoever has the lock must not need a thread, for all may wait for the lock.
+    waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
+    try:
+        lock = await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        # The thread gets the lock all the same, and somebody must give it back.
+        waiting.add_done_callback(lambda done: os.close(done.result()))
+        raise
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    """Wait for the lock, and remove what somebody left half written who had it."""
+    lock = os.open(path, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    _sweep(path / "worktrees")
+    return lock
+
+
+def _sweep(worktrees: Path) -> None:
+    """Remove entries that lead to no commit: `git worktree add` was killed before it wrote one."""
+    for head in worktrees.glob("*/HEAD"):
+        with suppress(OSError):
+            if not head.read_text("utf-8").strip().strip("0"):
+                shutil.rmtree(head.parent, ignore_errors=True)
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether the folder is the top of a git repository or of a worktree."""
+    return (folder / ".git").exists()
+
+
+def is_bare(folder: Path) -> bool:
+    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
+    parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
+    return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)
+
+
+_NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """Copy folders, links and plain files; pipes and sockets, which a worker can make, are not."""
+    folder.mkdir(parents=True)
+    for entry in entries_below(source, hidden=_NOT_COPIED):
+        target = folder / Path(entry.path).relative_to(source)
+        if entry.is_symlink():
+            target.symlink_to(Path(entry.path).readlink())
+        elif entry.is_dir():
+            target.mkdir()
+        elif entry.is_file():
+            shutil.copy2(entry.path, target, follow_symlinks=False)
+
+
+async def _merge(ground: Ground, branch: str) -> None:
+    try:
+        await git(ground.at, "merge", "--quiet", "--no-edit", branch)
+    except WorkspaceError as error:
+        raise WorkspaceError(f"{branch} does not merge: {error}") from error
+
+
+async def keep(ground: Ground, message: str) -> None:
+    """Commit what the attempt has done on its branch; nothing to commit is no error.
+
+    It is brought to its end: whoever came next would find git's lock, and could not commit.
+    """
+    if ground.worktree is not None:
+        await sheltered(_keep(ground.worktree, message))
+
+
+async def _keep(worktree: Worktree, message: str) -> None:
+    worktree.require_branch()
+    await add_all(worktree)
+    if await git(worktree, "status", "--porcelain"):
+        await git(worktree, "commit", "--quiet", "--message", message)
+
+
+async def add_all(worktree: Worktree, *options: str) -> None:
+    """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
+
+    Over a nested repository that the index knows already, git would run `git status` in there, by
+    the nested configuration, with its filters. So it leaves the index first, to be found anew.
+    """
+    nested = await _nested(worktree)
+    for names in _some(list(nested)):
+        await git(worktree, "update-index", "--force-remove", "--", *names)
+    try:
+        await git(worktree, "add", "--all", *options)
+    finally:
+        await _submodules_back(worktree, nested)
+
+
+async def _nested(worktree: Worktree) -> dict[str, str]:
+    """The nested repositories that the index knows, with the commits that it names."""
+    listed = (await git(worktree, "ls-files", "--stage", "-z")).split("\0")
+    entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
+    return {name: entry.split()[1] for entry, name in entries}
+
+
+async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> None:
+    """Put back what is not checked out: an empty folder, which git would not find anew."""
+    if not nested:
+        return
+    known = set((await git(worktree, "ls-files", "-z")).split("\0"))
+    above = {str(each) for name in known for each in PurePosixPath(name).parents}
+    gone = [each for each in nested if each not in known | above]
+    there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
+    for names in _some(there):
+        infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
+        await git(worktree, "update-index", "--add", *chain(*infos))
+
+
+def _some(names: Sequence[str]) -> list[Sequence[str]]:
+    """As many at a time as stand in one command."""
+    return [names[start : start + 100] for start in range(0, len(names), 100)]
+
+
+async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:
+    """The commit that is checked out in a repository on this machine, or in one with a URL.
+
+    Empty for another folder, or none. A URL has so many seconds to answer. Raises WorkspaceError
+    where there is no commit.
+    """
+    if url:
+        try:
+            # Not in a folder: its configuration has no say in where the URL leads.
+            said = await ask_git(
+                *(Path("/"), "ls-remote", source, "HEAD"), seconds=seconds, network=True
+            )
+        except TimeoutError as error:
+            raise WorkspaceError(str(error)) from error
+        if not said.strip():
+            raise WorkspaceError(f"{source} has no commit yet")
+        return said.split()[0]
+    if not source or not is_repository(Path(source)):
+        return ""
+    return (await git(Path(source), "rev-parse", "--verify", "HEAD^{commit}")).strip()
+
+
+async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
+    """`git fetch` in a repository, beside others who add worktrees to it. Raises as `ask_git`."""
+    try:
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
+    except WorkspaceError as error:
+        if _HALF_WRITTEN not in str(error) or not is_repository(repository):
+            raise
+    async with alone(repository):
+        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
+
+
+async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:
+    """A name for a run's folders and branches that nothing has yet, in clones below `home` either.
+
+    Run numbers begin anew with a new journal, while the folders and branches of an old one stay.
+    """
+    clones = await asyncio.to_thread(_clones, home)
+    for number in count(1):
+        label = f"r{run}" if number == 1 else f"r{run}.{number}"
+        taken = await asyncio.to_thread((home / "work" / label).exists)
+        if not taken and not await _has_branches(label, [*sources, *clones]):
+            return label
+    raise AssertionError("count() ended")
+
+
+def _clones(home: Path) -> list[Path]:
+    return [each for each in (home / CLONES).glob("*") if each.suffix not in {".part", ".lock"}]
+
+
+async def _has_branches(label: str, sources: Sequence[Path | None]) -> bool:
+    repositories = {source for source in sources if source is not None and is_repository(source)}
+    for source in repositories:
+        if await git(source, "branch", "--list", f"midwatch/{label}/*"):
+            return True
+    return False
