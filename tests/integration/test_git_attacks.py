@@ -23,7 +23,7 @@ from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehea
 from midwatch_supervisor.workspaces.snapshot import Mark, files_of, spread, take
 from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
 from midwatch_tools.git import git
-from midwatch_tools.home import main_worktree
+from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Step
 from midwatch_tools import Watch
-from midwatch_tools.reflect import NAMES
+from midwatch_tools.tools.reflect import NAMES
 
 OWN = {*NAMES} - {"read_board", "record_fact", "search_facts"}
 CODING = {"read_file", "write_file", "edit_file", "list_files", "grep", "run_command"}

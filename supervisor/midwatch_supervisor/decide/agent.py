@@ -36,7 +36,7 @@ from midwatch_supervisor.decide.worker_requests import (
     by_policy,
     by_verdict,
 )
-from midwatch_tools.quotation import DATA_RULE, DataBlocks, cut
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, cut
 from midwatch_tools.session import cost
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Step
 from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described
 from midwatch_supervisor.decide.standing import Standing
-from midwatch_tools.quotation import DataBlocks, cut, escaped
+from midwatch_tools.data_blocks import DataBlocks, cut, escaped
 
 T = TypeVar("T")
 

@@ -55,9 +55,9 @@ from midwatch_supervisor.workspaces.sandbox_paths import sandbox_paths
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Ground, keep
 from midwatch_tools import Watch
-from midwatch_tools.board import Board
-from midwatch_tools.facts import Facts
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.tools.board import Board
+from midwatch_tools.tools.facts import Facts
 from midwatch_tools.tree import ignored_in
 
 log = logging.getLogger(__name__)

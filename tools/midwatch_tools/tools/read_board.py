@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic_ai import FunctionToolset
 
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.board import Board
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.board import Board
 
 
 class ReadBoard:

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Teller,
     Writer,
 )
-from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
 
 LONGEST = 2_000
 """Characters of a whole board."""

@@ -19,9 +19,9 @@ from midwatch_monitor.records import (
     Record,
     Resolution,
 )
-from midwatch_tools.revision import change, with_remaining
-from midwatch_tools.shares import shared
-from midwatch_tools.spending import raised
+from midwatch_tools.budget import raised
+from midwatch_tools.plan_change import change, with_remaining
+from midwatch_tools.request_shares import shared
 
 Numbered = tuple[int, Intervention]
 """An intervention with its journal id."""

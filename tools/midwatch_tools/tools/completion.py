@@ -27,7 +27,7 @@ from fnmatch import fnmatchcase
 
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
-from midwatch_tools.proof import shows
+from midwatch_tools.tools.proof import shows
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
 """What may be the name of a file."""

@@ -8,7 +8,7 @@ from midwatch_monitor.records import Entry, Plan, Record, Step, StepKind, Writer
 from midwatch_monitor.rules.failure import failed, telling
 from midwatch_monitor.rules.identity import NO_WORK, command
 from midwatch_monitor.rules.programs import tests
-from midwatch_tools.completion import FILE
+from midwatch_tools.tools.completion import FILE
 
 WORK: tuple[type[Record], ...] = (Step, Plan)
 """The records of which deeds are made."""
