@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.patience import PatientModel
+from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.sandbox import MARK, Walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_agents.worker import Station, Worker, mcp_source

@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
     Record,
     Ruling,
 )
-from midwatch_tools.plan_revisions import revisions
+from midwatch_tools.plan_change import revisions
 from midwatch_tools.tools.check_plan import answered, ruled
 
 CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")

@@ -20,8 +20,7 @@ from midwatch_monitor.records import (
     Resolution,
 )
 from midwatch_tools.budget import raised
-from midwatch_tools.plan_change import change, with_remaining
-from midwatch_tools.request_shares import shared
+from midwatch_tools.plan_change import change, shared, with_remaining
 
 Numbered = tuple[int, Intervention]
 """An intervention with its journal id."""

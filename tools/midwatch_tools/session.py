@@ -41,7 +41,6 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_tools.budget import exhausted, raised, spend, told
-from midwatch_tools.cadence import next_interval, reminder_due, steady
 from midwatch_tools.delivery import (
     Numbered,
     arrived,
@@ -52,10 +51,17 @@ from midwatch_tools.delivery import (
     too_late,
 )
 from midwatch_tools.inbox import WAITS, Inbox
-from midwatch_tools.instructions import marked, reminder, spoken
+from midwatch_tools.instructions import (
+    marked,
+    next_interval,
+    reminder,
+    reminder_due,
+    spoken,
+    steady,
+)
 from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut
-from midwatch_tools.request_shares import shared
+from midwatch_tools.plan_change import shared
 from midwatch_tools.site import Site
 
 _MAX_DOING = 200

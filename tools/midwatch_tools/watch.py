@@ -40,11 +40,10 @@ from midwatch_tools.pauses import listen
 from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
 from midwatch_tools.tool_calls import UNWATCHED, Acts
-from midwatch_tools.tools.board import Board
+from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
 from midwatch_tools.tools.facts import Facts
-from midwatch_tools.tools.read_board import ReadBoard
 from midwatch_tools.tools.record_fact import RecordFact
 from midwatch_tools.tools.reflect import NAMES, OwnTools
 from midwatch_tools.tools.report_error import ReportFailure

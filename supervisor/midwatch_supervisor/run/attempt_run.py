@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
+from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (

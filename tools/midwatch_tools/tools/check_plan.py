@@ -21,8 +21,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_tools.instructions import outline
-from midwatch_tools.plan_change import change, with_remaining
-from midwatch_tools.plan_revisions import revisions_made
+from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
 from midwatch_tools.tool_calls import UNWATCHED, Acts
 from midwatch_tools.tools.statement import Text, Texts

@@ -25,8 +25,15 @@ from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, with_current_done
 from midwatch_tools.session import Session
 from midwatch_tools.tool_calls import UNWATCHED, Acts
-from midwatch_tools.tools.completion import Evidence, Presence, Said, judge_completion
-from midwatch_tools.tools.evidence import WORK, Deeds, deeds
+from midwatch_tools.tools.completion import (
+    WORK,
+    Deeds,
+    Evidence,
+    Presence,
+    Said,
+    deeds,
+    judge_completion,
+)
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 _MAX_DOING = 200
