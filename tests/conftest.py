@@ -74,3 +74,11 @@ def postgres(postgres_server: str) -> Generator[str]:
     name = f"test_{uuid4().hex}"
     yield create_database(postgres_server, name)
     drop_database(postgres_server, name)
+
+
+@pytest.fixture
+def other_postgres(postgres_server: str) -> Generator[str]:
+    """The URL of another one."""
+    name = f"test_{uuid4().hex}"
+    yield create_database(postgres_server, name)
+    drop_database(postgres_server, name)
