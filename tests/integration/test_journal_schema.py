@@ -84,7 +84,10 @@ def table(connection: Connection, name: str) -> dict[str, Any]:
         "foreign": foreign,
         "check": look.get_check_constraints(name),
         "indexes": [
-            {**each, "dialect_options": {k: str(v) for k, v in each["dialect_options"].items()}}
+            {
+                **each,
+                "dialect_options": {k: str(v) for k, v in each.get("dialect_options", {}).items()},
+            }
             for each in look.get_indexes(name)
         ],
     }

@@ -414,7 +414,8 @@ def _words(dialect: str, *statements: str) -> None:
 _words(
     "sqlite",
     # The words come cut and folded; to `ascii` all other letters are simply part of a word.
-    """CREATE VIRTUAL TABLE {name} USING fts5(text, more, tags, tokenize = "ascii tokenchars '_'")""",
+    "CREATE VIRTUAL TABLE {name} USING fts5"
+    """(text, more, tags, tokenize = "ascii tokenchars '_'")""",
     "INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(4, 2, 1)')",
     "CREATE VIRTUAL TABLE {name}_words USING fts5vocab({name}, row)",
 )
