@@ -31,8 +31,9 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.entrance import Entrance
-from midwatch_tools.gate import ALLOWED, Verdict
+from midwatch_tools.gate.entrance import Entrance
+from midwatch_tools.gate.gate import ALLOWED, Verdict
+from midwatch_tools.kept_results import Remembered, keep
 from midwatch_tools.observation import (
     act_words,
     argued_edits,
@@ -41,7 +42,6 @@ from midwatch_tools.observation import (
     named_path,
     read_result,
 )
-from midwatch_tools.remembered import Remembered, keep
 from midwatch_tools.session import Session, cost, said_with
 from midwatch_tools.tree import Tree
 
