@@ -63,7 +63,7 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
     argv = ("--requests", "5", "--cost-usd", "0.5", "--minutes", "2.5", "--message", "Go on.")
     assert await midwatch("grant", "fix", *argv) == 0
     assert capsys.readouterr().out == (
-        f"issued grant of 5 requests, 0.5 US dollars, 2.5 minutes for fix#1 ({last + 1})\n"
+        f"issued grant of 5 requests, $0.50, 2.5 min for fix#1 ({last + 1})\n"
     )
     given = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
     assert await written(journal, last) == [

@@ -95,7 +95,7 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
         "  plan:": "    [ ] 1. read (confidence 40 %; 12 requests; flag: by eye)",
         "  plan checks:": f"    {revision} plan step 2, pending: a module → none; proposes: x",
         "  completions:": "    accepted with a flag, plan step 1 at 75 %: it reads; flag: by eye",
-        "  analyses:": "    analysis (permanent, step 7): no ES6 → require()",
+        "  analyses:": "    (permanent, step 7): no ES6 → require()",
         "  budget requests:": f"    {asked} 20 requests (granted 5 requests): two files left",
         "  interventions:": f"    {asked + 1} grant_budget (5 requests) by policy: issued",
     }.items() <= dict(pairwise(lines)).items()
@@ -119,10 +119,9 @@ async def test_decisions_name_their_steps_their_terms_and_why_they_were_refused(
         refused="no such model",
     )
     await write(journal, attempt, at, decision)
-    assert (
-        "      switch_model (model big) by supervisor, provider (steps 3, 5): It times out.; "
-        "REFUSED: no such model"
-    ) in await shown(capsys)
+    assert ("      REFUSED: switch_model (model big) by supervisor: no such model") in await shown(
+        capsys
+    )
 
 
 async def test_the_model_in_force_is_shown_with_the_one_before(

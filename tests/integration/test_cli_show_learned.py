@@ -121,15 +121,23 @@ async def test_people_are_told_the_same_in_short(past: "Past", capsys: Capture) 
     output = await shown(capsys, "totals")
     assert (
         "  given of what was learned:\n"
-        "    in the treatment group\n"
-        "    guidelines, version 1\n"
-        "    lesson 3 (found by tags, 0.25): Round the price, not the sum.\n"
-        "    fact 4: The port of the tests is 8765.\n"
+        "    given:\n"
+        "    1 lesson, 1 fact, guidelines v1, 99 tokens\n"
+        "    lessons:\n"
+        "    - 3 (found by tags, fits 25 %) Round the price, not the sum.\n"
+        "    facts:\n"
+        "    - 4 The port of the tests is 8765.\n"
+        "    guidelines:\n"
+        "    Run the tests.\n"
+        "    group:\n"
+        "    treatment\n"
+        "    found in:\n"
+        "    0.010 seconds\n"
         "  verdicts, and what was learned of it:\n"
         "    summary: It went well.\n"
-        "    rejected by a person (ann): No.\n"
+        "    verdict: result rejected by ann: No.\n"
     ) in output
-    assert "    no lesson of 11, refused: too vague" in output
+    assert "    learning: no lesson: too vague" in output
 
 
 async def test_an_attempt_that_nothing_was_learned_of_has_no_such_parts(

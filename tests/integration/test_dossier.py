@@ -127,7 +127,7 @@ async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
         await write(record)
     case = await (await Dossier.read(journal, attempt)).case(TASK)
     assert case.budget == (
-        "requests 45 of 60, tokens 0, US dollars 0, minutes 0. "
+        "45 of 60 requests, 0 tokens, $0.00, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
     )
 

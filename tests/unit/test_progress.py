@@ -1,253 +1,139 @@
-"""What people read while a run goes on."""
+"""The progress of a run as people read it."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 
 import pytest
 
 from midwatch_monitor.records import (
     Action,
-    Actor,
     AlertState,
-    Course,
-    Diagnosis,
-    Ending,
+    Change,
+    Completion,
+    DeliveryState,
     EscalationState,
     Lifecycle,
-    Outcome,
+    Record,
     Resolution,
     Severity,
-    StepKind,
+    TaskTransition,
 )
-from midwatch_supervisor.present.line import (
-    AlertLine,
-    AttemptLine,
-    CheckpointLine,
-    Checks,
-    DecisionLine,
-    DoneLine,
-    EscalationLine,
-    InterventionLine,
-    InterventionState,
-    Line,
-    StepLine,
-    TaskLine,
-    TaskSum,
+from midwatch_stage import factories as make
+from midwatch_supervisor.present.json_lines import Transcript
+from midwatch_supervisor.present.progress import ended, progress_line, reserved
+
+FLAGGED = Completion(
+    plan_step=0, goal="g", confidence=70, accepted=True, flag="open: b", doubts=("a: x", "a: x")
 )
-from midwatch_supervisor.present.progress import ended, short, text
-
-AT = datetime(2026, 11, 21, 20, 0, 5, tzinfo=UTC)
+DONE = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
 
 
-def task() -> TaskLine:
-    return TaskLine(
-        at=AT,
-        task="totals",
-        attempt=None,
-        number=None,
-        status=Lifecycle.COMPLETED,
-        title="",
-        reason="",
-        acceptance=Checks(passed=2, total=2),
-    )
-
-
-def step(**changes: object) -> StepLine:
-    fields: dict[str, object] = {
-        "kind": StepKind.TOOL,
-        "tool": "run",
-        "args": "pytest",
-        "ok": None,
-        "exit_code": None,
-        "output": "",
-        "text": "",
-        "edits": (),
-        "tokens": 0,
-    }
-    return StepLine(at=AT, task="totals", attempt=4, number=1, step=3, **(fields | changes))  # pyright: ignore[reportArgumentType]
-
-
-def alert(state: AlertState, severity: Severity, resolution: Resolution | None = None) -> AlertLine:
-    return AlertLine(
-        at=AT,
-        task="totals",
-        attempt=4,
-        number=1,
-        rule="cycle",
-        subject="a.py",
-        state=state,
-        severity=severity,
-        step=8,
-        value=5,
-        summary="round and round",
-        evidence=(),
-        resolution=resolution,
-    )
-
-
-def intervention(state: InterventionState, outcome: Outcome | None = None) -> InterventionLine:
-    return InterventionLine(
-        at=AT,
-        task="totals",
-        attempt=4,
-        number=1,
-        id=12,
-        action=Action.NUDGE,
-        by=Actor.POLICY,
-        author="",
-        message="Look\nup.",
-        state=state,
-        outcome=outcome,
-        reason="it moved" if outcome else "",
-        answers=(),
-    )
-
-
-def escalation(state: EscalationState) -> EscalationLine:
-    return EscalationLine(
-        at=AT, task="totals", attempt=4, number=1, id=9, state=state, rules=("cycle",), reason=""
-    )
-
-
-ATTEMPT = AttemptLine(
-    at=AT,
-    task="totals",
-    attempt=4,
-    number=1,
-    id=4,
-    status=Lifecycle.FAILED,
-    worker="coder",
-    model="m",
-    reason="too slow",
-    ending=Ending.OUT_OF_BUDGET,
-)
-CHECKPOINT = CheckpointLine(
-    at=AT,
-    task="totals",
-    attempt=4,
-    number=1,
-    step=3,
-    progress_percent=40,
-    confidence=70,
-    decision=Course.CONTINUE,
-    blockers=("no key",),
-    files_done=(),
-    notes="",
-    estimated_steps_left=None,
-    plan_step=2,
-)
-DECISION = DecisionLine(
-    at=AT,
-    task="totals",
-    attempt=4,
-    number=1,
-    escalation=9,
-    action=Action.NUDGE,
-    diagnosis=Diagnosis.WRONG_APPROACH,
-    by=Actor.SUPERVISOR,
-    author="m",
-    message="Look up.",
-    rationale="It circles.",
-)
+def lines(*records: Record, hours: int = 0) -> list[str | None]:
+    transcript = Transcript([make.task(name="totals")], [make.attempt(model="m")])
+    zone = timezone(timedelta(hours=hours))
+    found: list[str | None] = []
+    for id, record in enumerate(records, start=1):
+        attempt = None if isinstance(record, TaskTransition) else 1
+        entry = make.entry(id, record, at=make.AT, attempt=attempt)
+        told = transcript.line(entry)
+        found.append(None if told is None else progress_line(entry, transcript, zone))
+    return found
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("record", "text"),
     [
-        (task(), "totals: completed (2 of 2 checks pass)"),
-        (ATTEMPT, "totals#1: failed (coder with m): too slow"),
-        (step(ok=True), "totals#1: step 3: run pytest ok"),
-        (step(ok=False), "totals#1: step 3: run pytest FAILED"),
-        (step(ok=True, exit_code=2), "totals#1: step 3: run pytest FAILED (exit code 2)"),
-        (step(edits=("a.py", "b.py")), "totals#1: step 3: run a.py, b.py"),
-        (step(kind=StepKind.MESSAGE, text="Now\nthis."), "totals#1: step 3: says Now this."),
+        (DONE, "totals: completed (2 of 2 checks pass)"),
+        (make.transition(), "totals#1: working (coder with m)"),
+        (make.ended(reason="it passes"), "totals#1: completed: it passes"),
+        (make.step(3, "run", args="pytest"), "totals#1: step 3, run: pytest"),
         (
-            CHECKPOINT,
-            "totals#1: step 3: reflects: 40 % of plan step 2, confidence 70 %, continue, "
-            "blocked by no key",
+            make.alert(severity=Severity.CRITICAL, subject="a.py"),
+            "totals#1: alert: firing critical cycle (a.py): cycle was seen",
         ),
         (
-            alert(AlertState.FIRING, Severity.CRITICAL),
-            "totals#1: ALERT critical cycle (a.py) at step 8: round and round",
+            make.alert(state=AlertState.RESOLVED, resolution=Resolution.CLEARED),
+            "totals#1: alert: resolved warning cycle: cycle was seen",
         ),
+        (make.escalation(9), "totals#1: escalation: 9 open: cycle"),
         (
-            alert(AlertState.FIRING, Severity.NOTICE),
-            "totals#1: NOTICE cycle (a.py) at step 8: round and round",
-        ),
-        (
-            alert(AlertState.RESOLVED, Severity.WARNING, Resolution.CLEARED),
-            "totals#1: resolved: cycle (a.py) at step 8",
-        ),
-        (escalation(EscalationState.OPEN), "totals#1: ESCALATION 9: cycle"),
-        (
-            DECISION,
-            "totals#1: DECISION nudge by supervisor (m): wrong_approach; It circles.",
-        ),
-        (
-            replace(DECISION, steps=(3, 5), terms="model big", refused="it is over"),
-            "totals#1: DECISION nudge (model big) by supervisor (m): wrong_approach (steps 3, 5); "
-            "It circles.; REFUSED: it is over",
-        ),
-        (
-            replace(ATTEMPT, ending=Ending.SPLIT),
-            "totals#1: split (coder with m): too slow",
-        ),
-        (
-            replace(intervention(InterventionState.ISSUED), terms="20 requests"),
-            "totals#1: INTERVENTION nudge (12) by policy (20 requests): Look up.",
-        ),
-        (
-            intervention(InterventionState.HELD),
-            "totals#1: INTERVENTION nudge (12) by policy waits for approval: Look up.",
-        ),
-        (
-            intervention(InterventionState.DELIVERED),
-            "totals#1: INTERVENTION nudge (12) by policy delivered",
-        ),
-        (
-            intervention(InterventionState.DELIVERED, Outcome.NO_EFFECT),
-            "totals#1: OUTCOME of nudge (12): no effect: it moved",
+            make.intervention(needs_approval=True, message="Look\nup."),
+            "totals#1: message: nudge 1 waits for approval, by policy: Look up.",
         ),
     ],
 )
-def test_a_line_says_when_who_and_what(line: Line, told: str) -> None:
-    assert text(line, UTC) == f"20:00:05 {told}"
+def test_a_line_says_when_who_and_what(record: Record, text: str) -> None:
+    assert lines(record) == [f"20:00:00 {text}"]
+
+
+def test_what_became_of_an_intervention_names_it() -> None:
+    told = lines(make.intervention(), make.delivery(), make.outcome())
+    assert told[1:] == [
+        "20:00:00 totals#1: delivered: nudge delivered",
+        "20:00:00 totals#1: outcome: nudge: recovered: it moves",
+    ]
+
+
+def test_an_attempt_that_a_person_paused_is_paused() -> None:
+    parked = make.transition(Lifecycle.INPUT_REQUIRED)
+    assert lines(make.intervention(Action.PAUSE), make.delivery(), parked)[-1] == (
+        "20:00:00 totals#1: paused (coder with m)"
+    )
+
+
+def test_the_model_in_force_is_named() -> None:
+    assert lines(Change(model="big"), make.transition())[-1] == (
+        "20:00:00 totals#1: working (coder with big)"
+    )
 
 
 @pytest.mark.parametrize(
-    "line",
+    "record",
     [
-        alert(AlertState.PENDING, Severity.WARNING),
-        alert(AlertState.RESOLVED, Severity.WARNING, Resolution.ENDED),
-        escalation(EscalationState.ANSWERED),
-        escalation(EscalationState.CLOSED),
+        make.alert(state=AlertState.PENDING),
+        make.alert(state=AlertState.RESOLVED, resolution=Resolution.ENDED),
+        make.escalation(state=EscalationState.ANSWERED),
+        make.escalation(state=EscalationState.CLOSED),
+        make.delivery(77, DeliveryState.DELIVERED),
+        make.plan(),
     ],
 )
-def test_nothing_is_said_of_what_nobody_waits_for(line: Line) -> None:
-    assert text(line, UTC) is None
+def test_nothing_is_said_of_what_nobody_waits_for(record: Record) -> None:
+    assert lines(record) == [None]
 
 
 def test_the_time_is_that_of_the_zone() -> None:
-    told = text(task(), timezone(timedelta(hours=2)))
-    assert told is not None
-    assert told.startswith("22:00:05 ")
+    assert lines(DONE, hours=2) == ["22:00:00 totals: completed (2 of 2 checks pass)"]
 
 
-def test_a_long_text_is_one_short_line() -> None:
-    assert short("one\n two three", 9) == "one two …"
+@pytest.mark.parametrize(
+    ("records", "reservations"),
+    [
+        ((FLAGGED, DONE), ["totals: completed, with reservations: open: b; a: x"]),
+        ((FLAGGED,), []),
+        ((FLAGGED, make.task_transition(Lifecycle.FAILED)), []),
+        ((Completion(plan_step=0, goal="g", confidence=9, accepted=False, flag="b"), DONE), []),
+        ((Completion(plan_step=1, goal="g", confidence=9, accepted=True, flag="b"), DONE), []),
+        ((FLAGGED, Completion(plan_step=0, goal="g", confidence=9, accepted=True), DONE), []),
+    ],
+)
+def test_the_end_names_the_reservations_of_what_was_accepted_last(
+    records: tuple[Record, ...], reservations: list[str]
+) -> None:
+    transcript = Transcript([make.task(name="totals")], [make.attempt()])
+    for id, record in enumerate(records, start=1):
+        transcript.line(make.entry(id, record))
+    assert list(ended(transcript))[1:] == reservations
 
 
 def test_the_end_is_one_line_a_task() -> None:
-    checks = Checks(passed=1, total=2)
-    done = TaskSum(
-        id="totals",
-        status=Lifecycle.FAILED,
-        attempts=2,
-        alerts=1,
-        interventions=0,
-        recovered=0,
-        acceptance=checks,
-    )
-    assert ended(DoneLine(at=AT, exit_code=1, tasks=(done,))) == (
-        "totals: failed, 1 of 2 checks pass, 2 attempts, 1 alert, 0 interventions, 0 recovered",
-    )
+    transcript = Transcript([make.task(name="totals")], [make.attempt()])
+    failed = make.task_transition(Lifecycle.FAILED, passed=1, total=2)
+    for id, record in enumerate((make.transition(), make.alert(), failed), start=1):
+        transcript.line(make.entry(id, record))
+    assert list(ended(transcript)) == [
+        "totals: failed, 1 of 2 checks pass, 1 attempt, 1 alert, 0 interventions, 0 recovered"
+    ]
+
+
+def test_long_reservations_are_cut() -> None:
+    assert len(reserved("totals", ("x" * 500,))) < 220

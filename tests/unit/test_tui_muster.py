@@ -220,7 +220,7 @@ def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     told.tell(lost)
     assert broken(told.board.faults) == []
     assert line(lost).text == "north is gone: another node goes on with it"
-    assert line(Change(node="south")).text == "goes on on south"
+    assert line(Change(node="south")).text == "continues on south"
 
 
 def test_without_any_node_the_work_stands_still() -> None:

@@ -156,7 +156,7 @@ def test_a_message_knows_by_whom_it_is_when_it_arrived_and_what_came_of_it() -> 
 def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
     text = told(STEP, NUDGE, delivered(2, step=4), recovered(2)).tellings[2].detail
     assert text == (
-        "act:\nnudge by eve (operator)\n\nmessage:\nRead it.\n\n"
+        "intervention:\nnudge by eve (operator)\n\nmessage:\nRead it.\n\n"
         "then:\nnudge delivered\n\noutcome:\nrecovered: it moves"
     )
 

@@ -14,7 +14,7 @@ from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described
 from midwatch_supervisor.decide.grants import within
 from midwatch_supervisor.decide.policy import allowed, said, terms_for
 from midwatch_supervisor.decide.standing import Standing
-from midwatch_supervisor.present.spelling import grant_words
+from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DataBlocks, cut, escaped
 
 T = TypeVar("T")
@@ -306,7 +306,7 @@ def _granted(answer: Answer, standing: Standing, table: Terms) -> tuple[Terms, s
     given = given or table.grant
     return (
         replace(table, grant=given),
-        f"[{grant_words(wanted)} were wanted; the policy allows {grant_words(given)}]",
+        f"[{grant_text(wanted)} were wanted; the policy allows {grant_text(given)}]",
     )
 
 

@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
     Completion,
     Entry,
     Lifecycle,
-    Meter,
     OutcomeReport,
     Plan,
     PlanCheck,
@@ -41,6 +40,7 @@ from midwatch_supervisor.decide.diagnosis import Noted, Signs, Track
 from midwatch_supervisor.decide.evidence import Case
 from midwatch_supervisor.decide.standing import Tried
 from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.present.numbers import budget_text
 from midwatch_supervisor.workspaces.changes import changes
 from midwatch_supervisor.workspaces.placing import ground_of
 
@@ -218,7 +218,7 @@ class Dossier:
             plan=self.plan,
             attempt=self.attempt.number,
             worker=self.attempt.worker,
-            budget=". ".join(filter(None, (spent_words(self.budget), self._outlook()))),
+            budget=". ".join(filter(None, (budget_text(self.budget), self._outlook()))),
             alerts=tuple(alert for alert in self.view.alerts.values() if alert.firing),
             steps=tuple(self.steps[-_RECENT:]),
             checkpoints=self._checkpoints,
@@ -291,19 +291,3 @@ def _lesson(analysis: Analysis) -> str:
 def _tried(past: Tried) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action}: {past.outcome or 'not judged'}{reason}"
-
-
-def spent_words(budget: Budget) -> str:
-    """What is used of what there is, as people write it."""
-    meters = {
-        "requests": budget.requests,
-        "tokens": budget.tokens,
-        "US dollars": budget.cost_usd,
-        "minutes": budget.minutes,
-    }
-    return ", ".join(f"{name} {_used(meter)}" for name, meter in meters.items())
-
-
-def _used(meter: Meter) -> str:
-    limit = "" if meter.limit is None else f" of {meter.limit:g}"
-    return f"{round(meter.used, 3):g}{limit}"

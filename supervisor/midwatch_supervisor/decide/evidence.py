@@ -10,7 +10,9 @@ from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Alert, Completion, Plan, PlanCheck, PlanStep, Step
 from midwatch_supervisor.decide.diagnosis import Noted
 from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
-from midwatch_supervisor.present.spelling import analysis_words, completion_words, plan_check_words
+from midwatch_supervisor.present.numbers import steps_text
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.text_line import bracketed
 from midwatch_tools.data_blocks import DataBlocks, cut, escaped
 
 MIN_CHARS = 1000
@@ -100,8 +102,8 @@ def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
         ("interventions", "\n".join(map(_tried, case.interventions))),
         ("rivals", "\n".join(map(_rival, case.rivals))),
         ("plan", _plan(case.plan)),
-        ("plan check", plan_check_words(case.plan_check) if case.plan_check else ""),
-        ("completions", "\n".join(_line(completion_words(each)) for each in case.completions)),
+        ("plan check", line(case.plan_check).text if case.plan_check else ""),
+        ("completions", "\n".join(line(each).text for each in case.completions)),
         ("analyses", "\n".join(map(_noted, case.analyses))),
         ("checkpoints", described(case.checkpoints, each)),
         ("diff", case.diff),
@@ -113,7 +115,7 @@ def _read(case: Case) -> str:
     """The table's reading. Numbers and a known word only, so it may stand outside the data."""
     if case.reading is None:
         return ""
-    steps = f" (steps {', '.join(map(str, case.reading.steps))})" if case.reading.steps else ""
+    steps = bracketed(steps_text(case.reading.steps))
     return f"first reading of the signs, by rules: {case.reading.cause}{steps}\n"
 
 
@@ -141,7 +143,7 @@ def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
 
 def _alert(alert: Alert) -> str:
     about = f" about {_line(alert.key.subject)}" if alert.key.subject else ""
-    steps = f" (steps {', '.join(map(str, alert.evidence))})" if alert.evidence else ""
+    steps = bracketed(steps_text(alert.evidence))
     return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
 
 
@@ -157,7 +159,7 @@ def _rival(rival: Rival) -> str:
 
 
 def _noted(noted: Noted) -> str:
-    return f"after step {noted.step}: {_line(analysis_words(noted.analysis))}"
+    return f"after step {noted.step}: {line(noted.analysis).text}"
 
 
 def _plan(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
 from midwatch_supervisor.decide.standing import Rival
-from midwatch_supervisor.present.spelling import grant_words
+from midwatch_supervisor.present.numbers import grant_text
 
 _ADVICE = {
     "explicit_escalation": "Write down what exactly you need and what you have ruled out; try the "
@@ -87,7 +87,7 @@ def _with_terms(action: Action, seen: str, terms: Terms) -> str:
     match action:
         case Action.GRANT_BUDGET:
             return (
-                f"{seen} You are given {grant_words(terms.grant)} more. Use it for the least that "
+                f"{seen} You are given {grant_text(terms.grant)} more. Use it for the least that "
                 "passes the acceptance checks."
             )
         case Action.SWITCH_MODEL:

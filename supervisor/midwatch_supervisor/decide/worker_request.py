@@ -10,7 +10,7 @@ from midwatch_monitor.records import (
     Ruling,
     Terms,
 )
-from midwatch_supervisor.present.spelling import grant_words
+from midwatch_supervisor.present.numbers import grant_text
 
 WorkerRequest = PlanCheck | BudgetRequest
 """A revision of the plan that waits for approval, or a wish for more budget."""
@@ -72,5 +72,5 @@ def petition_words(petition: WorkerRequest) -> str:
     if isinstance(petition, PlanCheck):
         plan = "; ".join(petition.proposed) or "the plan as it is"
         return f"asks to revise its plan: {plan} ({petition.choice or petition.reality})"
-    wanted = grant_words(petition.wanted) or "more"
+    wanted = grant_text(petition.wanted) or "more"
     return f"asks for budget: {wanted} ({petition.reason})"

@@ -22,7 +22,7 @@ from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.decide.standing import Standing
 from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
-from midwatch_supervisor.present.spelling import grant_words
+from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
 _TIGHT = 75
@@ -168,7 +168,7 @@ def _as_needed(plea: Plea, wanted: Grant, standing: Standing) -> Ruled:
         return Ruled(granted=False, reason=f"{_used(tightest)}{_enough(tightest)}")
     short = [f"{_used(found)}." for name, found in ahead.items() if name not in lasting]
     if wanted and grant != wanted:
-        short.append(f"{grant_words(wanted)} were asked for; no more than this is given now.")
+        short.append(f"{grant_text(wanted)} were asked for; no more than this is given now.")
     reason = " ".join(short) or "within what the policy allows."
     return Ruled(granted=True, grant=grant, reason=reason)
 

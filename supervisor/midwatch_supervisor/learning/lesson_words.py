@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from midwatch_monitor.records import Birth, Feedback, KnownLesson, Origin
 from midwatch_supervisor.learning.provenance import Mark, Place, Provenance, Use
-from midwatch_supervisor.present.progress import short
+from midwatch_supervisor.present.text_line import brief
 
 _HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
 _TEXT = 60
@@ -100,7 +100,7 @@ def _verdict_fields(verdict: Feedback) -> Fields:
 
 
 def lesson_table(lessons: Sequence[KnownLesson]) -> Iterator[str]:
-    """A short table of lessons, a line each."""
+    """A brief table of lessons, a line each."""
     rows = [_HEADS, *(_row(known) for known in lessons)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADS))]
     for row in rows:
@@ -109,11 +109,11 @@ def lesson_table(lessons: Sequence[KnownLesson]) -> Iterator[str]:
 
 
 def _row(known: KnownLesson) -> tuple[str, ...]:
-    text = short(known.lesson.text, _TEXT)
+    text = brief(known.lesson.text, _TEXT)
     return (
         str(known.id),
-        short(known.lesson.failure_class, _NAME),
-        short(f"{known.task} ({known.attempt})", _NAME),
+        brief(known.lesson.failure_class, _NAME),
+        brief(f"{known.task} ({known.attempt})", _NAME),
         str(known.used),
         str(known.helped),
         str(known.hurt),
@@ -181,7 +181,7 @@ def _use(use: Use) -> str:
 
 def _verdict(verdict: Feedback) -> str:
     what = "accepted" if verdict.accepted else "rejected"
-    comment = f": {short(verdict.comment, _WIDTH)}" if verdict.comment else ""
+    comment = f": {brief(verdict.comment, _WIDTH)}" if verdict.comment else ""
     return f"{what} by {_ORIGINS[verdict.origin]}{comment}"
 
 

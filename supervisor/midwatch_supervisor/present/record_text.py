@@ -1,338 +1,454 @@
-"""What each record of an attempt says to a person: a line, and all of it. Pure.
+"""What each kind of record says to a person: one line, and all of it in paragraphs. Pure.
 
-Every text is harmless for a terminal: what agents wrote has lost its escapes and overrides.
+The feed, `show`, the console, the report and the progress of a run take the same line from here.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.records import (
     Acceptance,
-    Alert,
-    AlertKey,
+    Action,
+    Analysis,
     AttemptTransition,
+    BudgetRequest,
     Change,
     Checkpoint,
-    Decision,
+    Claim,
+    ClaimState,
+    Completion,
     Delivery,
-    DeliveryState,
-    Diagnosis,
     Ending,
-    Escalation,
-    EscalationState,
     Fault,
     Intervention,
     Lifecycle,
-    Outcome,
     OutcomeReport,
     Plan,
+    PlanCheck,
+    PlanStep,
+    PlanStepState,
+    Recall,
     Record,
-    Severity,
+    Ruling,
     Snapshot,
+    Spending,
     Step,
     StepKind,
+    TaskTransition,
+    Teller,
 )
-from midwatch_supervisor.present import accounts
-from midwatch_supervisor.present import learning_text as taught
-from midwatch_supervisor.present.plain import plain
-from midwatch_supervisor.present.spelling import (
-    in_brackets,
-    plan_lines,
-    saved_words,
-    steps_words,
-    terms_words,
+from midwatch_monitor.rules.identity import HELD_BACK, held_back
+from midwatch_supervisor.present.intervention_text import (
+    INTERVENTION_TEXTS,
+    delivery_text,
+    intervention_text,
+    outcome_text,
 )
-from midwatch_supervisor.present.text_line import LEARNING, NODE, Told, Tone, because, brief
-from midwatch_supervisor.tui.widgets.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
+from midwatch_supervisor.present.learning_text import LEARNING_TEXTS, NOTHING, Given, recall_text
+from midwatch_supervisor.present.numbers import (
+    amount,
+    counted,
+    dollars,
+    grant_text,
+    kilobytes,
+    usage_text,
+)
+from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, SPLIT_SIGN
+from midwatch_supervisor.present.text_line import (
+    LEARNING,
+    NODE,
+    Parts,
+    TextLine,
+    Tone,
+    because,
+    bracketed,
+    brief,
+    numbered,
+)
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
+RULES = frozenset(Rules.model_fields)
 _MAX_ARGS = 10_000
-"""Characters of arguments that are looked into for a line."""
+"""Characters of arguments that are parsed for a line."""
+_CALL_FIRST = re.compile(r"\bcall (?:first )?`(\w+)`", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?:(?!\.\s).)+", re.DOTALL)
 
 
-_TONES: Mapping[Severity, Tone] = {
-    Severity.NOTICE: Tone.DIM,
-    Severity.WARNING: Tone.WARN,
-    Severity.CRITICAL: Tone.BAD,
-}
+def line(
+    record: Record, about: Intervention | None = None, given: Given = NOTHING, *, id: int = 0
+) -> TextLine:
+    """What a record says.
+
+    `about` is the intervention that a stamp or an outcome is about, that answers a worker's
+    request, or that an attempt waits for; `given` is what a recall was of, as it stands now; `id`
+    is the journal id, which is shown where a command takes it.
+    """
+    if isinstance(record, Recall):
+        return recall_text(record, given)
+    if describe := _WITH_INTERVENTION.get(type(record)):
+        return describe(record, about)
+    if isinstance(record, Intervention):
+        return intervention_text(record, id)
+    return _TEXTS[type(record)](record)
+
+
+def detail(record: Record, about: Intervention | None = None, given: Given = NOTHING) -> str:
+    """All that a record says, in paragraphs under their names."""
+    return line(record, about, given).detail
+
+
+# Tasks and attempts.
+
 _LIFECYCLES: Mapping[Lifecycle, Tone] = {
     Lifecycle.INPUT_REQUIRED: Tone.WARN,
     Lifecycle.COMPLETED: Tone.GOOD,
     Lifecycle.FAILED: Tone.BAD,
 }
-_DELIVERIES: Mapping[DeliveryState, tuple[str, Tone]] = {
-    DeliveryState.APPROVED: ("✓", Tone.GOOD),
-    DeliveryState.REJECTED: ("✗", Tone.WARN),
-    DeliveryState.DELIVERED: ("»", Tone.ACCENT),
-    DeliveryState.EXPIRED: ("⊘", Tone.DIM),
-}
-_OUTCOMES: Mapping[Outcome, tuple[str, Tone]] = {
-    Outcome.RECOVERED: ("✓", Tone.GOOD),
-    Outcome.NO_EFFECT: ("=", Tone.WARN),
-    Outcome.MADE_WORSE: ("✗", Tone.BAD),
-}
+_PLAIN_ENDINGS = frozenset({None, Ending.DONE, Ending.CANCELED})
 
 
-def line(record: Record, about: Intervention | None = None) -> Told:
-    """A record as one line.
-
-    `about` is the intervention that a stamp or an outcome is of, or that answers a petition.
-    """
-    match record:
-        case Step(checkpoint=Checkpoint() as checkpoint):
-            return Told(sign="◆", what="reflects", text=_report(checkpoint), tone=Tone.ACCENT)
-        case Step() as step:
-            return _step(step)
-        case Alert() as alert:
-            return _alert(alert)
-        case AttemptTransition(ending=Ending.SPLIT) as state:
-            text = f"split{because(state.reason)}"
-            return Told(sign=SPLIT_SIGN, what="status", text=text, tone=Tone.DIM)
-        case AttemptTransition() as state:
-            text = f"{state.lifecycle.value}{because(state.reason)}"
-            return _standing(state.lifecycle, text)
-        case Change(node=str() as node):
-            return Told(sign="→", what="node", text=f"goes on on {brief(node)}", tone=Tone.WARN)
-        case Snapshot() as saved:
-            return Told(sign="·", what="saved", text=saved_words(saved), tone=Tone.DIM)
-        case Change() as change:
-            lifecycle = change.lifecycle or Lifecycle.WORKING
-            return _standing(lifecycle, lifecycle.value)
-        case Plan() as plan:
-            return Told(sign="≡", what="plan", text=_plan(plan), tone=Tone.DIM)
-        case _:
-            return _handled(record, about)
+def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> str:
+    """A lifecycle as people say it; `about` is what an attempt waits for, where it waits."""
+    if lifecycle is not Lifecycle.INPUT_REQUIRED:
+        return lifecycle.value
+    paused = about is not None and about.action is Action.PAUSE
+    return "paused" if paused else "waiting for a person"
 
 
-def _handled(record: Record, about: Intervention | None) -> Told:
-    match record:
-        case Escalation() as asked:
-            rules = brief(_rules(asked.alerts))
-            text = f"{asked.id} {asked.state.value}: {rules}{because(asked.reason)}"
-            tone = Tone.WARN if asked.state is EscalationState.OPEN else Tone.DIM
-            return Told(sign="!", what="escalation", text=text, tone=tone)
-        case Decision() as made:
-            return _decided(made)
-        case Intervention() as issued:
-            held = "waits for approval" if issued.needs_approval else "issued"
-            terms = brief(in_brackets(terms_words(issued.terms)))
-            what = f"{issued.action} {terms}".rstrip()
-            text = f"{what} {held}, by {author(issued)}{because(issued.message)}"
-            return Told(sign="→", what="message", text=text, tone=Tone.ACCENT)
-        case Delivery() as stamp:
-            sign, tone = _DELIVERIES[stamp.state]
-            by = f" by {brief(stamp.author)}" if stamp.author else ""
-            text = f"{_action(about)} {stamp.state.value}{by}{because(stamp.comment)}"
-            return Told(sign=sign, what=stamp.state.value, text=text, tone=tone)
-        case OutcomeReport() as judged:
-            sign, tone = _OUTCOMES[judged.outcome]
-            text = f"{_action(about)}: {judged.outcome.value}{because(judged.reason)}"
-            return Told(sign=sign, what="outcome", text=text, tone=tone)
-        case _:
-            return _verdict(record, about)
+def _task(state: TaskTransition) -> TextLine:
+    checks = f" ({state.passed} of {state.total} checks pass)" if state.total else ""
+    text = f"{lifecycle_text(state.lifecycle)}{checks}{because(state.reason)}"
+    return _status(state.lifecycle, text)
 
 
-def _decided(made: Decision) -> Told:
-    by = brief(made.author or made.by.value)
-    terms = brief(in_brackets(terms_words(made.terms)))
-    what = f"{made.action} {terms}".rstrip()
-    cause = f"{made.diagnosis}{in_brackets(steps_words(made.steps))}"
-    if made.refused:
-        text = f"REFUSED: {what} by {by}{because(made.refused)}"
-        return Told(sign="✗", what="decision", text=text, tone=Tone.WARN)
-    text = f"{what} by {by}: {cause}{because(made.rationale)}"
-    return Told(sign="§", what="decision", text=text, tone=Tone.ACCENT)
+def _attempt(state: AttemptTransition, about: Intervention | None) -> TextLine:
+    if state.ending is Ending.SPLIT or state.ending is Ending.RESTARTED:
+        sign = SPLIT_SIGN if state.ending is Ending.SPLIT else "↻"
+        text = f"{state.ending.value}{because(state.reason)}"
+        return TextLine(sign, "status", text, Tone.DIM)
+    ending = "" if state.ending in _PLAIN_ENDINGS else f" ({state.ending})"
+    standing = lifecycle_text(state.lifecycle, about)
+    return _status(state.lifecycle, f"{standing}{ending}{because(state.reason)}")
 
 
-def _verdict(record: Record, about: Intervention | None) -> Told:
-    match record:
-        case Acceptance() as check:
-            sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
-            verdict = "passed" if check.passed else "FAILED"
-            return Told(sign=sign, what="check", text=f"{verdict} {brief(check.check)}", tone=tone)
-        case Fault(part=part, error=error) if part == NODE:
-            return Told(sign="✗", what="node", text=brief(error), tone=Tone.WARN)
-        case Fault() as fault:
-            part = fault.part if fault.part.startswith(LEARNING) else f"{fault.part} of the watch"
-            text = f"{brief(part)} failed: {brief(fault.error)}"
-            return Told(sign="✗", what="fault", text=text, tone=Tone.BAD)
-        case _:
-            told = accounts.line(record, about) or taught.line(record)
-            return told or Told(sign=" ", what=type(record).__name__.lower(), text="")
+def _status(lifecycle: Lifecycle, text: str) -> TextLine:
+    tone = _LIFECYCLES.get(lifecycle, Tone.DIM)
+    return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
 
-def author(issued: Intervention) -> str:
-    """By whom an intervention is: the name with the role, where there is a name."""
-    return brief(f"{issued.author} ({issued.by})" if issued.author else issued.by.value)
+def _change(change: Change) -> TextLine:
+    if change.node is not None:
+        text = f"continues on {brief(change.node)}"
+        return TextLine("→", "node", text, Tone.WARN)
+    if change.lifecycle is not None:
+        return _status(change.lifecycle, lifecycle_text(change.lifecycle))
+    facts = (
+        f"model {brief(change.model)}" if change.model else "",
+        f"plan step {change.plan_step}" if change.plan_step else "",
+        brief(change.doing) or (change.activity.value if change.activity else ""),
+        f"sandbox {brief(change.sandbox)}" if change.sandbox else "",
+    )
+    return TextLine("·", "change", ", ".join(filter(None, facts)), Tone.DIM)
 
 
-def _step(step: Step) -> Told:
-    if step.kind is StepKind.MESSAGE:
-        return Told(sign="“", what="says", text=brief(step.text))
-    failed = step.ok is False or bool(step.exit_code)
-    code = f" (exit code {step.exit_code})" if step.exit_code else ""
-    verdict = f"FAILED{code}: " if failed else ""
-    object = ", ".join(edit.path for edit in step.edits) or step.path or spelled(step.args)
-    return Told(
-        sign="✗" if failed else "·",
-        what=brief(step.tool) or "tool",
-        text=f"{verdict}{brief(object)}",
-        tone=Tone.WARN if failed else Tone.PLAIN,
+def _snapshot(saved: Snapshot) -> TextLine:
+    return TextLine("·", "saved", snapshot_text(saved), Tone.DIM)
+
+
+def snapshot_text(saved: Snapshot) -> str:
+    """What was saved of an attempt's work, and where."""
+    where = (
+        f"on branch {saved.branch}" if saved.branch else f"{kilobytes(saved.size)} in the journal"
+    )
+    return brief(f"the work as of step {saved.step}, {where} (commit {saved.commit[:12]})")
+
+
+def _acceptance(check: Acceptance) -> TextLine:
+    sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
+    verdict = "passed" if check.passed else "FAILED"
+    return TextLine(
+        sign,
+        "check",
+        f"{verdict} {brief(check.check)}{because(check.detail, 160)}",
+        tone,
+        (("check", check.check), ("result", verdict), ("detail", check.detail)),
     )
 
 
-def spelled(args: str) -> str:
+# Steps.
+
+
+def _step(step: Step) -> TextLine:
+    if step.checkpoint is not None:
+        return _checkpoint(step, step.checkpoint)
+    parts = _step_parts(step)
+    if step.kind is StepKind.MESSAGE:
+        return TextLine("“", "says", brief(step.text), parts=parts)
+    tool = brief(step.tool) or "tool"
+    if held_back(step):
+        text = f"REFUSED: {_refusal(step.output)}"
+        return TextLine("⊘", tool, text, Tone.WARN, parts)
+    failed = step.ok is False or bool(step.exit_code)
+    code = f" (exit code {step.exit_code})" if step.exit_code else ""
+    object = ", ".join(edit.path for edit in step.edits) or step.path or arguments_text(step.args)
+    if not failed:
+        return TextLine("·", tool, brief(object), Tone.PLAIN, parts)
+    return TextLine("✗", tool, f"FAILED{code}{because(object)}", Tone.WARN, parts)
+
+
+def _refusal(output: str) -> str:
+    """What to do before the call, as the refusal says it; else its first sentence."""
+    reason = output.removeprefix(HELD_BACK)
+    tool = _CALL_FIRST.search(reason)
+    if tool is not None:
+        return f"call {tool[1]} first"
+    sentence = _SENTENCE.match(reason)
+    return brief(sentence[0] if sentence else reason, 160)
+
+
+def arguments_text(args: str) -> str:
     """Arguments for a line: of a JSON object only what is set, one value alone without its name."""
     try:
         found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
     except ValidationError:
         return args
-    told = {name: value for name, value in found.items() if value not in (None, "")}
-    if len(told) == 1:
-        return str(*told.values())
-    return ", ".join(f"{name}: {value}" for name, value in told.items()) or args
+    given = {name: value for name, value in found.items() if value not in (None, "")}
+    if len(given) == 1:
+        return str(*given.values())
+    return ", ".join(f"{name}: {value}" for name, value in given.items()) or args
 
 
-def _report(told: Checkpoint) -> str:
-    blockers = f", blocked by {'; '.join(told.blockers)}" if told.blockers else ""
-    notes = f": {told.notes}" if told.notes else ""
-    return brief(
-        f"progress {told.progress_percent} % of plan step {told.plan_step}, "
-        f"confidence {told.confidence} %, {told.decision}{blockers}{notes}"
-    )
-
-
-def _alert(alert: Alert) -> Told:
-    about = f" ({brief(alert.key.subject)})" if alert.key.subject else ""
-    ended = f" ({alert.resolution})" if alert.resolution else ""
-    head = f"{alert.state.value}{ended} {alert.severity} {brief(alert.key.rule)}{about}"
-    text = f"{head}{because(alert.summary)}"
-    if not alert.firing:
-        return Told(sign="○", what="alert", text=text, tone=Tone.DIM)
-    sign = SEVERITY_SIGNS[alert.severity]
-    return Told(sign=sign, what="alert", text=text, tone=_TONES[alert.severity])
-
-
-def _standing(lifecycle: Lifecycle, text: str) -> Told:
-    tone = _LIFECYCLES.get(lifecycle, Tone.DIM)
-    return Told(sign=LIFECYCLE_SIGNS[lifecycle], what="status", text=text, tone=tone)
-
-
-def _plan(plan: Plan) -> str:
-    count = len(plan.steps)
-    now = plan.steps[plan.current - 1].title if plan.current <= count else "all done"
-    where = f"plan step {min(plan.current, count)} of {count}"
-    return f"revision {plan.revision}, {where}: {brief(now)}"
-
-
-def _rules(keys: Iterable[AlertKey]) -> str:
-    return ", ".join(dict.fromkeys(key.rule for key in keys))
-
-
-def _action(about: Intervention | None) -> str:
-    return about.action.value if about else "an act"
-
-
-def detail(record: Record, about: Intervention | None = None) -> str:
-    """All that a record says, in paragraphs, each under its name."""
-    return spelled_out(_parts(record, about))
-
-
-def spelled_out(parts: Iterable[tuple[str, str]]) -> str:
-    """Texts under their names, harmless for a terminal; what is empty is left out."""
-    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts if text))
-
-
-_Parts = Iterable[tuple[str, str]]
-
-
-def _parts(record: Record, about: Intervention | None) -> _Parts:
-    match record:
-        case Step() as step:
-            return _of_step(step)
-        case Alert() as alert:
-            return _of_alert(alert)
-        case Decision() as made:
-            return (
-                ("decision", f"{made.action} by {made.by}, {made.diagnosis}"),
-                ("refused", made.refused),
-                ("evidence", steps_words(made.steps)),
-                ("terms", terms_words(made.terms)),
-                ("rationale", made.rationale),
-                ("message", made.message),
-                ("plan", _numbered(made.plan)),
-            )
-        case Intervention() as issued:
-            return _of_intervention(issued)
-        case Acceptance() as check:
-            verdict = "passed" if check.passed else "FAILED"
-            return ("check", check.check), ("result", verdict), ("detail", check.detail)
-        case Plan() as plan:
-            return ((f"plan, revision {plan.revision}", "\n".join(plan_lines(plan))),)
-        case Delivery() | OutcomeReport():
-            told = line(record, about)
-            said = _of_intervention(about) if about else ()
-            return (told.what, told.text), *said
-        case _:
-            told = line(record, about)
-            parts = accounts.parts(record, about) or taught.parts(record)
-            return parts or ((told.what, told.text),)
-
-
-def _of_step(step: Step) -> _Parts:
-    checkpoint = step.checkpoint
+def _step_parts(step: Step) -> Parts:
     verdict = {True: "ok", False: "failed", None: ""}[step.ok]
-    code = "" if step.exit_code is None else f"exit code {step.exit_code}"
-    cost = f"{step.cost_usd:g} US dollars" if step.cost_usd else ""
-    tokens = f"{step.tokens} tokens" if step.tokens else ""
-    facts = (step.tool or step.kind.value, verdict, code, tokens, cost)
+    facts = (
+        step.tool or step.kind.value,
+        "refused" if held_back(step) else verdict,
+        "" if step.exit_code is None else f"exit code {step.exit_code}",
+        f"{amount(step.tokens)} tokens" if step.tokens else "",
+        f"${dollars(step.cost_usd)}" if step.cost_usd else "",
+    )
     return (
-        (f"step {step.number}", ", ".join(each for each in facts if each)),
-        ("report", _whole(checkpoint) if checkpoint else ""),
-        ("arguments", "" if checkpoint else step.args),
+        (f"step {step.number}", ", ".join(filter(None, facts))),
+        ("report", _report(step.checkpoint) if step.checkpoint else ""),
+        ("arguments", "" if step.checkpoint else step.args),
         ("changed", "\n".join(edit.path for edit in step.edits)),
-        ("said", step.text),
+        ("text", step.text),
         ("output", step.output),
     )
 
 
-def _whole(told: Checkpoint) -> str:
-    left = told.estimated_steps_left
+def _checkpoint(step: Step, report: Checkpoint) -> TextLine:
+    blockers = f", blocked by {'; '.join(report.blockers)}" if report.blockers else ""
+    return TextLine(
+        "◆",
+        "checkpoint",
+        brief(f"{_progress(report)}{blockers}{because(report.notes)}"),
+        Tone.ACCENT,
+        _step_parts(step),
+    )
+
+
+def _progress(report: Checkpoint) -> str:
+    return (
+        f"progress {report.progress_percent} % of plan step {report.plan_step}, "
+        f"confidence {report.confidence} %, {report.decision}"
+    )
+
+
+def _report(report: Checkpoint) -> str:
+    left = report.estimated_steps_left
     lines = (
-        f"plan step {told.plan_step}, progress {told.progress_percent} %, "
-        f"confidence {told.confidence} %, {told.decision}",
-        *(f"blocked by: {blocker}" for blocker in told.blockers),
-        *(f"done by its own word: {path}" for path in told.files_done),
-        "" if left is None else f"steps left, as it thinks: {left}",
-        told.notes,
+        _progress(report),
+        *(f"blocked by: {blocker}" for blocker in report.blockers),
+        *(f"reported as done: {path}" for path in report.files_done),
+        "" if left is None else f"estimated steps left: {left}",
+        report.notes,
     )
-    return "\n".join(each for each in lines if each)
+    return "\n".join(filter(None, lines))
 
 
-def _of_alert(alert: Alert) -> _Parts:
-    ended = f" ({alert.resolution})" if alert.resolution else ""
-    return (
-        ("alert", f"{alert.severity} {alert.key.rule}, {alert.state}{ended} at step {alert.step}"),
-        ("about", alert.key.subject),
-        ("summary", alert.summary),
-        ("value", f"{alert.value:g}"),
-        ("since step", str(alert.since_step)),
-        ("evidence", f"steps {', '.join(map(str, alert.evidence))}" if alert.evidence else ""),
+# Plans, and what a worker says of its work.
+
+_BOXES = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
+_CLAIMS = {ClaimState.PASSED: "✓", ClaimState.FAILED: "✗", ClaimState.UNPROVEN: "?"}
+_RULINGS = {Ruling.GRANTED: Tone.DIM, Ruling.REFUSED: Tone.WARN}
+
+
+def _plan(plan: Plan) -> TextLine:
+    count = len(plan.steps)
+    now = plan.steps[plan.current - 1].title if plan.current <= count else "all done"
+    where = f"plan step {min(plan.current, count)} of {count}"
+    text = f"revision {plan.revision}, {where}: {brief(now)}"
+    parts = ((f"plan, revision {plan.revision}", "\n".join(plan_lines(plan))),)
+    return TextLine("≡", "plan", text, Tone.DIM, parts)
+
+
+def plan_lines(plan: Plan) -> tuple[str, ...]:
+    """The plan, a line for each plan step: `[x] 1. Read the code (confidence 80 %)`."""
+    return tuple(
+        f"[{_BOXES[step.state]}] {number}. {brief(step.title)}{bracketed(plan_step_text(step))}"
+        for number, step in enumerate(plan.steps, start=1)
     )
 
 
-def _of_intervention(issued: Intervention) -> _Parts:
-    held = ", waits for approval" if issued.needs_approval else ""
-    return (
-        ("act", f"{issued.action} by {author(issued)}{held}"),
-        ("terms", terms_words(issued.terms)),
-        ("because of", "" if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis.value),
-        ("message", issued.message),
-        ("plan", _numbered(issued.plan)),
-        ("meant for", _rules(issued.answers)),
+def plan_step_text(step: PlanStep) -> str:
+    """What is known of a plan step beside its title and its state; empty for nothing."""
+    parts = (
+        "" if step.confidence is None else f"confidence {step.confidence} %",
+        "" if step.requests is None else counted(step.requests, "request"),
+        f"files: {', '.join(step.files)}" if step.files else "",
+        f"flag: {step.flag}" if step.flag else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def _plan_check(check: PlanCheck, answer: Intervention | None) -> TextLine:
+    pending = check.ruling is Ruling.PENDING
+    ruling = answer_text(answer) if pending else check.ruling.value
+    choice = f"; choice: {check.choice}" if check.choice else ""
+    proposed = f"; proposes: {'; '.join(check.proposed)}" if check.proposed else ""
+    found = f"{check.assumption} → {check.reality}{choice}{proposed}"
+    return TextLine(
+        "≟",
+        "plan check",
+        brief(f"plan step {check.plan_step}, {ruling}{bracketed(check.reason)}: {found}"),
+        _request_tone(answer) if pending else _RULINGS[check.ruling],
+        (
+            (f"plan check before plan step {check.plan_step}", check.assumption),
+            ("reality", check.reality),
+            ("impact", check.impact),
+            ("options", numbered(check.options)),
+            ("choice", check.choice),
+            ("plan steps that should remain", numbered(check.proposed)),
+            ("ruling", ruling),
+            ("reason", check.reason),
+        ),
     )
 
 
-def _numbered(titles: Iterable[str]) -> str:
-    return "\n".join(f"{number}. {title}" for number, title in enumerate(titles, start=1))
+def _request_tone(answer: Intervention | None) -> Tone:
+    return Tone.WARN if answer is None or answer.needs_approval else Tone.DIM
+
+
+def answer_text(answer: Intervention | None) -> str:
+    """What was answered to a worker's request."""
+    if answer is None:
+        return "pending"
+    if answer.needs_approval:
+        return f"{answer.action} waits for approval"
+    match answer.action:
+        case Action.GRANT_BUDGET:
+            return f"granted {grant_text(answer.terms.grant)}".rstrip()
+        case Action.REPLAN:
+            return "approved"
+        case _:
+            return f"refused{because(answer.message)}"
+
+
+def _budget_request(request: BudgetRequest, answer: Intervention | None) -> TextLine:
+    wanted = grant_text(request.wanted) or "more budget"
+    return TextLine(
+        "+",
+        "asks budget",
+        f"{wanted} ({answer_text(answer)}){because(request.reason)}",
+        _request_tone(answer),
+        (
+            ("asks for", wanted),
+            ("because", request.reason),
+            ("answer", answer_text(answer)),
+        ),
+    )
+
+
+def _completion(claimed: Completion) -> TextLine:
+    sign, tone, verdict = "✗", Tone.BAD, "refused"
+    if claimed.accepted:
+        sign, tone = ("⚑", Tone.WARN) if claimed.flag else ("✓", Tone.GOOD)
+        verdict = "accepted with a flag" if claimed.flag else "accepted"
+    what = f"plan step {claimed.plan_step}" if claimed.plan_step else "the task"
+    flag = f"; flag: {claimed.flag}" if claimed.flag else ""
+    doubts = f"; doubts: {'; '.join(claimed.doubts)}" if claimed.doubts else ""
+    text = brief(f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}{flag}{doubts}")
+    return TextLine(
+        sign,
+        "completion",
+        text,
+        tone,
+        (
+            ("completion", f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}"),
+            ("claims", "\n".join(map(_claim, claimed.claims))),
+            ("doubts", "\n".join(claimed.doubts)),
+            ("flag", claimed.flag),
+        ),
+    )
+
+
+def _claim(claim: Claim) -> str:
+    reason = f": {claim.reason}" if claim.reason else ""
+    return f"{_CLAIMS[claim.state]} {claim.state.value} {claim.what}{reason}"
+
+
+def _analysis(analysis: Analysis) -> TextLine:
+    about = f", step {analysis.about}" if analysis.about else ""
+    author = ", by Midwatch" if analysis.by is Teller.WATCH else ""
+    remedy = f" → {analysis.remedy}" if analysis.remedy else ""
+    head = f"{analysis.cause}{about}{author}"
+    return TextLine(
+        "∵",
+        "analysis",
+        brief(f"({head}): {analysis.root or analysis.what}{remedy}"),
+        Tone.ACCENT,
+        (
+            ("analysis", head),
+            ("what happened", analysis.what),
+            ("root cause", analysis.root),
+            ("what changes", analysis.remedy),
+        ),
+    )
+
+
+def _spending(spent: Spending) -> TextLine:
+    used = usage_text(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
+    text = f"{brief(spent.role)}{bracketed(spent.model)}: {used}"
+    return TextLine("$", "spent", text, Tone.DIM)
+
+
+def _fault(fault: Fault) -> TextLine:
+    if fault.part == NODE:
+        return TextLine("✗", "node", brief(fault.error), Tone.WARN)
+    return TextLine("✗", "fault", fault_text(fault), Tone.BAD)
+
+
+def fault_text(fault: Fault, where: str = "") -> str:
+    """What failed, in which attempt if that is named by ` in …`, and how."""
+    if fault.part in RULES:
+        return f"the rule {fault.part} broke and is off{where}{because(fault.error)}"
+    the = "" if fault.part.startswith(LEARNING) else "the "
+    return f"{the}{brief(fault.part)} failed{where}{because(fault.error)}"
+
+
+_WITH_INTERVENTION: Mapping[type, Callable[[Any, Intervention | None], TextLine]] = {
+    AttemptTransition: _attempt,
+    PlanCheck: _plan_check,
+    BudgetRequest: _budget_request,
+    Delivery: delivery_text,
+    OutcomeReport: outcome_text,
+}
+_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
+    TaskTransition: _task,
+    Change: _change,
+    Snapshot: _snapshot,
+    Acceptance: _acceptance,
+    Step: _step,
+    Plan: _plan,
+    Completion: _completion,
+    Analysis: _analysis,
+    Spending: _spending,
+    Fault: _fault,
+    **INTERVENTION_TEXTS,
+    **LEARNING_TEXTS,
+}

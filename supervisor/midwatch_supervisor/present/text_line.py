@@ -1,20 +1,19 @@
-"""A record as one line of the console, and how the line is meant. Pure."""
+"""A record as text: a sign, its kind, a line, and all of it in paragraphs. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import Enum, auto
+from typing import NamedTuple
 
-from midwatch_supervisor.present.plain import one_line
-
-_SEEN = 500
-"""Characters of a text that can matter on one line: no terminal is wider."""
-
+from midwatch_supervisor.present.plain import one_line, plain
 
 LEARNING = "learning"
-"""How the parts begin that draw something from the work: they may fail, and the watch is well."""
-
+"""How the parts begin that learn from the work: they may fail, and the watch is well."""
 
 NODE = "node"
 """The part of a fleet that is no part of the watch: others go on where one is lost."""
+
+Parts = tuple[tuple[str, str], ...]
+"""Paragraphs, each under its name; an empty one is left out."""
 
 
 class Tone(Enum):
@@ -28,22 +27,58 @@ class Tone(Enum):
     BAD = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One record as a line."""
+class TextLine(NamedTuple):
+    """What one record says to a person, harmless for a terminal.
+
+    A tuple, so that the tables of texts read as tables.
+    """
 
     sign: str
     what: str
     """The kind of the record, in a word or two."""
     text: str
+    """The record on one line."""
     tone: Tone = Tone.PLAIN
+    parts: Parts = ()
+    """All of the record; empty if the line is all."""
+
+    @property
+    def detail(self) -> str:
+        """All that the record says, in paragraphs."""
+        return paragraphs(self.parts or ((self.what, self.text),))
 
 
-def brief(text: str) -> str:
-    """A text of somebody else's on one line; what no terminal could show of it is cut."""
-    return one_line(text if len(text) <= _SEEN else f"{text[:_SEEN]}…")
+def paragraphs(parts: Iterable[tuple[str, str]]) -> str:
+    """Texts under their names, harmless for a terminal; an empty one is left out."""
+    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts if text))
 
 
-def because(reason: str) -> str:
-    """A reason behind what it explains; nothing where there is none."""
-    return f": {brief(reason)}" if reason else ""
+def brief(text: str, width: int = 500) -> str:
+    """A text of somebody else's on one line of at most `width` characters."""
+    flat = one_line(text if len(text) <= 4 * width else f"{text[: 4 * width]}…")
+    return flat if len(flat) <= width else f"{flat[: width - 1]}…"
+
+
+def because(reason: str, width: int = 500) -> str:
+    """`: reason` behind what it explains; nothing without one."""
+    return f": {brief(reason, width)}" if reason else ""
+
+
+def bracketed(text: str) -> str:
+    """` (text)` behind what it belongs to; nothing without one."""
+    return f" ({brief(text)})" if text else ""
+
+
+def by(author: str) -> str:
+    """` by author` behind what was done; nothing if nobody is named."""
+    return f" by {brief(author)}" if author else ""
+
+
+def numbered(items: Iterable[str]) -> str:
+    """A numbered list, one item a line."""
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
+
+
+def listed(items: Iterable[str]) -> str:
+    """A list, one item a line."""
+    return "\n".join(f"- {item}" for item in items)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from midwatch_monitor.metrics.plans import PlanFigures, PlanSum
 from midwatch_monitor.metrics.stated import Bin, Source, StatedFigures
 from midwatch_monitor.replay.tune.figures import Share
-from midwatch_supervisor.present.progress import short
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.report.saying import of, rate
 from midwatch_supervisor.report.section import Bar, Chart, Section, Table
 
@@ -86,8 +86,8 @@ def _reservations(figures: PlanFigures, name: Callable[[int], str]) -> Table:
             (
                 name(each.task),
                 str(each.plan_step) if each.plan_step else "whole",
-                short(each.goal, _WORDS),
-                short(each.flag, _WORDS),
+                brief(each.goal, _WORDS),
+                brief(each.flag, _WORDS),
             )
             for each in figures.reservations
         ),

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from midwatch_monitor.metrics.figures import TaskFigures
 from midwatch_monitor.records import Lifecycle
-from midwatch_supervisor.present.progress import short
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.report.course import recovery, restraint
 from midwatch_supervisor.report.effort import detection, retries
 from midwatch_supervisor.report.outcome import plans, stated
@@ -111,7 +111,7 @@ def _listed(reading: Reading, tasks: Sequence[TaskFigures]) -> Table:
                 "-" if task.seconds is None else lasted(task.seconds),
                 number(task.usage.requests),
                 number(task.usage.tokens),
-                "" if task.lifecycle is Lifecycle.COMPLETED else short(task.reason, _REASON),
+                "" if task.lifecycle is Lifecycle.COMPLETED else brief(task.reason, _REASON),
             )
             for task in tasks
         ),

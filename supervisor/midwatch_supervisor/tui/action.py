@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from midwatch_monitor.records import Action, BudgetRequest, Intervention, Lifecycle, Terms
 from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
-from midwatch_supervisor.present.spelling import grant_in, grant_words, in_brackets, terms_words
+from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.numbers import grant_text, parse_grant
+from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.state.row import Row
 
 
@@ -158,7 +160,7 @@ def wanted_budget(row: Row) -> tuple[int, BudgetRequest] | None:
 def terms_in(act: Act, words: str) -> tuple[Terms, str]:
     """What an answer says exactly, from its first line, and the message, which is the rest."""
     first, _, rest = words.strip().partition("\n")
-    if act is Act.GRANT and (grant := grant_in(first)) is not None:
+    if act is Act.GRANT and (grant := parse_grant(first)) is not None:
         return Terms(grant=grant), rest.strip()
     if act is Act.SWITCH:
         return Terms(model=first.strip()), rest.strip()
@@ -225,13 +227,13 @@ def _grant_question(row: Row) -> Question:
         title=f"How much more for {name_of(row)}? The lines below it are the message",
         send="Grant",
         quote=petition_words(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
-        text=grant_words(wanted[1].wanted) if wanted else "",
+        text=grant_text(wanted[1].wanted) if wanted else "",
         check=_grant_problem,
     )
 
 
 def _grant_problem(words: str) -> str:
-    if grant_in(words.strip().partition("\n")[0]) is not None:
+    if parse_grant(words.strip().partition("\n")[0]) is not None:
         return ""
     return "write amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
 
@@ -246,7 +248,7 @@ def _model_problem(words: str, model: str, models: Sequence[str]) -> str:
 
 def _proposed(held: Intervention) -> str:
     plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    what = f"{held.action}{in_brackets(terms_words(held.terms))}"
+    what = f"{held.action}{bracketed(terms_text(held.terms))}"
     return f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
 
 

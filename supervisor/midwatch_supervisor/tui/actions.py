@@ -18,9 +18,10 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Entry, Intervention
 from midwatch_supervisor.decide.worker_request import GRANTED, WorkerRequest, petition_words
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.lookup import assignment_of, models_of
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.spelling import in_brackets, terms_words
+from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.action import (
     ABOUT_ALERTS,
     ACTIONS,
@@ -309,7 +310,7 @@ async def _settle(
         await desk.reject(attempt, id, words, step=step, petition=decision.petition)
         return Acted(None, deed.act, deed.row)
     await desk.approve(attempt, id, step=step)
-    what = f"{decision.action}{in_brackets(terms_words(decision.terms))}"
+    what = f"{decision.action}{bracketed(terms_text(decision.terms))}"
     said = f"{what}: {decision.message}" if decision.message else what
     return Acted(id, deed.act, deed.row, said)
 
@@ -336,4 +337,4 @@ async def _give(desk: OperatorActions, deed: _Deed, attempt: Attempt, words: str
         petition, message = deed.asked[0] if deed.asked else None, message or GRANTED
     action = ACTIONS[deed.act]
     issued = await desk.act(attempt, action, message, about=about, terms=terms, petition=petition)
-    return Acted(issued, deed.act, deed.row, terms_words(terms))
+    return Acted(issued, deed.act, deed.row, terms_text(terms))

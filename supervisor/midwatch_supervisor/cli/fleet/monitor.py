@@ -135,7 +135,7 @@ def _ignore(told: "LeaseTold | PostTold") -> None:
 
 
 def _at() -> str:
-    from midwatch_supervisor.present.line import moment
+    from midwatch_supervisor.present.json_lines import moment
     from midwatch_tools.watch import now
 
     return moment(now())

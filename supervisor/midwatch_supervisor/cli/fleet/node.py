@@ -150,7 +150,7 @@ def _begin(
 ) -> None:
     """Say who works where, and what its workers' commands run in."""
     from midwatch_supervisor.cli.run.conduct import sandbox_words
-    from midwatch_supervisor.present.line import moment
+    from midwatch_supervisor.present.json_lines import moment
     from midwatch_tools.watch import now
 
     if json:

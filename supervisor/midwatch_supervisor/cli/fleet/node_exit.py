@@ -13,7 +13,7 @@ from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.fleet.nodes.holding import Holding, TurnEnded
 from midwatch_supervisor.fleet.nodes.turn import Outcome
-from midwatch_supervisor.present.line import moment
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_tools.watch import now
 
 _ASKED_SECONDS = 2.0

@@ -1,23 +1,31 @@
 """`midwatch show`: everything about one task or attempt."""
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
-    Acceptance,
-    Alert,
     Attempt,
-    Decision,
+    Entry,
+    Fact,
+    Feedback,
     Health,
+    Intervention,
     Keeper,
+    Lesson,
     NodeStatus,
+    Recall,
+    Record,
+    Step,
+    Study,
+    Summary,
     Task,
 )
 from midwatch_supervisor.cli.inspect.status import health_of, waits_for
@@ -25,13 +33,12 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.decide.dossier import spent_words
-from midwatch_supervisor.learning.line import Learnt, RecallLine, learnt_fields
-from midwatch_supervisor.learning.lines import Lore
-from midwatch_supervisor.learning.spelling import given_words, learnt_words
+from midwatch_supervisor.learning.given import given_by
 from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
-from midwatch_supervisor.present.line import CheckpointLine, Line, StepLine, fields
-from midwatch_supervisor.present.lines import Fate, Transcript
+from midwatch_supervisor.present.intervention_text import action_text, author_text
+from midwatch_supervisor.present.json_lines import JsonLine, Transcript
+from midwatch_supervisor.present.learning_text import NOTHING, Given
+from midwatch_supervisor.present.lines import Fate
 from midwatch_supervisor.present.lookup import (
     Found,
     account_of,
@@ -40,19 +47,9 @@ from midwatch_supervisor.present.lookup import (
     say_turn,
     states_before,
 )
-from midwatch_supervisor.present.progress import described, short
-from midwatch_supervisor.present.spelling import (
-    analysis_words,
-    completion_words,
-    in_brackets,
-    plan_check_words,
-    plan_lines,
-    request_words,
-    saved_words,
-    spending_words,
-    steps_words,
-    terms_words,
-)
+from midwatch_supervisor.present.numbers import budget_text
+from midwatch_supervisor.present.record_text import line, plan_lines, snapshot_text
+from midwatch_supervisor.present.text_line import because
 
 TaskOrAttempt = Annotated[
     str,
@@ -78,20 +75,16 @@ async def show(
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
         if json:
-            async for line in _lines(opened, found):
-                write_json(fields(line) if isinstance(line, Line) else learnt_fields(line))
+            async for shown in _shown(opened, found):
+                write_json(shown.fields)
             return
         account = await account_of(opened, found.task)
         nodes = await _fleet(opened, account)
-        steps: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_RECENT))
-        learnt: dict[int, list[Learnt]] = defaultdict(list)
-        async for line in _lines(opened, found):
-            if isinstance(line, StepLine | CheckpointLine) and line.attempt is not None:
-                steps[line.attempt].append(described(line))
-            elif isinstance(line, Learnt) and line.attempt is not None:
-                learnt[line.attempt].append(line)
+        texts: dict[int, _AttemptTexts] = defaultdict(_AttemptTexts)
+        async for shown in _shown(opened, found):
+            texts[shown.entry.attempt or 0].add(shown)
         calibrations = await _calibrations(opened, account, only=found.attempt)
-    for text in _account(account, nodes, steps, learnt, calibrations, only=found.attempt):
+    for text in _account(account, nodes, texts, calibrations, only=found.attempt):
         write_line(text)
 
 
@@ -116,24 +109,63 @@ async def _calibrations(
     }
 
 
-async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line | Learnt]:
-    """The lines of what was found, oldest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """One record with its JSON line."""
+
+    entry: Entry
+    given: Given
+    """What a recall was of."""
+    fields: JsonLine
+
+
+@dataclass(slots=True, kw_only=True)
+class _AttemptTexts:
+    """The lines of one attempt that the account does not hold."""
+
+    steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_RECENT))
+    given: list[str] = field(default_factory=list[str])
+    learned: list[str] = field(default_factory=list[str])
+
+    def add(self, shown: _Shown) -> None:
+        """Take in a record."""
+        match shown.entry.record:
+            case Step() as step:
+                self.steps.append(f"step {step.number}, {_text(step)}")
+            case Recall() as recall:
+                self.given += (
+                    line(recall, given=shown.given).detail.replace("\n\n", "\n").split("\n")
+                )
+            case (Feedback() | Lesson() | Summary() | Fact() | Study()) as record:
+                self.learned.append(_text(record))
+            case _:
+                pass
+
+
+def _text(record: Record, about: Intervention | None = None) -> str:
+    told = line(record, about)
+    return f"{told.what}: {told.text}"
+
+
+async def _shown(journal: Journal, found: Found) -> AsyncIterator[_Shown]:
+    """The records of what was found that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
-    lore = Lore(journal, found.task)
     async for entry in journal.all_entries(task=found.task.id):
         if transcript.lacks(entry) and entry.attempt is not None:
             transcript.meet(await journal.attempt(entry.attempt))
+        given = NOTHING
+        if isinstance(entry.record, Recall):
+            given = await given_by(Learned(journal), entry.record)
         # An attempt's line may need what was said on the attempt before it.
-        line = transcript.line(entry) or await lore.line(entry)
-        if line is not None and (found.attempt is None or line.attempt == found.attempt.id):
-            yield line
+        fields = transcript.line(entry, given)
+        if fields and (found.attempt is None or entry.attempt == found.attempt.id):
+            yield _Shown(entry=entry, given=given, fields=fields)
 
 
 def _account(
     account: TaskAccount,
     nodes: Mapping[str, NodeStatus],
-    steps: Mapping[int, Iterable[str]],
-    learnt: Mapping[int, Sequence[Learnt]],
+    texts: Mapping[int, _AttemptTexts],
     calibrations: Mapping[str, Calibration | None],
     *,
     only: Attempt | None,
@@ -150,21 +182,17 @@ def _account(
         yield f"labels: {', '.join(assignment.task.labels)}"
     goal = assignment.task.goal.splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
-    spent = map(spending_words, account.spent.values())
+    spent = (line(each).text for each in account.spent.values())
     yield from _section("used by others than the workers", spent, indent="  ")
     for id, attempt in account.attempts.items():
         if only is None or only.id == id:
             yield ""
             calibration = calibrations.get(attempt.attempt.model)
             yield from _attempt(task, attempt, calibration, health_of(attempt, nodes))
-            yield from _learnt(learnt.get(id, ()))
-            yield from _section("last steps", steps.get(id, ()))
-
-
-def _learnt(lines: Sequence[Learnt]) -> Iterator[str]:
-    recalls = [line for line in lines if isinstance(line, RecallLine)]
-    yield from _section("given of what was learned", chain.from_iterable(map(given_words, recalls)))
-    yield from _section("verdicts, and what was learned of it", learnt_words(lines))
+            shown = texts.get(id, _AttemptTexts())
+            yield from _section("given of what was learned", shown.given)
+            yield from _section("verdicts, and what was learned of it", shown.learned)
+            yield from _section("last steps", shown.steps)
 
 
 def _attempt(
@@ -185,18 +213,29 @@ def _attempt(
     where = f"begun in {attempt.workspace}" if account.moves else f"in {attempt.workspace}"
     yield f"  {by}{before} on {', then '.join((attempt.node, *account.moves))}, {where}"
     if account.saved is not None:
-        yield f"  saved: {saved_words(account.saved)}"
-    yield f"  used: {spent_words(account.budget)}"
+        yield f"  saved: {snapshot_text(account.saved)}"
+    yield f"  used: {budget_text(account.budget)}"
     yield from _section("plan", plan_lines(account.plan))
-    yield from _section("plan checks", _plan_checks(account))
-    yield from _section("completions", map(completion_words, account.completions))
-    yield from _section("analyses", (f"analysis {analysis_words(a)}" for a in account.analyses))
-    yield from _section("budget requests", _requests(account))
-    yield from _section("acceptance", map(_check, account.checks.values()))
-    yield from _section("alerts", map(_alert, account.alerts.values()))
+    checks, requests = account.plan_checks, account.requests
+    yield from _section("plan checks", (f"{id} {_asked(account, id)}" for id in checks))
+    yield from _section("completions", _texts(account.completions))
+    yield from _section("analyses", _texts(account.analyses))
+    yield from _section("budget requests", (f"{id} {_asked(account, id)}" for id in requests))
+    yield from _section("acceptance", _texts(account.checks.values()))
+    yield from _section("alerts", _texts(account.alerts.values()))
     yield from _section("decisions", _decisions(account))
     yield from _section("interventions", _interventions(account.fates))
-    yield from _section("faults of the watch", (f"{f.part}: {f.error}" for f in account.faults))
+    yield from _section("faults of the watch", _texts(account.faults))
+
+
+def _texts(records: Iterable[Record]) -> Iterator[str]:
+    return (line(record).text for record in records)
+
+
+def _asked(account: AttemptAccount, id: int) -> str:
+    """A worker's request with its answer."""
+    request = account.plan_checks.get(id) or account.requests[id]
+    return line(request, account.answer(id)).text
 
 
 def _reported(account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
@@ -221,54 +260,17 @@ def _with_reason(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what
 
 
-def _check(check: Acceptance) -> str:
-    verdict = "passed" if check.passed else "FAILED"
-    return _with_reason(f"{verdict} {check.check}", short(check.detail))
-
-
-def _alert(alert: Alert) -> str:
-    about = f" ({alert.key.subject})" if alert.key.subject else ""
-    since = f"steps {alert.since_step} to {alert.step}"
-    seen = f"; evidence: steps {', '.join(map(str, alert.evidence))}" if alert.evidence else ""
-    ended = f" ({alert.resolution})" if alert.resolution else ""
-    return (
-        f"{alert.state}{ended} {alert.severity} {alert.key.rule}{about}, {since}: "
-        f"{alert.summary}{seen}"
-    )
-
-
-def _plan_checks(account: AttemptAccount) -> Iterator[str]:
-    for id, check in account.plan_checks.items():
-        yield f"{id} {plan_check_words(check, account.answer(id))}"
-
-
-def _requests(account: AttemptAccount) -> Iterator[str]:
-    for id, request in account.requests.items():
-        yield f"{id} {request_words(request, account.answer(id))}"
-
-
 def _decisions(account: AttemptAccount) -> Iterator[str]:
     for each in account.escalations.values():
-        rules = ", ".join(dict.fromkeys(key.rule for key in each.alerts))
-        yield _with_reason(f"escalation {each.id} {each.state} ({rules})", each.reason)
-        for decision in account.decisions:
-            if decision.escalation == each.id:
-                yield f"  {_decision(decision)}"
+        yield f"escalation {line(each).text}"
+        made = (one for one in account.decisions if one.escalation == each.id)
+        yield from (f"  {text}" for text in _texts(made))
 
 
-def _decision(decision: Decision) -> str:
-    by = decision.author or decision.by
-    what = f"{decision.action}{in_brackets(terms_words(decision.terms))} by {by}"
-    cause = f"{decision.diagnosis}{in_brackets(steps_words(decision.steps))}"
-    refused = f"; REFUSED: {decision.refused}" if decision.refused else ""
-    return f"{what}, {cause}: {decision.rationale}{refused}"
-
-
-def _interventions(fates: dict[int, Fate]) -> Iterator[str]:
+def _interventions(fates: Mapping[int, Fate]) -> Iterator[str]:
     for id, fate in fates.items():
         what = fate.intervention
-        author = f" ({what.author})" if what.author else ""
-        outcome = f", {_with_reason(fate.outcome.value, fate.reason)}" if fate.outcome else ""
-        terms = in_brackets(terms_words(what.terms))
-        yield f"{id} {what.action}{terms} by {what.by}{author}: {fate.state}{outcome}"
-        yield from (f"  {line}" for line in what.message.splitlines())
+        outcome = f", {fate.outcome}{because(fate.reason)}" if fate.outcome else ""
+        act = action_text(what.action, what.terms)
+        yield f"{id} {act} by {author_text(what)}: {fate.state}{outcome}"
+        yield from (f"  {text}" for text in what.message.splitlines())

@@ -20,7 +20,8 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.absence import GONE, missing_lines
 from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
-from midwatch_supervisor.present.progress import reserved, short
+from midwatch_supervisor.present.progress import reserved
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.present.waiting import TURN
 
 _NODE = "node"
@@ -243,7 +244,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         str(line.steps),
         f"{line.requests_used}{limit}",
         str(line.alerts),
-        short(line.waits_for or "-", _WAITS_WIDTH),
+        brief(line.waits_for or "-", _WAITS_WIDTH),
     )
 
 

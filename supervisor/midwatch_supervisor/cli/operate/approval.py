@@ -27,7 +27,7 @@ from midwatch_supervisor.present.account import AttemptAccount
 from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lines import Fate, fate_of
 from midwatch_supervisor.present.lookup import account_of
-from midwatch_supervisor.present.spelling import answer_words
+from midwatch_supervisor.present.record_text import answer_text
 
 Waiting = Annotated[
     str,
@@ -177,7 +177,7 @@ class _Pending:
         if id in self.petitions:
             answer = account.answer(id)
             if answer is not None:
-                raise UsageError(f"{what} was answered already: {answer_words(answer)}")
+                raise UsageError(f"{what} was answered already: {answer_text(answer)}")
             return
         state = self.fates[id].state
         if state is InterventionState.ISSUED:

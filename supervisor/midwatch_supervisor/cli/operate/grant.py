@@ -14,7 +14,7 @@ from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.decide.worker_request import GRANTED
 from midwatch_supervisor.present.account import AttemptAccount
-from midwatch_supervisor.present.spelling import grant_words
+from midwatch_supervisor.present.numbers import grant_text
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 
@@ -44,7 +44,7 @@ async def grant(
                 f"{hearing.name} asked for nothing: say how much, with --requests, --tokens, "
                 "--cost-usd or --minutes"
             )
-        what = f"grant of {grant_words(given)} for {hearing.name}"
+        what = f"grant of {grant_text(given)} for {hearing.name}"
         if dry_run:
             write_line(f"would issue {what}")
             return

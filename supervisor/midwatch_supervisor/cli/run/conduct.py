@@ -23,9 +23,8 @@ from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.line import Line, fields
-from midwatch_supervisor.present.lines import Transcript
-from midwatch_supervisor.present.progress import ended, reserved, text
+from midwatch_supervisor.present.json_lines import JsonLine, Transcript
+from midwatch_supervisor.present.progress import ended, progress_line
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.garbage import calm
 from midwatch_supervisor.run.job import Job
@@ -110,7 +109,7 @@ def stay(
             grace_seconds=settings.run.grace_seconds,
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        write_error("interrupted; `midwatch resume` goes on with it")
+        write_error("interrupted; `midwatch resume` continues it")
         raise KeyboardInterrupt from None
 
 
@@ -171,36 +170,36 @@ class Reporter:
 
     async def follow(self, entries: Sequence[Entry]) -> None:
         """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
-        lines: list[Line] = []
+        lines: list[JsonLine | str] = []
         for entry in entries:
             if self._transcript.lacks_task(entry):
                 self._transcript.meet_task(await self._journal.task(entry.task))
             if self._transcript.lacks(entry) and entry.attempt is not None:
                 self._transcript.meet(await self._journal.attempt(entry.attempt))
             line = self._transcript.line(entry)
+            if line is not None and not self._json:
+                line = progress_line(entry, self._transcript)
             if line is not None:
                 lines.append(line)
         if lines:
-            await asyncio.to_thread(self._print, lines)
-
-    def _print(self, lines: Sequence[Line]) -> None:
-        for line in lines:
-            if self._json:
-                write_json(fields(line))
-            elif said := text(line):
-                write_line(said)
+            await asyncio.to_thread(_print, lines)
 
     def end(self, code: int) -> None:
         """Print the sum."""
-        done = self._transcript.done(exit_code=code, at=self._clock())
         if self._json:
-            write_json(fields(done))
+            write_json(self._transcript.done(exit_code=code, at=self._clock()))
             return
-        for said in ended(done):
-            write_line(said)
-        for task, reservations in self._transcript.reserved:
-            write_line(reserved(task, reservations))
+        for text in ended(self._transcript):
+            write_line(text)
         write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
+
+
+def _print(lines: Sequence[JsonLine | str]) -> None:
+    for line in lines:
+        if isinstance(line, str):
+            write_line(line)
+        else:
+            write_json(line)
 
 
 _MEANINGS = {

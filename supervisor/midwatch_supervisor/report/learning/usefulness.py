@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from midwatch_monitor.metrics.usefulness import MIN_USES, Effect, LessonFigures
 from midwatch_monitor.records import KnownLesson
-from midwatch_supervisor.present.progress import short
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.report.learning.bars import NAMES, count_bar
 from midwatch_supervisor.report.saying import of, rate
 from midwatch_supervisor.report.section import Chart, Section, Table
@@ -86,4 +86,4 @@ def _effects(effects: tuple[Effect, ...], known: Mapping[int, KnownLesson]) -> T
 
 
 def _text(known: KnownLesson | None) -> str:
-    return "-" if known is None else short(known.lesson.text, _TEXT)
+    return "-" if known is None else brief(known.lesson.text, _TEXT)

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from midwatch_monitor.records import FactState, KnownFact
 from midwatch_supervisor.present.learning_text import fact_parts
-from midwatch_supervisor.present.record_text import spelled_out
-from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.present.text_line import because, brief, paragraphs
 from midwatch_supervisor.tui.learned.learning_view import Lore
 from midwatch_supervisor.tui.learned.part import Part, source
 from midwatch_supervisor.tui.screens.fleet import span
@@ -111,7 +110,7 @@ def detail(known: KnownFact, lore: Lore) -> str:
     if successor is not None:
         instead = f"{successor.id}: {successor.fact.text}"
     before = (f"{old.id}: {old.fact.text}{because(old.reason)}" for old in lore.replaced(known))
-    return spelled_out(
+    return paragraphs(
         (
             ("state", standing(known)),
             ("because", known.reason),

@@ -5,9 +5,8 @@ from datetime import datetime
 from difflib import unified_diff
 
 from midwatch_monitor.records import GuidelinesState, KnownGuidelines
-from midwatch_supervisor.present.learning_text import counted
-from midwatch_supervisor.present.record_text import spelled_out
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import brief, paragraphs
 from midwatch_supervisor.tui.learned.learning_view import Lore
 from midwatch_supervisor.tui.learned.part import Part
 from midwatch_supervisor.tui.screens.fleet import span
@@ -133,7 +132,7 @@ def former_of(known: KnownGuidelines, lore: Lore) -> KnownGuidelines | None:
 def detail(known: KnownGuidelines, lore: Lore) -> str:
     """What a version changes, then where it stands, then all of it."""
     version = known.guidelines
-    return spelled_out(
+    return paragraphs(
         (
             ("what it changes", changes(known, lore) or "nothing: the text is the same"),
             ("state", ", ".join(_standing(known))),

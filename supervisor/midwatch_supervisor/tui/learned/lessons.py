@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from midwatch_monitor.records import KnownLesson
-from midwatch_supervisor.present.learning_text import counted, lesson_parts
-from midwatch_supervisor.present.record_text import spelled_out
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.learning_text import lesson_parts
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import brief, paragraphs
 from midwatch_supervisor.tui.learned.part import Part, source
 from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.widgets.columns import Column
@@ -107,7 +107,7 @@ def detail(known: KnownLesson) -> str:
     state = "retired or archived: it never comes back into a prompt" if known.obsolete else ""
     if known.waiting:
         state = f"waits for you, because {known.lesson.waits}"
-    return spelled_out(
+    return paragraphs(
         (
             *lesson_parts(known.lesson),
             ("use", worth),

@@ -19,7 +19,8 @@ from midwatch_monitor.metrics.learning import LearningFigures
 from midwatch_monitor.metrics.usefulness import LessonFigures
 from midwatch_monitor.metrics.verdicts import AcceptanceFigures
 from midwatch_monitor.replay.tune.figures import Share
-from midwatch_supervisor.present.learning_text import counted, verdict_words
+from midwatch_supervisor.present.learning_text import verdict_text
+from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.keys import ROLL
 from midwatch_supervisor.tui.learned.tally import Tally
@@ -153,7 +154,7 @@ class Statistics:
         self._title("Verdicts, the newest first")
         self._lines(
             f"{each.at.astimezone(self._zone):%H:%M:%S} {brief(each.name)} "
-            f"{verdict_words(each.verdict)}{because(each.verdict.comment)}"
+            f"{verdict_text(each.verdict)}{because(each.verdict.comment)}"
             for each in reversed(history)
         )
 

@@ -19,12 +19,12 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.learning.given import given_by
 from midwatch_supervisor.present.learning_text import Given
 from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
-from midwatch_supervisor.tui.learned.given import given_by
 from midwatch_supervisor.tui.screens.attempt_tab import Facet
 from midwatch_supervisor.tui.screens.attempt_tabs import alerts, checks, messages, numbered, plan
 from midwatch_supervisor.tui.screens.chart import Chart

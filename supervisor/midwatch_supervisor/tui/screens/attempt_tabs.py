@@ -13,12 +13,12 @@ from midwatch_monitor.records import (
     PlanStep,
     PlanStepState,
 )
-from midwatch_supervisor.present.learning_text import verdict_words
+from midwatch_supervisor.present.intervention_text import author_text, terms_text
+from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.plain import plain
-from midwatch_supervisor.present.record_text import author, detail
-from midwatch_supervisor.present.spelling import in_brackets, terms_words
-from midwatch_supervisor.present.text_line import Tone, because, brief
+from midwatch_supervisor.present.record_text import detail
+from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief
 from midwatch_supervisor.tui.screens.attempt_tab import Facet, tone_style
 from midwatch_supervisor.tui.screens.timeline import clock, number, sign
 from midwatch_supervisor.tui.state.attempt_timeline import Item, Telling
@@ -197,7 +197,7 @@ def _action(telling: Telling, colours: Palette) -> Cell:
 
 
 def _by(telling: Telling, colours: Palette) -> Cell:
-    return author(telling.fate.intervention), colours.text
+    return author_text(telling.fate.intervention), colours.text
 
 
 _WAYS: Mapping[InterventionState, str] = {
@@ -236,7 +236,7 @@ def _outcome(telling: Telling, colours: Palette) -> Cell:
 
 def _message(telling: Telling, colours: Palette) -> Cell:
     what = telling.fate.intervention
-    said = brief(f"{what.message}{in_brackets(terms_words(what.terms))}")
+    said = brief(f"{what.message}{bracketed(terms_text(what.terms))}")
     return said or "-", colours.text
 
 
@@ -268,7 +268,7 @@ def _verdict(check: Check, colours: Palette) -> Cell:
 
 def _check(check: Check, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
-        return f"result {verdict_words(check)}", colours.text
+        return f"result {verdict_text(check)}", colours.text
     return brief(check.check), colours.text
 
 

@@ -7,16 +7,15 @@ from datetime import datetime, timedelta
 from rich.text import Text
 from textual.widgets import Static
 
-from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.absence import monitor_absent
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.text_line import LEARNING, NODE, because
+from midwatch_supervisor.present.record_text import fault_text
+from midwatch_supervisor.present.text_line import NODE, because
 from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need, Row
 
-RULES = frozenset(Rules.model_fields)
 """The parts of the watch that are rules."""
 _PATIENT = 3.0
 """Seconds for which the journal may owe an answer."""
@@ -59,10 +58,7 @@ def broken(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble
 
 def _fault(row: Row | None, fault: Fault) -> str:
     where = f" in {row.name}#{row.number}" if row else ""
-    if fault.part.startswith(LEARNING):
-        return f"{fault.part} failed{where}: {fault.error}"
-    off = f"the rule {fault.part} broke and is off{where}"
-    return f"{off if fault.part in RULES else f'the {fault.part} failed{where}'}: {fault.error}"
+    return fault_text(fault, where)
 
 
 def standing_still(

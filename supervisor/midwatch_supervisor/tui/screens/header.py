@@ -8,9 +8,9 @@ from rich.text import Text
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
-from midwatch_supervisor.decide.dossier import spent_words
 from midwatch_supervisor.present.account import AttemptAccount
-from midwatch_supervisor.present.learning_text import verdict_words
+from midwatch_supervisor.present.learning_text import verdict_text
+from midwatch_supervisor.present.numbers import budget_text
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
@@ -51,7 +51,7 @@ def header(
         *_asked(account, colours, adrift=adrift),
         *_judged(story, colours),
         (_idle(story, now), colours.text),
-        (f"used: {spent_words(account.budget)}", colours.dim),
+        (f"used: {budget_text(account.budget)}", colours.dim),
     )
     return first, second
 
@@ -114,7 +114,7 @@ def _judged(story: AttemptTimeline, colours: Palette) -> list[tuple[str, Style]]
         return []
     newest = story.verdicts[-1]
     sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
-    said = f"{sign} result {verdict_words(newest)}{because(newest.comment)}"
+    said = f"{sign} result {verdict_text(newest)}{because(newest.comment)}"
     return [(said, style), ("  ", colours.text)]
 
 

@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
-from midwatch_supervisor.present.learning_text import counted
+from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.tui.keys import ROLL
 from midwatch_supervisor.tui.state.board import Board, Totals
 from midwatch_supervisor.tui.state.node_list import standing

@@ -44,13 +44,12 @@ from midwatch_monitor.records import (
     Task,
     Trial,
 )
-from midwatch_supervisor.present import learning_text as taught
 from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lines import Fate, fate_of
-from midwatch_supervisor.present.record_text import detail, line, spelled_out
-from midwatch_supervisor.present.text_line import Told
+from midwatch_supervisor.present.record_text import detail, line
+from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
 """Items that the timeline keeps at least; the journal has them all."""
@@ -104,17 +103,14 @@ class Item:
     """What a recall is of, once somebody has looked it up."""
 
     @property
-    def told(self) -> Told:
+    def told(self) -> TextLine:
         """The item as a line."""
-        found = taught.line(self.record, self.given) if isinstance(self.record, Recall) else None
-        return found or line(self.record, self.about)
+        return line(self.record, self.about, self.given)
 
     @property
     def detail(self) -> str:
         """All that there is to say of it."""
-        if isinstance(self.record, Recall):
-            return spelled_out(taught.parts(self.record, self.given))
-        return detail(self.record, self.about)
+        return detail(self.record, self.about, self.given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,9 @@ from midwatch_monitor.records import (
     Severity,
 )
 from midwatch_supervisor.decide.worker_request import petition_words
+from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.spelling import in_brackets, terms_words
+from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.node_list import Loss
@@ -221,7 +222,7 @@ def _what(row: Row, need: Need) -> str:
     if need is Need.APPROVAL and row.held:
         held = next(iter(row.held.values()))
         more = f" (and {len(row.held) - 1} more)" if len(row.held) > 1 else ""
-        what = f"{held.action}{in_brackets(terms_words(held.terms))}{more}"
+        what = f"{held.action}{bracketed(terms_text(held.terms))}{more}"
         return f"{held.by} wants to {what}: {held.message or '(no message)'}"
     if need > Need.STUCK:
         return "; ".join(petition_words(each) for each in row.petitions.values())

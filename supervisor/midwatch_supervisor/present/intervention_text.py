@@ -1,0 +1,194 @@
+"""Alerts, escalations, decisions and interventions as text. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from midwatch_monitor.records import (
+    Action,
+    Alert,
+    AlertKey,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Outcome,
+    OutcomeReport,
+    Resolution,
+    Severity,
+    Terms,
+)
+from midwatch_supervisor.present.numbers import amount, grant_text, steps_text
+from midwatch_supervisor.present.signs import SEVERITY_SIGNS
+from midwatch_supervisor.present.text_line import (
+    Parts,
+    TextLine,
+    Tone,
+    because,
+    bracketed,
+    brief,
+    by,
+    numbered,
+)
+
+_SEVERITIES: Mapping[Severity, Tone] = {
+    Severity.NOTICE: Tone.DIM,
+    Severity.WARNING: Tone.WARN,
+    Severity.CRITICAL: Tone.BAD,
+}
+_DELIVERIES: Mapping[DeliveryState, tuple[str, Tone, str]] = {
+    DeliveryState.APPROVED: ("✓", Tone.GOOD, "approved"),
+    DeliveryState.REJECTED: ("✗", Tone.WARN, "rejected"),
+    DeliveryState.DELIVERED: ("»", Tone.ACCENT, "delivered"),
+    DeliveryState.EXPIRED: ("⊘", Tone.DIM, "came too late"),
+}
+_OUTCOMES: Mapping[Outcome, tuple[str, Tone]] = {
+    Outcome.RECOVERED: ("✓", Tone.GOOD),
+    Outcome.NO_EFFECT: ("=", Tone.WARN),
+    Outcome.MADE_WORSE: ("✗", Tone.BAD),
+}
+_ENDED: Mapping[Resolution | None, str] = {
+    None: "",
+    Resolution.CLEARED: "",
+    Resolution.RESTARTED: " (its window restarted)",
+    Resolution.ENDED: " (the attempt ended)",
+}
+
+
+def _alert(alert: Alert) -> TextLine:
+    state = f"{alert.state}{_ENDED[alert.resolution]}"
+    head = f"{state} {alert.severity} {brief(alert.key.rule)}{bracketed(alert.key.subject)}"
+    steps = bracketed(steps_text(alert.evidence))
+    return TextLine(
+        SEVERITY_SIGNS[alert.severity] if alert.firing else "○",
+        "alert",
+        f"{head}{because(alert.summary)}{steps}",
+        _SEVERITIES[alert.severity] if alert.firing else Tone.DIM,
+        (
+            ("alert", f"{alert.severity} {alert.key.rule}, {state} at step {alert.step}"),
+            ("about", alert.key.subject),
+            ("summary", alert.summary),
+            ("value", amount(alert.value)),
+            ("since step", str(alert.since_step)),
+            ("evidence", steps_text(alert.evidence)),
+        ),
+    )
+
+
+def rules_text(keys: Iterable[AlertKey]) -> str:
+    """The rules of some alerts, each once."""
+    return brief(", ".join(dict.fromkeys(key.rule for key in keys)))
+
+
+def _escalation(asked: Escalation) -> TextLine:
+    return TextLine(
+        "!",
+        "escalation",
+        f"{asked.id} {asked.state.value}: {rules_text(asked.alerts)}{because(asked.reason)}",
+        Tone.WARN if asked.state is EscalationState.OPEN else Tone.DIM,
+    )
+
+
+def _decision(made: Decision) -> TextLine:
+    act = f"{action_text(made.action, made.terms)}{by(made.author or made.by.value)}"
+    cause = f"{diagnosis_text(made.diagnosis)}{bracketed(steps_text(made.steps))}"
+    refused = bool(made.refused)
+    return TextLine(
+        "✗" if refused else "§",
+        "decision",
+        f"REFUSED: {act}{because(made.refused)}"
+        if refused
+        else f"{act}: {cause}{because(made.rationale)}",
+        Tone.WARN if refused else Tone.ACCENT,
+        (
+            ("decision", f"{act}: {cause}"),
+            ("refused", made.refused),
+            ("rationale", made.rationale),
+            ("message", made.message),
+            ("plan", numbered(made.plan)),
+        ),
+    )
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """A diagnosis in words: `wrong approach`."""
+    return diagnosis.value.replace("_", " ")
+
+
+def action_text(action: Action, terms: Terms) -> str:
+    """An action with its terms: `grant_budget (20 requests)`."""
+    return f"{action}{bracketed(terms_text(terms))}"
+
+
+def terms_text(terms: Terms) -> str:
+    """What exactly an action does, where its name does not say it; empty if it does."""
+    parts = (
+        grant_text(terms.grant),
+        f"model {terms.model}" if terms.model else "",
+        f"worker {terms.worker}" if terms.worker else "",
+        f"keeps {', '.join(terms.keep)}" if terms.keep else "",
+        f"after {terms.after}" if terms.after else "",
+        f"parts: {', '.join(part.title for part in terms.parts)}" if terms.parts else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def author_text(issued: Intervention) -> str:
+    """Who issued an intervention: the name with the role, where there is a name."""
+    return brief(f"{issued.author} ({issued.by})" if issued.author else issued.by.value)
+
+
+def intervention_text(issued: Intervention, id: int) -> TextLine:
+    """An intervention as it was issued; with its id, unless that is 0."""
+    state = "waits for approval" if issued.needs_approval else "issued"
+    name = f"{action_text(issued.action, issued.terms)}{f' {id}' if id else ''}"
+    return TextLine(
+        "→",
+        "message",
+        f"{name} {state}, by {author_text(issued)}{because(issued.message)}",
+        Tone.ACCENT,
+        _intervention_parts(issued),
+    )
+
+
+def _intervention_parts(issued: Intervention) -> Parts:
+    held = ", waits for approval" if issued.needs_approval else ""
+    unknown = issued.diagnosis is Diagnosis.UNKNOWN
+    return (
+        ("intervention", f"{issued.action} by {author_text(issued)}{held}"),
+        ("terms", terms_text(issued.terms)),
+        ("because of", "" if unknown else diagnosis_text(issued.diagnosis)),
+        ("message", issued.message),
+        ("plan", numbered(issued.plan)),
+        ("answers", rules_text(issued.answers)),
+    )
+
+
+def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
+    """What became of an intervention on its way."""
+    sign, tone, state = _DELIVERIES[stamp.state]
+    text = f"{_name(about)} {state}{by(stamp.author)}{because(stamp.comment)}"
+    parts = ((state, text), *(_intervention_parts(about) if about else ()))
+    return TextLine(sign, stamp.state.value, text, tone, parts)
+
+
+def outcome_text(report: OutcomeReport, about: Intervention | None) -> TextLine:
+    """What an intervention did."""
+    sign, tone = _OUTCOMES[report.outcome]
+    text = f"{_name(about)}: {report.outcome.value}{because(report.reason)}"
+    parts = (("outcome", text), *(_intervention_parts(about) if about else ()))
+    return TextLine(sign, "outcome", text, tone, parts)
+
+
+def _name(about: Intervention | None) -> str:
+    return about.action.value if about else "an intervention"
+
+
+INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
+    Alert: _alert,
+    Escalation: _escalation,
+    Decision: _decision,
+}
+"""What each of these kinds says."""

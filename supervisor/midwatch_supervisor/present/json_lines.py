@@ -1,0 +1,373 @@
+"""The lines of a run as other programs read them, made of its journal in order. Pure.
+
+A line is one JSON object: `type`, `at`, `task`, `attempt` and `number` first, then what its type
+says. The last line of a run is of type `done`.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from midwatch_monitor.records import (
+    Alert,
+    AlertKey,
+    Attempt,
+    AttemptTransition,
+    Change,
+    Completion,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Diagnosis,
+    Entry,
+    Escalation,
+    Fact,
+    Feedback,
+    Intervention,
+    Lesson,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Recall,
+    Recalled,
+    Record,
+    Step,
+    Study,
+    StudyState,
+    Summary,
+    Task,
+    TaskTransition,
+)
+from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.learning_text import Given
+from midwatch_supervisor.present.line import InterventionState
+from midwatch_supervisor.present.lines import Fate, fate_of, reservations
+from midwatch_tools.data_blocks import cut
+
+JsonLine = dict[str, object]
+"""One line, in the order in which its fields are written."""
+
+MAX_TEXT = 500
+"""Characters of an output, an argument or a text that a line shows; the journal has it all."""
+
+
+def moment(at: datetime) -> str:
+    """A moment as lines have it: in UTC, to the millisecond."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _picked(record: object, names: str) -> JsonLine:
+    """The fields that are called as in the record."""
+    return {name: getattr(record, name) for name in names.split()}
+
+
+def _rules(keys: Iterable[AlertKey]) -> tuple[str, ...]:
+    """The rules of some alerts, each once: two files may be about the same rule."""
+    return tuple(dict.fromkeys(key.rule for key in keys))
+
+
+def _number(value: float) -> int | float | None:
+    """`None` where it is no finite number, which JSON cannot say."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def _step_fields(step: Step) -> JsonLine:
+    if step.checkpoint is not None:
+        names = "progress_percent confidence decision blockers files_done notes"
+        told = _picked(step.checkpoint, f"{names} estimated_steps_left plan_step")
+        return {"type": "checkpoint", "step": step.number, **told}
+    return {
+        "type": "step",
+        "step": step.number,
+        **_picked(step, "kind tool"),
+        "args": cut(step.args, MAX_TEXT),
+        **_picked(step, "ok exit_code"),
+        "output": cut(step.output, MAX_TEXT),
+        "text": cut(step.text, MAX_TEXT),
+        "edits": tuple(edit.path for edit in step.edits),
+        "tokens": step.tokens,
+    }
+
+
+def _alert_fields(alert: Alert) -> JsonLine:
+    return {
+        "type": "alert",
+        "rule": alert.key.rule,
+        "subject": alert.key.subject,
+        **_picked(alert, "state severity step"),
+        "value": _number(alert.value),
+        **_picked(alert, "summary evidence resolution"),
+    }
+
+
+def _escalation_fields(asked: Escalation) -> JsonLine:
+    fields = {"rules": _rules(asked.alerts), "reason": asked.reason}
+    return {"type": "escalation", **_picked(asked, "id state"), **fields}
+
+
+def _decision_fields(made: Decision) -> JsonLine:
+    names = "escalation action diagnosis by author message rationale steps"
+    terms = terms_text(made.terms)
+    return {"type": "decision", **_picked(made, names), "terms": terms, "refused": made.refused}
+
+
+def _intervention_fields(id: int, fate: Fate) -> JsonLine:
+    """An intervention as it stands; `id` is what `approve` and `reject` take."""
+    issued = fate.intervention
+    return {
+        "type": "intervention",
+        "id": id,
+        **_picked(issued, "action by author message"),
+        "state": fate.state,
+        "outcome": fate.outcome,
+        "reason": fate.reason,
+        "answers": _rules(issued.answers),
+        "diagnosis": None if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis,
+        "terms": terms_text(issued.terms),
+    }
+
+
+_LEARNING: Mapping[type, tuple[str, str]] = {
+    Feedback: ("feedback", "accepted origin author sign comment"),
+    Lesson: ("lesson", "text failure_class insights tags steps origin verdict model"),
+    Summary: ("summary", "text topics turns model"),
+    Fact: ("fact", "text certainty files tags state maker"),
+    Study: ("study", "about chore state reason"),
+}
+
+
+def _learning_fields(entry: Entry, given: Given) -> JsonLine | None:
+    """What `show` says of a record of learning; `given` is what a recall was of."""
+    record = entry.record
+    if isinstance(record, Recall):
+        return _recall_fields(entry.id, record, given)
+    kind, names = _LEARNING.get(type(record), ("", ""))
+    if not kind or (isinstance(record, Study) and record.state is StudyState.DONE):
+        return None  # what came of a chore has its own line
+    return {"type": kind, "id": entry.id, **_picked(record, names)}
+
+
+def _recall_fields(id: int, recall: Recall, given: Given) -> JsonLine:
+    facts = {known.id: known.fact.text for known in given.facts}
+    version = given.guidelines
+    return {
+        "type": "recall",
+        "id": id,
+        "lessons": tuple(_given_lesson(each, given) for each in recall.lessons),
+        "facts": tuple({"id": id, "text": facts.get(id, "")} for id in recall.facts),
+        "guidelines": version and {"id": version.id, "version": version.guidelines.version},
+        "group": recall.group,
+        "tokens": recall.tokens,
+        "seconds": recall.seconds,
+    }
+
+
+def _given_lesson(recalled: Recalled, given: Given) -> JsonLine:
+    """A lesson in a first prompt; without its text if it was erased since."""
+    known = next((each for each in given.lessons if each.id == recalled.lesson), None)
+    return {
+        "id": recalled.lesson,
+        "method": recalled.method,
+        "score": recalled.score,
+        "text": known.lesson.text if known else "",
+        "failure_class": known.lesson.failure_class if known else "",
+        "origin": known.lesson.origin if known else None,
+        "source_attempt": known.attempt if known else None,
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskTally:
+    """What `done` says of one task."""
+
+    status: Lifecycle = Lifecycle.SUBMITTED
+    passed: int = 0
+    total: int = 0
+    attempts: set[int] = field(default_factory=set[int])
+    firing: set[tuple[int | None, AlertKey]] = field(
+        default_factory=set[tuple[int | None, AlertKey]]
+    )
+    alerts: int = 0
+    """How many times an alert fired; a severity that rises is no further alert."""
+    interventions: int = 0
+    """The delivered ones."""
+    recovered: int = 0
+    reservations: tuple[str, ...] = ()
+
+    def fold(self, entry: Entry) -> None:
+        """Take in an entry of the task."""
+        match entry.record:
+            case TaskTransition() as state:
+                self.status = state.lifecycle
+                if state.total:
+                    self.passed, self.total = state.passed, state.total
+            case AttemptTransition() if entry.attempt is not None:
+                self.attempts.add(entry.attempt)
+            case Alert() as alert:
+                key = (entry.attempt, alert.key)
+                self.alerts += alert.firing and key not in self.firing
+                (self.firing.add if alert.firing else self.firing.discard)(key)
+            case Delivery(state=DeliveryState.DELIVERED):
+                self.interventions += 1
+            case OutcomeReport(outcome=Outcome.RECOVERED):
+                self.recovered += 1
+            case Completion(plan_step=0) as done:
+                self.reservations = reservations(done)
+            case _:
+                pass
+
+    def fields(self, name: str) -> JsonLine:
+        """The task in the last line of its run."""
+        return {
+            "id": name,
+            "status": self.status,
+            "attempts": len(self.attempts),
+            "alerts": self.alerts,
+            "interventions": self.interventions,
+            "recovered": self.recovered,
+            "acceptance": {"passed": self.passed, "total": self.total},
+        }
+
+
+class Transcript:
+    """The lines of a run so far. Takes the run's entries in order, from its first."""
+
+    def __init__(self, tasks: Iterable[Task], attempts: Iterable[Attempt] = ()) -> None:
+        self._tasks = {task.id: task for task in tasks}
+        self._attempts = {attempt.id: attempt for attempt in attempts}
+        self._tallies = {id: TaskTally() for id in self._tasks}
+        self._fates: dict[int, Fate] = {}
+        self._delivered: dict[int | None, Intervention] = {}
+        """The newest of each attempt."""
+        self._models: dict[int, str] = {}
+        """What attempts were switched to."""
+
+    def lacks(self, entry: Entry) -> bool:
+        """Whether the entry's attempt began later and must be met first."""
+        return entry.attempt is not None and entry.attempt not in self._attempts
+
+    def meet(self, attempt: Attempt) -> None:
+        """Learn of an attempt that began after the first entries were taken."""
+        self._attempts[attempt.id] = attempt
+
+    def lacks_task(self, entry: Entry) -> bool:
+        """Whether the entry's task was made while the run was under way, and must be met first."""
+        return entry.task not in self._tasks
+
+    def meet_task(self, task: Task) -> None:
+        """Learn of a task that a split made."""
+        self._tasks[task.id] = task
+        self._tallies[task.id] = TaskTally()
+
+    def line(self, entry: Entry, given: Given | None = None) -> JsonLine | None:
+        """Take in the run's next entry; its line, or `None` for what has none.
+
+        Records of learning have a line where `given` is known. An attempt that was not met has a
+        line without its worker and number.
+        """
+        self._tallies[entry.task].fold(entry)
+        fields = self._fields(entry)
+        if fields is None and given is not None:
+            fields = _learning_fields(entry, given)
+        if fields is None:
+            return None
+        attempt = self._attempts.get(entry.attempt or 0)
+        head: JsonLine = {
+            "type": fields["type"],
+            "at": moment(entry.at),
+            "task": self._tasks[entry.task].name,
+            "attempt": entry.attempt,
+            "number": attempt.number if attempt else None,
+        }
+        return head | fields
+
+    def _fields(self, entry: Entry) -> JsonLine | None:
+        match entry.record:
+            case TaskTransition() as state:
+                return self._task(entry.task, state)
+            case AttemptTransition() as state:
+                return self._attempt(entry.attempt, state)
+            case Change(model=str() as model) if entry.attempt is not None:
+                self._models[entry.attempt] = model
+                return None
+            case Step() as step:
+                return _step_fields(step)
+            case Alert() as alert:
+                return _alert_fields(alert)
+            case Escalation() as asked:
+                return _escalation_fields(asked)
+            case Decision() as made:
+                return _decision_fields(made)
+            case record:
+                return self._intervention(entry, record)
+
+    def _task(self, id: int, state: TaskTransition) -> JsonLine:
+        return {
+            "type": "task",
+            "status": state.lifecycle,
+            "title": self._tasks[id].title,
+            "reason": state.reason,
+            "acceptance": _picked(state, "passed total"),
+        }
+
+    def _attempt(self, id: int | None, state: AttemptTransition) -> JsonLine:
+        attempt = self._attempts.get(id or 0)
+        return {
+            "type": "attempt",
+            "id": id,
+            "status": state.lifecycle,
+            "worker": attempt.worker if attempt else "",
+            "model": self._models.get(attempt.id, attempt.model) if attempt else "",
+            **_picked(state, "reason ending"),
+        }
+
+    def _intervention(self, entry: Entry, record: Record) -> JsonLine | None:
+        id = entry.id
+        match record:
+            case Intervention():
+                self._fates[id] = fate_of(record)
+            case Delivery() | OutcomeReport() if record.intervention in self._fates:
+                id = record.intervention
+                self._fates[id].fold(record)
+                if self._fates[id].state is InterventionState.DELIVERED:
+                    self._delivered[entry.attempt] = self._fates[id].intervention
+            case _:
+                return None
+        return _intervention_fields(id, self._fates[id])
+
+    def name(self, entry: Entry) -> str:
+        """The task that an entry is about, or its attempt: `totals`, `totals#2`."""
+        attempt, task = self._attempts.get(entry.attempt or 0), self._tasks[entry.task].name
+        return f"{task}#{attempt.number}" if attempt else task
+
+    def worker(self, entry: Entry) -> str:
+        """Who tries it: `coder with gpt-5`; empty for an attempt that was not met."""
+        attempt = self._attempts.get(entry.attempt or 0)
+        if attempt is None:
+            return ""
+        model = self._models.get(attempt.id, attempt.model)
+        return " with ".join(filter(None, (attempt.worker, model)))
+
+    def about(self, entry: Entry) -> Intervention | None:
+        """The intervention that a stamp or an outcome is about, else the newest delivered one."""
+        if isinstance(entry.record, Delivery | OutcomeReport):
+            fate = self._fates.get(entry.record.intervention)
+            return fate.intervention if fate else None
+        return self._delivered.get(entry.attempt)
+
+    def done(self, *, exit_code: int, at: datetime) -> JsonLine:
+        """The run's last line."""
+        return {
+            "type": "done",
+            "at": moment(at),
+            "exit_code": exit_code,
+            "tasks": tuple(tally.fields(name) for name, tally in self.tallies),
+        }
+
+    @property
+    def tallies(self) -> Iterator[tuple[str, TaskTally]]:
+        """What came of each task so far, by its name."""
+        return ((self._tasks[id].name, tally) for id, tally in self._tallies.items())

@@ -1,0 +1,158 @@
+"""Numbers as people write them: counts, money, durations, shares, budgets. Pure."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from midwatch_monitor.records import Budget, Grant, Meter
+
+if TYPE_CHECKING:
+    from midwatch_monitor.replay.tune.figures import Share
+
+_AMOUNT = re.compile(r"\s*\$?\s*(\d+(?:\.\d+)?)\s*([km](?![a-z]))?\s*(?:us )?([a-z]*?)s?")
+_SCALES = {None: 1, "k": 1_000, "m": 1_000_000}
+_RESOURCES = {
+    "": "requests",
+    "request": "requests",
+    "token": "tokens",
+    "dollar": "cost_usd",
+    "usd": "cost_usd",
+    "min": "minutes",
+    "minute": "minutes",
+}
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: `1 lesson`, `2,000 lessons`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def number(value: int) -> str:
+    """A whole number with its thousands separated: `12,034`."""
+    return f"{value:,}"
+
+
+def amount(value: float) -> str:
+    """A number rounded to what a person wants to know: `7.5`, `9,120`, `12 k`, `1.0 M`."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= size:
+            scaled = value / (1e3 if unit == "k" else size)
+            return f"{scaled:.0f} {unit}" if scaled >= 10 else f"{scaled:.1f} {unit}"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def dollars(value: float) -> str:
+    """US dollars without their sign, in cents; in parts of a cent below one."""
+    return f"{value:,.2f}" if value >= 0.01 or not value else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its two largest units: `41 s`, `12 min 5 s`, `3 h 20 min`, `2 d 1 h`."""
+    whole = round(seconds)
+    for size, name, below, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
+        if whole >= size:
+            return f"{whole // size} {name} {whole % size // below} {part}"
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
+
+
+def percent(rate: float) -> str:
+    """A rate from 0 to 1 in whole percent: `38 %`."""
+    return f"{100 * rate:.0f} %"
+
+
+def share(rate: float | None) -> str:
+    """A rate from 0 to 1 in percent with one decimal; `-` if unknown."""
+    return "-" if rate is None else f"{100 * rate:.1f} %"
+
+
+def hits(found: "Share") -> str:
+    """How many of how many: `3 of 8`."""
+    return f"{found.hits} of {found.of}"
+
+
+def rate(found: "Share") -> str:
+    """A share in percent with its 95 % interval: `38 % (14 to 69)`; `-` of none."""
+    if not found.of:
+        return "-"
+    spread = found.interval
+    return f"{percent(found.rate)} ({100 * spread.low:.0f} to {100 * spread.high:.0f})"
+
+
+def steps_text(steps: Iterable[int]) -> str:
+    """Step numbers: `step 3`, `steps 3, 5`; empty for none."""
+    numbers = [str(step) for step in steps]
+    return f"step{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
+
+
+def budget_text(budget: Budget) -> str:
+    """What is used of each resource: `12 of 60 requests, 1.0 M tokens, $0.12, 3 of 30 min`."""
+    cost = budget.cost_usd
+    limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
+    return (
+        f"{_used(budget.requests)} requests, {_used(budget.tokens)} tokens, "
+        f"${dollars(cost.used)}{limit}, {_used(budget.minutes)} min"
+    )
+
+
+def _used(meter: Meter) -> str:
+    return amount(meter.used) + ("" if meter.limit is None else f" of {amount(meter.limit)}")
+
+
+def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
+    """What somebody used of a model: `3 requests, 1.0 M tokens, $0.12`; `nothing` for nothing."""
+    parts = (
+        counted(requests, "request") if requests else "",
+        f"{amount(tokens)} token{'s' * (tokens != 1)}" if tokens else "",
+        f"${dollars(cost_usd)}" if cost_usd else "",
+    )
+    return ", ".join(filter(None, parts)) or "nothing"
+
+
+def grant_text(grant: Grant) -> str:
+    """What is granted, exactly, as `parse_grant` reads it again; empty for nothing."""
+    parts = (
+        f"{grant.requests} request{'s' * (grant.requests != 1)}" if grant.requests else "",
+        f"{_exact(grant.tokens)} token{'s' * (grant.tokens != 1)}" if grant.tokens else "",
+        f"${_cents(grant.cost_usd)}" if grant.cost_usd else "",
+        f"{round(grant.minutes, 4):g} min" if grant.minutes else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _exact(count: int) -> str:
+    if count >= 1_000_000 and not count % 100_000:
+        return f"{count / 1_000_000:g} M"
+    return f"{count // 1_000} k" if count >= 10_000 and not count % 1_000 else str(count)
+
+
+def _cents(value: float) -> str:
+    return f"{value:.2f}" if round(value, 2) == round(value, 4) else f"{value:.4f}"
+
+
+def parse_grant(text: str) -> Grant | None:
+    """The grant that a person wrote, such as `20 requests, $0.50, 1.5 M tokens`; `None` if none.
+
+    A number without a word counts requests; `k` and `M` are for tokens. The same resource twice is
+    added up.
+    """
+    amounts = dict.fromkeys(_RESOURCES.values(), 0.0)
+    for part in (each.strip().lower() for each in text.split(",")):
+        found = _AMOUNT.fullmatch(part)
+        resource = _RESOURCES.get("dollar" if part.startswith("$") else found[3]) if found else None
+        if found is None or resource is None or (found[2] and resource != "tokens"):
+            return None
+        amounts[resource] += round(float(found[1]) * _SCALES[found[2]], 4)
+    requests, tokens = amounts["requests"], amounts["tokens"]
+    if not (any(amounts.values()) and requests.is_integer() and tokens.is_integer()):
+        return None
+    return Grant(
+        requests=int(requests),
+        tokens=int(tokens),
+        cost_usd=amounts["cost_usd"],
+        minutes=amounts["minutes"],
+    )
+
+
+def kilobytes(size: int) -> str:
+    """Bytes in whole kilobytes, at least one: `12 kB`."""
+    return f"{max(1, round(size / 1000)):,} kB"

@@ -1,0 +1,103 @@
+"""Numbers as people write them, and grants as they write them themselves."""
+
+import pytest
+
+from midwatch_monitor.records import Budget, Grant, Meter
+from midwatch_supervisor.present.numbers import (
+    amount,
+    budget_text,
+    counted,
+    dollars,
+    duration,
+    grant_text,
+    kilobytes,
+    parse_grant,
+    percent,
+    share,
+    steps_text,
+    usage_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (amount(0), "0"),
+        (amount(7.5), "7.5"),
+        (amount(60.0), "60"),
+        (amount(9_120), "9,120"),
+        (amount(12_345), "12 k"),
+        (amount(1_004_300), "1.0 M"),
+        (amount(12_500_000), "12 M"),
+        (amount(2.5e9), "2.5 G"),
+        (counted(1, "lesson"), "1 lesson"),
+        (counted(2_000, "lesson"), "2,000 lessons"),
+        (dollars(12.345), "12.35"),
+        (dollars(0.0042), "0.0042"),
+        (duration(41), "41 s"),
+        (duration(725), "12 min 5 s"),
+        (duration(12_000), "3 h 20 min"),
+        (duration(176_400), "2 d 1 h"),
+        (percent(0.384), "38 %"),
+        (share(None), "-"),
+        (share(0.5), "50.0 %"),
+        (kilobytes(10), "1 kB"),
+        (steps_text((3,)), "step 3"),
+        (steps_text((3, 5)), "steps 3, 5"),
+        (steps_text(()), ""),
+        (usage_text(requests=2, tokens=900, cost_usd=0.5), "2 requests, 900 tokens, $0.50"),
+        (usage_text(requests=0, tokens=0, cost_usd=0), "nothing"),
+    ],
+)
+def test_a_number_is_written_as_people_write_it(written: str, text: str) -> None:
+    assert written == text
+
+
+def test_a_budget_says_what_is_used_of_what_there_is() -> None:
+    budget = Budget(
+        requests=Meter(used=12, limit=60),
+        tokens=Meter(used=1_004_300),
+        cost_usd=Meter(used=0.12, limit=5),
+        minutes=Meter(used=3.25, limit=30),
+    )
+    assert budget_text(budget) == "12 of 60 requests, 1.0 M tokens, $0.12 of $5.00, 3.2 of 30 min"
+
+
+@pytest.mark.parametrize(
+    ("text", "grant"),
+    [
+        ("20", Grant(requests=20)),
+        ("1 request, 5 Minutes", Grant(requests=1, minutes=5)),
+        ("$0.5", Grant(cost_usd=0.5)),
+        ("$ 2, 3 usd, 1.5 dollars", Grant(cost_usd=6.5)),
+        ("4000 tokens", Grant(tokens=4000)),
+        ("1.5 M tokens, 20k tokens", Grant(tokens=1_520_000)),
+        ("", None),
+        ("0", None),
+        ("1.5 requests", None),
+        ("-3 requests", None),
+        ("10 m", None),
+        ("20 apples", None),
+        ("much more", None),
+    ],
+)
+def test_a_grant_is_read_as_people_write_it(text: str, grant: Grant | None) -> None:
+    assert parse_grant(text) == grant
+
+
+@pytest.mark.parametrize(
+    ("grant", "text"),
+    [
+        (Grant(), ""),
+        (Grant(requests=1), "1 request"),
+        (
+            Grant(requests=20, tokens=5000, cost_usd=0.25, minutes=7.5),
+            "20 requests, 5000 tokens, $0.25, 7.5 min",
+        ),
+        (Grant(tokens=1_500_000, cost_usd=0.0025), "1.5 M tokens, $0.0025"),
+        (Grant(tokens=1_004_300), "1004300 tokens"),
+    ],
+)
+def test_a_grant_that_was_written_is_read_again(grant: Grant, text: str) -> None:
+    assert grant_text(grant) == text
+    assert parse_grant(text) == (grant if text else None)
