@@ -1,4 +1,14 @@
-"""Whether an intervention helped. Pure: judged once, from what was observed since its delivery."""
+"""Whether an intervention helped. Pure: judged once, from what was observed since its delivery.
+
+An alert that begins to fire, or rises, counts against an intervention only if all that it rests on
+came after the delivery: every step that it names is a later one. A window of checkpoints, a row of
+calls or a count of edits that began before says nothing of what the intervention did; such an alert
+stays what it is, and is escalated by itself.
+
+Three rules rest on something else than the steps that they name. Silence comes after its step. An
+unsupported claim is the last of its steps: the failure that it denies may be older. The budget was
+used from the first step on, so its alert counts only where the whole attempt came afterwards.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,6 +45,8 @@ class Trial:
     severities: Mapping[AlertKey, Severity]
     """Of every alert that fired at the delivery, answered or not."""
     delivered_step: int
+    unchecked: bool = False
+    """Whether edits from before the delivery were not checked yet: what broke may be theirs."""
     fresh: bool = False
     """Whether the alerts that it answers cannot fire: on a new attempt, or silent all along."""
     movements: set[Movement] = field(default_factory=set[Movement])
@@ -52,17 +64,22 @@ class Trial:
         """Whether all that it answers had ended before it arrived."""
         return not self.fresh and not any(key in self.severities for key in self.answers)
 
-    def see_movement(self, movements: frozenset[Movement], paths: tuple[str, ...]) -> None:
-        """Take in what one step moved."""
+    def see_movement(
+        self, movements: frozenset[Movement], paths: tuple[str, ...], *, checked: bool = False
+    ) -> None:
+        """Take in what one step moved; `checked` if it was a check that passed or failed."""
         self.movements |= movements
         if len(self.moved_paths) < 100:
             self.moved_paths.update(paths)
-        if Movement.CHECK_BROKEN in movements and not self.worse:
+        if Movement.CHECK_BROKEN in movements and not self.unchecked and not self.worse:
             self.worse = "a check that passed now fails"
+        self.unchecked = self.unchecked and not checked
 
     def see_alert(self, alert: Alert) -> None:
         """Take in a change of an alert of the attempt."""
         if not alert.firing or not alert.severity.alarm or self.worse:
+            return
+        if not self._all_after(alert):
             return
         before = self.severities.get(alert.key)
         if before is not None:
@@ -72,6 +89,18 @@ class Trial:
             self.again = alert.key.rule
         else:
             self.worse = f"{alert.key.rule} fires as well"
+
+    def _all_after(self, alert: Alert) -> bool:
+        """Whether all that an alert rests on came after the delivery."""
+        match alert.key.rule:
+            case "silence":
+                return True
+            case "budget_burn":
+                return self.delivered_step == 0
+            case "unsupported_claim":
+                return alert.evidence[-1:] > (self.delivered_step,)
+            case _:
+                return all(step > self.delivered_step for step in alert.evidence)
 
     def settle(self, alerts: Mapping[AlertKey, Alert], step: int) -> None:
         """Let it stand as it is by now, after that step of the attempt."""
