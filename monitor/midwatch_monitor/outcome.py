@@ -8,6 +8,9 @@ stays what it is, and is escalated by itself.
 Three rules rest on something else than the steps that they name. Silence comes after its step. An
 unsupported claim is the last of its steps: the failure that it denies may be older. The budget was
 used from the first step on, so its alert counts only where the whole attempt came afterwards.
+
+Likewise an obstacle of the environment still stands in the way only if it was met again: its alert
+fires for many steps after the last time.
 """
 
 from collections.abc import Mapping
@@ -51,6 +54,8 @@ class Trial:
     """Whether the alerts that it answers cannot fire: on a new attempt, or silent all along."""
     movements: set[Movement] = field(default_factory=set[Movement])
     moved_paths: set[str] = field(default_factory=set[str])
+    met: set[str] = field(default_factory=set[str])
+    """The obstacles of the environment that the worker met."""
     worse: str = ""
     """The first thing that got worse, in words."""
     again: str = ""
@@ -65,9 +70,16 @@ class Trial:
         return not self.fresh and not any(key in self.severities for key in self.answers)
 
     def see_movement(
-        self, movements: frozenset[Movement], paths: tuple[str, ...], *, checked: bool = False
+        self,
+        movements: frozenset[Movement],
+        paths: tuple[str, ...],
+        *,
+        checked: bool = False,
+        obstacle: str = "",
     ) -> None:
-        """Take in what one step moved; `checked` if it was a check that passed or failed."""
+        """Take in what one step moved, what stood in its way, and whether it was a check."""
+        if obstacle:
+            self.met.add(obstacle)
         self.movements |= movements
         if len(self.moved_paths) < 100:
             self.moved_paths.update(paths)
@@ -112,7 +124,7 @@ class Trial:
         return self.settled or self._judged(alerts)
 
     def _judged(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        still = [key.rule for key in self.answers if _fires(alerts.get(key))]
+        still = [key.rule for key in self.answers if self._stands(alerts.get(key))]
         still += [self.again] if self.again else []
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
@@ -130,7 +142,15 @@ class Trial:
         if not proof:
             nothing = "no check told anything new" if emptied else "nothing observed moved"
             return Outcome.NO_EFFECT, f"{nothing} since"
-        return Outcome.RECOVERED, f"resolved, with {', '.join(sorted(proof))}"
+        gone = all(not _fires(alerts.get(key)) for key in self.answers)
+        how = "resolved" if gone else "the obstacle was not met again"
+        return Outcome.RECOVERED, f"{how}, with {', '.join(sorted(proof))}"
+
+    def _stands(self, alert: Alert | None) -> bool:
+        """Whether an answered alert fires, on more than what was before the delivery."""
+        if alert is None or not alert.firing:
+            return False
+        return alert.key.rule != "blocked_environment" or alert.key.subject in self.met
 
     def _proof(self, *, emptied: bool) -> set[Movement]:
         """What moved; a file that was edited too often is no proof by being edited again."""

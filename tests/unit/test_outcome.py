@@ -156,6 +156,23 @@ def test_edits_of_another_file_before_the_delivery_are_not_held_against_it() -> 
     assert verdict(tried, replace(CLEARED, key=EDITS)) is Outcome.RECOVERED
 
 
+@pytest.mark.parametrize(
+    ("met", "movements", "outcome"),
+    [
+        ("permission", (Movement.NEW_CONTENT,), Outcome.NO_EFFECT),
+        ("network", (Movement.NEW_CONTENT,), Outcome.RECOVERED),
+        ("", (), Outcome.NO_EFFECT),
+    ],
+)
+def test_an_obstacle_that_is_not_met_again_no_longer_stands_in_the_way(
+    met: str, movements: tuple[Movement, ...], outcome: Outcome
+) -> None:
+    key = AlertKey(rule="blocked_environment", subject="permission")
+    tried = trial(key)
+    tried.see_movement(frozenset(movements), ("b.py",), obstacle=met)
+    assert verdict(tried, replace(FIRING, key=key)) is outcome
+
+
 def test_a_new_attempt_answers_for_the_whole_of_its_budget() -> None:
     tried = replace(trial(fresh=True), delivered_step=0)
     tried.see_alert(replace(FIRING, key=AlertKey(rule="budget_burn"), evidence=(9,)))

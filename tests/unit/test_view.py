@@ -193,6 +193,12 @@ def test_a_check_that_older_edits_broke_is_not_held_against_an_intervention() ->
     assert late.trials[4].worse == "a check that passed now fails"
 
 
+def test_obstacles_that_are_met_are_seen_by_the_trial() -> None:
+    missing = {"args": "java A", "ok": False, "exit_code": 127}
+    refused = step(1, output="bash: java: command not found", **missing)
+    assert folded(NUDGE, stamped(1), refused).trials[1].met == {"missing program java"}
+
+
 def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
     judge = Judge(Rules())
     steps = [reflecting(number, 10 * number, stated) for number, stated in enumerate((90, 80), 1)]

@@ -144,17 +144,17 @@ class View:
         if isinstance(event, Change):
             self.budget = event.budget or self.budget
             self.began = self.began or event.budget
-            moved, checked = self.movements.plan(event), False
+            moved, checked, obstacle = self.movements.plan(event), False, ""
         else:
             act = self.normaliser.act(event)
-            moved = self.movements.observe(act)
+            moved, obstacle = self.movements.observe(act), act.blocked
             checked = act.check is not Check.NONE and act.failed is not None
             self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
         if moved.kinds & PROOF:
             self.unhelped = ()
         self.vigil.observe(event, moved)
         for trial in self.trials.values():
-            trial.see_movement(moved.kinds, moved.paths, checked=checked)
+            trial.see_movement(moved.kinds, moved.paths, checked=checked, obstacle=obstacle)
 
     def _fold_escalation(self, escalation: Escalation) -> None:
         if escalation.state is EscalationState.CLOSED:
