@@ -194,8 +194,8 @@ def test_a_check_that_older_edits_broke_is_not_held_against_an_intervention() ->
 
 
 def test_obstacles_that_are_met_are_seen_by_the_trial() -> None:
-    missing = {"args": "java A", "ok": False, "exit_code": 127}
-    refused = step(1, output="bash: java: command not found", **missing)
+    output = "bash: java: command not found"
+    refused = step(1, args="java A", ok=False, exit_code=127, output=output)
     assert folded(NUDGE, stamped(1), refused).trials[1].met == {"missing program java"}
 
 
