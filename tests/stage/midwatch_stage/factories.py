@@ -10,8 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from midwatch_agents.script import Call, Turn
-
+from midwatch_agents.scripted import Call, Turn
 from midwatch_monitor.records import (
     Acceptance,
     Action,
