@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Connection, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_monitor.journal.core.tables import REVISION

@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, inspect, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
