@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from midwatch_agents.script import Call, Turn
+
 from midwatch_monitor.records import (
     Acceptance,
     Action,
