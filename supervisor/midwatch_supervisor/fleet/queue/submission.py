@@ -1,4 +1,4 @@
-"""Hands a task file over to a fleet: checked here, run elsewhere."""
+"""DispatchQueue a task file over to a fleet: checked here, run elsewhere."""
 
 import hashlib
 import json

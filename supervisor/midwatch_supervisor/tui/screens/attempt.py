@@ -39,7 +39,7 @@ from midwatch_supervisor.tui.widgets.footer import Footing
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import palette
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placing import ground_of
+from midwatch_supervisor.workspaces.placement import workspace_of
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
@@ -379,7 +379,7 @@ class AttemptScreen(Screen[None]):
     @work(group="diff")
     async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
         try:
-            text = await changes(await ground_of(assignment_of(task), folder))
+            text = await changes(await workspace_of(assignment_of(task), folder))
         except WorkspaceError as error:
             self.post_message(self.Compared("", f"The diff cannot be read: {error}"))
             return
