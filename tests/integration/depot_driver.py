@@ -24,7 +24,8 @@ from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandb
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, holder_of
-from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
@@ -67,7 +68,7 @@ async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
             resources, jobs = await again(journal, runs[0], home=home)
         else:
             file = TaskFile.model_validate(yaml.safe_load(tasks))
-            wanted = await pinned(assignments(file, home.parent))
+            wanted = await pin_commits(assignments(file, home.parent))
             resources, jobs = await begin(journal, wanted, source="", settings=settings, home=home)
         snapshot_store = SnapshotStore(
             journal=journal, home=home, node=node, settings=settings.fleet

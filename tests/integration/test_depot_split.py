@@ -25,7 +25,8 @@ from midwatch_monitor.records import (
     Part,
     Terms,
 )
-from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -105,7 +106,7 @@ async def node(stage: "Stage", name: str, file: TaskFile) -> int:
     if runs := await stage.journal.runs():
         resources, jobs = await again(stage.journal, runs[0], home=home)
     else:
-        wanted = await pinned(assignments(file, stage.folder))
+        wanted = await pin_commits(assignments(file, stage.folder))
         resources, jobs = await begin(
             stage.journal, wanted, source="", settings=stage.settings, home=home
         )

@@ -14,10 +14,10 @@ from midwatch_supervisor.workspaces.workspace import (
     fetch_into,
     free_label,
     git,
-    is_repository,
     keep,
     prepare,
 )
+from midwatch_tools.git import is_repository
 
 
 @pytest.fixture

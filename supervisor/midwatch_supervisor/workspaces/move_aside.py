@@ -11,8 +11,8 @@ from pathlib import Path
 from midwatch_agents.left_processes import end_all_leftovers
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
-from midwatch_supervisor.workspaces.workspace import clear, is_repository, lock_worktrees
-from midwatch_tools.git import git, worktree_of
+from midwatch_supervisor.workspaces.workspace import clear, lock_worktrees
+from midwatch_tools.git import git, is_repository, worktree_of
 
 _HEADS = "refs/heads/"
 _ASIDE = ".aside-"

@@ -15,11 +15,10 @@ from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
-    is_repository,
     prepare,
     reopen_workspace,
 )
-from midwatch_tools.git import named_repository, worktree_of
+from midwatch_tools.git import is_repository, named_repository, worktree_of
 
 log = logging.getLogger(__name__)
 

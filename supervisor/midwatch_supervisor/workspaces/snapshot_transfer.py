@@ -135,8 +135,8 @@ async def push_snapshot(
     """Push a snapshot to the origin in place of the attempt's `last` one; the name of its branch.
 
     It is called like the workspace's branch. A branch of that name that is not this attempt's is
-    left alone: it is somebody else's, or of an attempt that a journal restored from a backup does not
-    know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
+    left alone: it is somebody else's, or of an attempt that a journal restored from a backup does
+    not know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
     WorkspaceError.
     """
     names = (workspace.branch, f"{workspace.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")

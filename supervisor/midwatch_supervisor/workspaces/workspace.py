@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.workspaces.workspace_files import entries_below
-from midwatch_tools.git import Worktree, ask_git, git, worktree_of
+from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
@@ -154,17 +154,6 @@ def _sweep(worktrees: Path) -> None:
         with suppress(OSError):
             if not head.read_text("utf-8").strip().strip("0"):
                 shutil.rmtree(head.parent, ignore_errors=True)
-
-
-def is_repository(folder: Path) -> bool:
-    """Whether the folder is the top of a git repository or of a worktree."""
-    return (folder / ".git").exists()
-
-
-def is_bare(folder: Path) -> bool:
-    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
-    parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
-    return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)
 
 
 _NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})

@@ -24,8 +24,8 @@ from midwatch_supervisor.workspaces.merge import (
     rehearse,
 )
 from midwatch_supervisor.workspaces.placement import workspace_of
-from midwatch_supervisor.workspaces.workspace import Workspace, is_repository
-from midwatch_tools.git import git
+from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_tools.git import git, is_repository
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal

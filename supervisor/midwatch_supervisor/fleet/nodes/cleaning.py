@@ -20,8 +20,8 @@ from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of
 from midwatch_supervisor.workspaces.snapshot import SAVED
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.snapshot_transfer import SEEN, final_snapshot
-from midwatch_supervisor.workspaces.workspace import CLONES, clear, is_repository
-from midwatch_tools.git import git
+from midwatch_supervisor.workspaces.workspace import CLONES, clear
+from midwatch_tools.git import git, is_repository
 
 log = logging.getLogger(__name__)
 
