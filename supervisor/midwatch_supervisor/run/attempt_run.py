@@ -41,10 +41,9 @@ from midwatch_monitor.records import (
 from midwatch_monitor.shielding import heed, sheltered
 from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.acceptance import check_all
 from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import budget_of, circumstances, own_plan
-from midwatch_supervisor.run.completion import Work, finish, shell_for
+from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.introduction import Introduction
 from midwatch_supervisor.run.outage import passes, sit_out

@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.present.assignment import Assignment, folder_of
-from midwatch_supervisor.run.assembly import assemble, whole_records
 from midwatch_supervisor.run.attempt_end import Ended, known_end
 from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.attempt_start import budget_of
@@ -39,7 +38,7 @@ from midwatch_supervisor.run.next_attempt import (
     end_terms,
     next_attempt,
 )
-from midwatch_supervisor.run.split import carried, keeps_work, parts
+from midwatch_supervisor.run.split import assemble, carried, keeps_work, parts, whole_records
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
 

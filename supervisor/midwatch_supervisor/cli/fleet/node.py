@@ -107,7 +107,7 @@ async def _work(
     from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
     from midwatch_supervisor.fleet.nodes.node import open_node
     from midwatch_supervisor.fleet.nodes.turn_pool import TurnsInHand
-    from midwatch_supervisor.run.garbage import calm
+    from midwatch_supervisor.run.launch import calm
 
     fleet, in_hand = settings.fleet, TurnsInHand()
     walls = await find_walls(settings.run.sandbox)

@@ -113,7 +113,7 @@ async def attach(
             about=about,
             now=lambda: clock().astimezone(),
         )
-        with console.complaints:  # the bus may complain before the console is drawn
+        with console.log_capture:  # the bus may complain before the console is drawn
             await console.run_async()
     return 0
 

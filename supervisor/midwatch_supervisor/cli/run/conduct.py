@@ -27,9 +27,8 @@ from midwatch_supervisor.present.line import Line, fields
 from midwatch_supervisor.present.lines import Transcript
 from midwatch_supervisor.present.progress import ended, reserved, text
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.garbage import calm
 from midwatch_supervisor.run.job import Job
-from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.run.launch import begin, calm, conduct
 from midwatch_supervisor.tui.looks import check_looks
 from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
