@@ -34,12 +34,11 @@ from midwatch_tools.gate.entrance import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
-from midwatch_tools.kept_results import Remembered
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import listen
 from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tool_calls import UNWATCHED, Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
