@@ -203,7 +203,7 @@ def test_redundant_steps_are_named() -> None:
             key=AlertKey(rule="redundant_steps"),
             severity=Severity.NOTICE,
             value=2,
-            summary="3 of the last 10 steps told nothing new",
+            summary="repeated steps, nothing new learned (3 of the last 10)",
             evidence=(4, 6, 7),
         ),
     )

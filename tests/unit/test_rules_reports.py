@@ -180,3 +180,16 @@ def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step
         stalled_progress(StalledProgress()),
     ):
         assert detector.observe(event, Seen(Act(1, work=False))) == ()
+
+
+def test_a_stall_is_told_as_people_say_it() -> None:
+    detector = stalled_progress(StalledProgress(window=3, min_gain=5))
+    told = [
+        each.summary
+        for values in ((38, 38, 38), (50, 52, 54))
+        for answers in feed(detector, progressing(*values))
+        for each in answers
+        if isinstance(each, Finding)
+    ]
+    assert told[0] == "progress stuck at 38 % for 3 checkpoints"
+    assert told[-1] == "progress went from 50 % to 54 % in 3 checkpoints"

@@ -45,7 +45,8 @@ class RedundantStepsDetector:
         if self._gauge.rests(value):
             return ()
         steps = tuple(sorted((*self._full.steps, *self._half.steps)))
-        summary = f"{len(steps)} of the last {self._window} steps told nothing new"
+        counts = f"{len(steps)} of the last {self._window}"
+        summary = f"repeated steps, nothing new learned ({counts})"
         return self._gauge.answer(self._KEY, value, summary, steps)
 
     @property

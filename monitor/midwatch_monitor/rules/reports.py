@@ -189,7 +189,8 @@ def stalled_progress(settings: StalledProgress) -> Detector:
             return _FINE
         if len(window) < settings.window:
             return None
-        summary = f"stated progress went from {first} % to {last} % in {len(window)} checkpoints"
+        moved = f"went from {first} % to {last} % in" if first != last else f"stuck at {last} % for"
+        summary = f"progress {moved} {len(window)} checkpoints"
         return Verdict(value=last - first, summary=summary)
 
     def read(checkpoint: Checkpoint) -> int:
