@@ -36,8 +36,9 @@ _CONCURRENCY = 3
 _ENDLESS = 1000
 _BREAK = 0.1
 """Seconds between two looks whether a simulated provider is there again."""
-_OUTAGE = Length(seconds=3.0, text="3s")
-"""How long a simulated provider may fail: its outages that pass are over sooner."""
+_OUTAGE = Length(seconds=10.0, text="10s")
+"""How long a simulated provider may fail: its outages that pass are over sooner, also on a machine
+that is five times slower."""
 
 
 class Arm(StrEnum):
