@@ -3,6 +3,7 @@
 Imports nothing that takes time: one file of pure tests is to start at once.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -28,6 +29,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip the further cases of a matrix where it is not CI."""
     if item.get_closest_marker("matrix") and not os.environ.get("CI"):
         pytest.skip("a further case of a matrix: run where CI is set, as by .ci/run")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    """Collect no garbage while a traceback is made.
+
+    A finalizer that warns amid the parsing of source makes Python 3.11 raise "AST constructor
+    recursion depth mismatch", and pytest with it.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

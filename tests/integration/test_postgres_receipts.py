@@ -13,7 +13,7 @@ from midwatch_monitor.journal.core import commits
 from midwatch_monitor.journal.core.engine import Access, transaction
 from midwatch_monitor.journal.core.schema import opened
 from midwatch_monitor.journal.core.tables import receipt
-from midwatch_monitor.journal.postgres.receipts import Receipts
+from midwatch_monitor.journal.postgres.postgres import Receipts
 from midwatch_monitor.records import Keeper, Run
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import TcpProxy

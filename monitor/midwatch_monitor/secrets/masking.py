@@ -17,9 +17,8 @@ from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
-from midwatch_monitor.secrets.linear import Pattern, PatternSet, escape
 from midwatch_monitor.secrets.named import HINTS, is_placeholder, named_values
-from midwatch_monitor.secrets.shapes import BUILT_IN
+from midwatch_monitor.secrets.shapes import BUILT_IN, Pattern, PatternSet, escape
 
 T = TypeVar("T")
 

@@ -16,9 +16,8 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.admin.damage import record_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.search import Shelf
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, Record, TaskTransition

@@ -8,11 +8,9 @@ from itertools import groupby
 from sqlalchemy import Connection, Dialect, bindparam, select, update
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import record_of
 from midwatch_monitor.journal.core import driver, tables
 from midwatch_monitor.journal.core.columns import Moment
-from midwatch_monitor.journal.core.encoding import kind_of, written
-from midwatch_monitor.journal.core.masks import masked
+from midwatch_monitor.journal.core.encoding import kind_of, masked, record_of, written
 from midwatch_monitor.journal.learned import index
 from midwatch_monitor.records import (
     AttemptTransition,

@@ -14,14 +14,12 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal.core import commits, queries, tables
-from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store
-from midwatch_monitor.journal.core.group_commit import Gathering
-from midwatch_monitor.journal.core.masks import NO_MORE, use_masker
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.core.reader import Reader
 from midwatch_monitor.journal.core.schema import opened
-from midwatch_monitor.journal.core.writer import Writer
+from midwatch_monitor.journal.core.writer import Gathering, Writer
 from midwatch_monitor.records import (
     AlertKey,
     Attempt,

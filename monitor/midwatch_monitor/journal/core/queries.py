@@ -16,9 +16,9 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.admin.damage import pass_over, record_in
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.columns import MOST_BYTES, UNREADABLE, unpacked
+from midwatch_monitor.journal.core.encoding import pass_over, record_in
 from midwatch_monitor.records import Attempt, Entry, Keeper, Message, Result, Run, Task
 
 _MOST_HISTORY = 2 * MOST_BYTES

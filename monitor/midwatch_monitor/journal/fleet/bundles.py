@@ -18,9 +18,8 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import commits, queries, tables
-from midwatch_monitor.journal.core.encoding import kind_of, written
+from midwatch_monitor.journal.core.encoding import kind_of, rows_of, written
 from midwatch_monitor.journal.core.journal import Journal
 from midwatch_monitor.records import (
     Attempt,

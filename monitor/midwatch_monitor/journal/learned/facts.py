@@ -6,9 +6,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, read
+from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.candidates import of_tags
 from midwatch_monitor.journal.learned.lessons import tagged

@@ -9,9 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, read
+from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import search
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
 from midwatch_monitor.journal.learned.search import Shelf, Wording

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection
 
-from midwatch_monitor.journal.fleet.roster import Roster
+from midwatch_monitor.journal.fleet.nodes import Roster
 from midwatch_supervisor.fleet.monitors.guards import Turnover
 
 log = logging.getLogger(__name__)
