@@ -13,8 +13,7 @@ from pathlib import Path
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Step
-from midwatch_monitor.secrets.known import sought
-from midwatch_monitor.secrets.masking import Masker
+from midwatch_monitor.secrets.masking import Masker, sought
 from midwatch_monitor.traces import find_traces, open_trace
 
 Run = Sequence[Step]

@@ -8,8 +8,7 @@ import uuid
 import pytest
 
 from midwatch_monitor.records import Checkpoint, Edit, Plan, PlanStep, Record, Step, StepKind
-from midwatch_monitor.secrets.known import known_values, sought
-from midwatch_monitor.secrets.masking import Masker, Secrets
+from midwatch_monitor.secrets.masking import Masker, Secrets, known_values, sought
 from midwatch_stage.made_up import NAMED, SECRETS, drawn, key_block
 
 MASKER = Masker(Secrets(), b"key")

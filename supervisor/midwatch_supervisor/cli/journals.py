@@ -37,7 +37,7 @@ async def journal_to_read(
     """
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import sought
 
     location = _existing(option)
     patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
@@ -55,7 +55,7 @@ async def journal_to_write(
     """
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import sought
 
     location = _existing(option)
     patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds

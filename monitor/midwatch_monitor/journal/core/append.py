@@ -8,9 +8,10 @@ from itertools import groupby
 from sqlalchemy import Connection, Dialect, bindparam, select, update
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal.core import driver, tables
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.columns import Moment
 from midwatch_monitor.journal.core.encoding import kind_of, masked, record_of, written
+from midwatch_monitor.journal.core.engine import execute_in_sqlite
 from midwatch_monitor.journal.learned import index
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -140,7 +141,7 @@ def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[i
     last = 0
     for begin in range(0, len(values), _TOGETHER * _WIDTH):
         part = tuple(values[begin : begin + _TOGETHER * _WIDTH])
-        last = driver.execute(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
+        last = execute_in_sqlite(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
     return range(last - len(values) // _WIDTH + 1, last + 1)
 
 

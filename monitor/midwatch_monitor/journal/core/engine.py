@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,13 +34,13 @@ from midwatch_monitor.errors import (
     JournalReadOnlyError,
     MissingExtraError,
 )
-from midwatch_monitor.journal.core import driver
 from midwatch_monitor.journal.core.outage import is_passing, refused, sqlstate
 from midwatch_monitor.journal.postgres.rights import advice_on
 from midwatch_monitor.private import keep_private, private_file, private_folder
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.postgres.postgres import Lines
+
 
 READERS = 4
 """Connections that read at the same time."""
@@ -233,7 +233,7 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
             connection.execute(pragma)
 
     def on_begin(connection: Connection) -> None:
-        driver.execute(connection, begin)
+        execute_in_sqlite(connection, begin)
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
@@ -354,3 +354,21 @@ def _code(error: SQLAlchemyError) -> int | str | None:
     if isinstance(extended, int):
         return extended & 0xFF
     return sqlstate(error)
+
+
+def execute_in_sqlite(
+    connection: Connection, statement: str, values: Sequence[object] = ()
+) -> sqlite3.Cursor:
+    """Have SQLite do one statement of every commit, in a transaction that SQLAlchemy has begun.
+
+    SQLAlchemy takes several times as long as SQLite itself. Errors are raised as it raises them.
+    """
+    own = connection.connection.dbapi_connection
+    if not isinstance(own, sqlite3.Connection):
+        raise TypeError("the connection does not lead to SQLite")
+    try:
+        return own.execute(statement, values)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(
+            statement, None, error, sqlite3.Error, dialect=connection.dialect
+        ) from error

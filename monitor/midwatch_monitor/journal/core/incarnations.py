@@ -11,8 +11,9 @@ from functools import cache
 from sqlalchemy import ARRAY, BigInteger, Connection, Select, Table, any_, bindparam, select
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal.core import driver, tables
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
+from midwatch_monitor.journal.core.engine import execute_in_sqlite
 from midwatch_monitor.records import (
     AttemptTransition,
     Commit,
@@ -70,7 +71,9 @@ def _held(connection: Connection, table: Table, attempts: Collection[int]) -> Ma
     """The incarnation of each of the attempts that has one."""
     wanted = list(attempts)
     if connection.dialect.name == "sqlite":
-        return dict(driver.execute(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall())
+        return dict(
+            execute_in_sqlite(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall()
+        )
     if len(wanted) == 1:
         rows = connection.execute(_of_one(table), {"of": wanted[0]})
     else:

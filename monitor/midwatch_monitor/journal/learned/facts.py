@@ -9,8 +9,7 @@ from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleInca
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.candidates import of_tags
-from midwatch_monitor.journal.learned.lessons import tagged
+from midwatch_monitor.journal.learned.lessons import of_tags, tagged
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
 from midwatch_monitor.journal.learned.search import Shelf, Wording
 from midwatch_monitor.records import (

@@ -13,7 +13,7 @@ from midwatch_monitor.journal.core import queries, tables
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.journal import Journal
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
-from midwatch_monitor.journal.learned import candidates, chores, facts, lessons, projects, versions
+from midwatch_monitor.journal.learned import chores, facts, lessons, projects, versions
 from midwatch_monitor.records import (
     Candidate,
     Chore,
@@ -94,7 +94,7 @@ class Learned:
 
     async def candidates(self, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
         """Lessons of the project that may fit and are not obsolete, the likeliest first."""
-        return await self._journal.read(candidates.candidates, wanted, limit=limit)
+        return await self._journal.read(lessons.candidates, wanted, limit=limit)
 
     async def facts(
         self,

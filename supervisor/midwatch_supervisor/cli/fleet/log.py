@@ -43,8 +43,7 @@ def _masked(text: str) -> str:
 @cache
 def _masker() -> "Masker":
     # Every command has this formatter, and few have anything to write with it.
-    from midwatch_monitor.secrets.known import sought
-    from midwatch_monitor.secrets.masking import Masker
+    from midwatch_monitor.secrets.masking import Masker, sought
 
     return Masker(sought(os.environ), token_bytes())
 

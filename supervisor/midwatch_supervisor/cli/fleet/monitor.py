@@ -60,7 +60,7 @@ async def _keep(
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import sought
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
     from midwatch_tools.watch import now

@@ -103,7 +103,7 @@ async def _work(
 ) -> int:
     from midwatch_agents.sandbox import find_walls
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import sought
     from midwatch_supervisor.cli.fleet.node_exit import Farewell
     from midwatch_supervisor.fleet.nodes.holding import Holding
     from midwatch_supervisor.fleet.nodes.joining import joined
