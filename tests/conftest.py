@@ -99,11 +99,11 @@ def _require_programs() -> None:
 def postgres_template(postgres_server: str) -> str:
     """The name of a database that is an empty journal: to make the tables each time is dear."""
     from midwatch_monitor.journal.core.engine import Access
-    from midwatch_monitor.journal.core.schema import opened
+    from midwatch_monitor.journal.core.schema import open_store
     from midwatch_stage.database import create_database
 
     name = f"journal_{uuid4().hex}"
-    opened(create_database(postgres_server, name), Access.CREATE).close()
+    open_store(create_database(postgres_server, name), Access.CREATE).close()
     return name
 
 

@@ -216,7 +216,7 @@ _NAME = re.compile(
 _IN_URL = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 
 
-def sought(environ: Mapping[str, str], patterns: Mapping[str, str] = BUILT_IN) -> Secrets:
+def known_secrets(environ: Mapping[str, str], patterns: Mapping[str, str] = BUILT_IN) -> Secrets:
     """What is masked: what has the shape of a secret, and what a process was given as one."""
     return Secrets(patterns=patterns, values=known_values(environ))
 

@@ -28,7 +28,7 @@ from sqlalchemy.types import TypeEngine
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import UNREADABLE, Moment, Packed, metadata, unpacked
+from midwatch_monitor.journal.core.columns import UNREADABLE, Moment, Packed, metadata, unpack
 from midwatch_monitor.journal.core.encoding import read
 from midwatch_monitor.journal.core.identity import marks
 from midwatch_monitor.journal.core.schema import read_version
@@ -199,7 +199,7 @@ def _unpackable(value: object) -> str:
     if not isinstance(value, bytes):
         return "no bytes"
     try:
-        _parse(unpacked(value))
+        _parse(unpack(value))
     except JournalCorruptError as error:
         return str(error)
     except ValueError:

@@ -120,7 +120,7 @@ def hint_of(entry: Entry) -> Hint:
     )
 
 
-def written(record: Record) -> str:
+def record_json(record: Record) -> str:
     """A record as JSON, with every field that says something: a default may change, `None` not."""
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
@@ -160,7 +160,7 @@ def _plain(value: object) -> str:
 
 
 def read(kind: str, body: str) -> Record:
-    """The record that `written` made into JSON.
+    """The record that `record_json` made into JSON.
 
     Raises JournalTooNewError for a kind that this version does not know, and JournalCorruptError
     for a body that is no such record.
@@ -200,7 +200,7 @@ def use_masker(store: Store, secrets: Secrets) -> Masker:
     return masker
 
 
-def masked(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Draft]:
+def mask_drafts(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Draft]:
     """Drafts without secrets. What has a `seq` is the recorder's, which has masked it already."""
     record = _masker(connection).record
     return [
@@ -211,7 +211,7 @@ def masked(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Draft]:
     ]
 
 
-def shown(connection: Connection, record: Record) -> Record:
+def mask_record(connection: Connection, record: Record) -> Record:
     """A record as it is given out: an older Midwatch masked nothing."""
     return _masker(connection).record(record)
 
@@ -256,7 +256,7 @@ def record_in(connection: Connection, name: str, kind: str, body: str) -> Record
     So it has its place among the entries, whoever counts or follows them.
     """
     try:
-        return shown(connection, read(kind, body))
+        return mask_record(connection, read(kind, body))
     except (JournalCorruptError, JournalTooNewError) as error:
         pass_over(connection, name, str(error))
         return Fault(part=PART, error=f"{name} cannot be read: {error}")

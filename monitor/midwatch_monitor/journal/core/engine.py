@@ -34,7 +34,7 @@ from midwatch_monitor.errors import (
     JournalReadOnlyError,
     MissingExtraError,
 )
-from midwatch_monitor.journal.core.outage import is_passing, refused, sqlstate
+from midwatch_monitor.journal.core.outage import is_passing, refusal_in, sqlstate
 from midwatch_monitor.journal.postgres.rights import advice_on
 from midwatch_monitor.private import keep_private, private_file, private_folder
 
@@ -275,10 +275,10 @@ def explaining(name: str, waited: float = 0) -> Generator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise explained(error, name, waited) from error
+        raise journal_error(error, name, waited) from error
 
 
-def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
+def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
     """What an error of the database means for the journal called `name`.
 
     `waited` says for how many seconds it has been tried, where that may help.
@@ -314,7 +314,7 @@ def _served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
         return JournalError(
             f"{name}: {reason}; `ALTER ROLE … SET statement_timeout = 0` gives this role more time"
         )
-    if refusal := refused(error):
+    if refusal := refusal_in(error):
         return JournalAccessError(f"{name} cannot be opened: {refusal}")
     if is_passing(error):
         return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")

@@ -115,10 +115,10 @@ def is_passing(error: BaseException | None) -> bool:
 
 def is_refusal(error: BaseException | None) -> bool:
     """Whether a server has answered that it lets nobody in so: a URL or a right is wrong."""
-    return bool(refused(error))
+    return bool(refusal_in(error))
 
 
-def refused(error: BaseException | None) -> str:
+def refusal_in(error: BaseException | None) -> str:
     """Why a connection was refused and what to do about it; empty where it was not."""
     if not isinstance(error, DBAPIError) or sqlstate(error) is not None:
         return ""
@@ -191,7 +191,7 @@ class Patience:
 
     def _tell(self, error: BaseException) -> None:
         """Say once in an outage that somebody must change something."""
-        why = "" if self._told else refused(error)
+        why = "" if self._told else refusal_in(error)
         if why:
             self._told = True
             log.warning("the journal's database lets us in no more, trying again: %s", why)

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core import commits
-from midwatch_monitor.journal.core.engine import explained, is_hopeless
+from midwatch_monitor.journal.core.engine import is_hopeless, journal_error
 from midwatch_monitor.journal.core.outage import Patience, is_passing
 from midwatch_monitor.records import Commit, Entry
 
@@ -287,7 +287,7 @@ class Writer:
     def _fail(self, jobs: Sequence[Job], error: Exception, *, unknown: bool = False) -> None:
         if isinstance(error, SQLAlchemyError):
             waited = 0 if self._patience.ended else self._patience.seconds
-            why = explained(error, self._name, waited)
+            why = journal_error(error, self._name, waited)
             error = type(why)(f"{why}; nobody knows whether this was written") if unknown else why
         for job in jobs:
             job.fail(error)
@@ -297,7 +297,7 @@ _Future = asyncio.Future[tuple[Entry, ...]]
 _Wanted = tuple[Commit, _Future]
 
 
-class Gathering:
+class GroupCommit:
     """What waits for the writer, of one event loop: the writer takes all that came until then.
 
     A commit is never written before what was submitted earlier, nor after what was submitted later:

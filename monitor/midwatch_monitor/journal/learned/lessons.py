@@ -27,7 +27,7 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
-from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
     Candidate,
     Entry,
@@ -69,7 +69,7 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
     if tags:
         connection.execute(insert(tables.lesson_tag), tags)
     if not lesson.waits:
-        search.put(connection, Shelf.LESSONS, owner.project, {entry.id: wording_of(lesson)})
+        search.put(connection, TextIndex.LESSONS, owner.project, {entry.id: wording_of(lesson)})
 
 
 def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
@@ -105,10 +105,10 @@ def mark(connection: Connection, mark: LessonMark) -> None:
         return
     connection.execute(change, {"obsolete": obsolete})
     if obsolete:
-        search.take_out(connection, Shelf.LESSONS, [mark.lesson])
+        search.take_out(connection, TextIndex.LESSONS, [mark.lesson])
     else:
         lesson = _stored(connection, mark.lesson)
-        search.put(connection, Shelf.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
+        search.put(connection, TextIndex.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
 
 
 def _stored(connection: Connection, key: int) -> Lesson:
@@ -279,7 +279,7 @@ def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Ca
     project = projects.key_of(connection, wanted.project)
     if project is None:
         return []
-    alike = dict(search.found(connection, Shelf.LESSONS, project, wanted.text, limit))
+    alike = dict(search.found(connection, TextIndex.LESSONS, project, wanted.text, limit))
     live = tables.lesson.c.obsolete.is_(False)
     tags = tagged(wanted.tags, wanted.files)
     ways = (
