@@ -18,6 +18,7 @@ from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.core.reader import Reader
+from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.writer import GroupCommit, Writer
 from midwatch_monitor.records import (
     AlertKey,
