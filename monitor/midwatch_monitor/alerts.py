@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
 
 if TYPE_CHECKING:  # who only asks for the health of an attempt needs no pydantic
     from midwatch_monitor.config.rules import RuleSettings
-    from midwatch_monitor.config.span import Length
+    from midwatch_monitor.config.section import Length
 
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,

@@ -12,17 +12,19 @@ from facts import Facts, gather
 from pace import PacedJournal
 from scene import Scene
 
-from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings, ProviderSettings
 from midwatch_monitor.config.rules import Rules, Silence
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.config.settings import (
+    ErrorSettings,
     Mode,
     MonitorSettings,
+    PlanSettings,
     PolicySettings,
+    ProviderSettings,
     RunSettings,
     Sandbox,
     Settings,
 )
-from midwatch_monitor.config.span import Length
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.records import Action, Entry
 from midwatch_supervisor.present.assignment import assignments
