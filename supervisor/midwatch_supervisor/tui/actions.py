@@ -16,7 +16,8 @@ from textual.worker import Worker
 
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Entry, Intervention
-from midwatch_supervisor.decide.worker_request import GRANTED, WorkerRequest, petition_words
+from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_supervisor.decide.worker_request import GRANTED, petition_words
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.lookup import assignment_of, models_of
 from midwatch_supervisor.present.plain import one_line

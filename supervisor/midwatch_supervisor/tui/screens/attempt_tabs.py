@@ -13,8 +13,8 @@ from midwatch_monitor.records import (
     PlanStep,
     PlanStepState,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.learning_text import verdict_words
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import author, detail
 from midwatch_supervisor.present.spelling import in_brackets, terms_words
@@ -200,13 +200,13 @@ def _by(telling: Telling, colours: Palette) -> Cell:
     return author(telling.fate.intervention), colours.text
 
 
-_WAYS: Mapping[InterventionState, str] = {
-    InterventionState.ISSUED: "… not yet",
-    InterventionState.HELD: "? needs approval",
-    InterventionState.APPROVED: "… approved",
-    InterventionState.REJECTED: "✗ rejected",
-    InterventionState.EXPIRED: "⊘ came too late",
-    InterventionState.DELIVERED: "» delivered",
+_WAYS: Mapping[InterventionStatus, str] = {
+    InterventionStatus.ISSUED: "… not yet",
+    InterventionStatus.HELD: "? needs approval",
+    InterventionStatus.APPROVED: "… approved",
+    InterventionStatus.REJECTED: "✗ rejected",
+    InterventionStatus.EXPIRED: "⊘ came too late",
+    InterventionStatus.DELIVERED: "» delivered",
 }
 
 
@@ -215,8 +215,8 @@ def _arrived(zone: tzinfo | None) -> Callable[[Telling, Palette], Cell]:
         if telling.delivered_step is not None and telling.stamped_at is not None:
             step = "" if telling.earlier else f" step {telling.delivered_step}"
             return f"» {telling.stamped_at.astimezone(zone):%H:%M:%S}{step}", colours.good
-        held = telling.fate.state is InterventionState.HELD
-        return _WAYS[telling.fate.state], colours.warn if held else colours.dim
+        held = telling.fate.status is InterventionStatus.HELD
+        return _WAYS[telling.fate.status], colours.warn if held else colours.dim
 
     return arrived
 

@@ -120,9 +120,11 @@ def _terminal_palette(variables: Mapping[str, str]) -> Palette:
 
 HEALTH_SIGNS: Mapping[Health, str] = {
     Health.OK: "●",
+    Health.NOTICE: "·",
     Health.SUSPECT: "▲",
     Health.STUCK: "■",
     Health.UNKNOWN: "?",
+    Health.NOT_JUDGED: "-",
 }
 """A shape for each health, so that no colour is needed."""
 
@@ -158,5 +160,7 @@ def health_style(health: Health, colours: Palette) -> Style:
             return colours.warn
         case Health.OK:
             return colours.good
-        case Health.UNKNOWN:
+        case Health.NOTICE:
+            return colours.text
+        case Health.UNKNOWN | Health.NOT_JUDGED:
             return colours.dim
