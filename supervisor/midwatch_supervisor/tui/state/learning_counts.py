@@ -33,7 +33,7 @@ class Judged:
     verdict: Feedback
 
 
-class Tally:
+class LearningCounts:
     """What the statistics are made of. It takes every entry of what is watched, in order.
 
     To sum up ten thousand attempts takes a fifth of a second: `figures` may be called in another

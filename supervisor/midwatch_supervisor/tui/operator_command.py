@@ -11,8 +11,8 @@ from midwatch_supervisor.present.spelling import grant_in, grant_words, in_brack
 from midwatch_supervisor.tui.state.row import Row
 
 
-class Act(StrEnum):
-    """One act of the console. `Action` is what a worker is done to; this is what a person does."""
+class Command(StrEnum):
+    """What a person does at the console; an `Action` is what happens to an attempt."""
 
     GUIDE = "guide"
     PAUSE = "pause"
@@ -39,46 +39,53 @@ class Act(StrEnum):
     @property
     def of_decision(self) -> bool:
         """Whether it is about something that waits for a person's word."""
-        return self in {Act.APPROVE, Act.MODIFY, Act.REJECT}
+        return self in {Command.APPROVE, Command.MODIFY, Command.REJECT}
 
     @property
     def of_result(self) -> bool:
         """Whether it is about what an attempt that is over has left."""
-        return self in {Act.ACCEPT, Act.REFUSE}
+        return self in {Command.ACCEPT, Command.REFUSE}
 
     @property
     def of_alerts(self) -> bool:
         """Whether it is about the alerts that fire."""
-        return self in {Act.ACKNOWLEDGE, Act.SILENCE}
+        return self in {Command.ACKNOWLEDGE, Command.SILENCE}
 
 
-ACTIONS: Mapping[Act, Action] = {
-    Act.GUIDE: Action.NUDGE,
-    Act.PAUSE: Action.PAUSE,
-    Act.RESUME: Action.RESUME,
-    Act.STOP: Action.STOP,
-    Act.RESTART: Action.RESTART,
-    Act.GRANT: Action.GRANT_BUDGET,
-    Act.SWITCH: Action.SWITCH_MODEL,
-    Act.ACKNOWLEDGE: Action.ACKNOWLEDGE,
-    Act.SILENCE: Action.SILENCE,
+ACTIONS: Mapping[Command, Action] = {
+    Command.GUIDE: Action.NUDGE,
+    Command.PAUSE: Action.PAUSE,
+    Command.RESUME: Action.RESUME,
+    Command.STOP: Action.STOP,
+    Command.RESTART: Action.RESTART,
+    Command.GRANT: Action.GRANT_BUDGET,
+    Command.SWITCH: Action.SWITCH_MODEL,
+    Command.ACKNOWLEDGE: Action.ACKNOWLEDGE,
+    Command.SILENCE: Action.SILENCE,
 }
-"""The acts that are an intervention of their own, and the intervention."""
+"""The commands that are an intervention of their own, and the intervention."""
 
 ABOUT_ALERTS = frozenset(
-    {Act.GUIDE, Act.RESTART, Act.GRANT, Act.SWITCH, Act.ACKNOWLEDGE, Act.SILENCE}
+    {
+        Command.GUIDE,
+        Command.RESTART,
+        Command.GRANT,
+        Command.SWITCH,
+        Command.ACKNOWLEDGE,
+        Command.SILENCE,
+    }
 )
-"""The acts that answer the firing alerts; by those the outcome is judged."""
+"""The commands that answer the firing alerts; by those the outcome is judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked before an act."""
+    """What is asked before a command."""
 
     title: str
     send: str
     quote: str = ""
-    """What the act answers, as others wrote it."""
+    """What the command answers, as others wrote it."""
     text: str = ""
     """What the answer begins with."""
     required: bool = True
@@ -88,42 +95,41 @@ class Question:
     """Says what is wrong with an answer; empty if nothing is."""
 
 
-def name_of(row: Row) -> str:
-    """What people call an attempt: `fix#2`."""
-    return f"{row.name}#{row.number}" if row.number else row.name
-
-
-def waits(row: Row, *, pausing: bool) -> bool:
+def is_held(row: Row, *, pausing: bool) -> bool:
     """Whether a worker is held until a person speaks, or soon will be."""
     return pausing or row.lifecycle is Lifecycle.INPUT_REQUIRED
 
 
-def refusal(act: Act, row: Row, *, pausing: bool = False, attempts_left: int | None = None) -> str:
-    """Why an act makes no sense for a row; empty if it does.
+def refusal(
+    command: Command, row: Row, *, pausing: bool = False, attempts_left: int | None = None
+) -> str:
+    """Why a command makes no sense for a row; empty if it does.
 
     `pausing` tells that a pause is on its way; `attempts_left` is `None` where nobody counts.
     """
     if row.attempt is None:
         return "it has not begun yet"
-    if act.of_result:
-        return "" if row.lifecycle.over else f"there is no result yet; it is {row.lifecycle}"
+    if command.of_result:
+        return "" if row.lifecycle.over else f"there is no result yet; it is {row.standing}"
     if row.lifecycle.over:
-        return f"it is over: {row.lifecycle}; nothing reaches it any more"
-    if act.of_decision:
-        waiting = row.held or (row.petitions and act is not Act.MODIFY)
+        return f"it is over: {row.standing}; nothing reaches it any more"
+    if command.of_decision:
+        waiting = row.held or (row.petitions and command is not Command.MODIFY)
         return "" if waiting else "no decision waits for approval"
-    if act.of_alerts:
+    if command.of_alerts:
         return "" if row.firing else "no alert fires"
-    return _unheard(act, row, waiting=waits(row, pausing=pausing), attempts_left=attempts_left)
+    return _unheard(
+        command, row, waiting=is_held(row, pausing=pausing), attempts_left=attempts_left
+    )
 
 
-def _unheard(act: Act, row: Row, *, waiting: bool, attempts_left: int | None) -> str:
-    match act:
-        case Act.PAUSE if waiting:
-            return "it is paused already, or waits for a person"
-        case Act.RESUME if not waiting:
-            return f"it does not wait for a person; it is {row.lifecycle}"
-        case Act.RESTART if attempts_left is not None and attempts_left <= 0:
+def _unheard(command: Command, row: Row, *, waiting: bool, attempts_left: int | None) -> str:
+    match command:
+        case Command.PAUSE if waiting:
+            return "it is paused already, or waits for you"
+        case Command.RESUME if not waiting:
+            return f"it is not paused; it is {row.standing}"
+        case Command.RESTART if attempts_left is not None and attempts_left <= 0:
             return f"attempt {row.number} is the last that the task may have"
         case _:
             return ""
@@ -131,10 +137,12 @@ def _unheard(act: Act, row: Row, *, waiting: bool, attempts_left: int | None) ->
 
 def sensible(
     row: Row, *, pausing: bool = False, attempts_left: int | None = None
-) -> frozenset[Act]:
-    """The acts that make sense for a row."""
+) -> frozenset[Command]:
+    """The commands that make sense for a row."""
     return frozenset(
-        act for act in Act if not refusal(act, row, pausing=pausing, attempts_left=attempts_left)
+        command
+        for command in Command
+        if not refusal(command, row, pausing=pausing, attempts_left=attempts_left)
     )
 
 
@@ -156,51 +164,53 @@ def wanted_budget(row: Row) -> tuple[int, BudgetRequest] | None:
     return None
 
 
-def terms_in(act: Act, words: str) -> tuple[Terms, str]:
+def terms_in(command: Command, words: str) -> tuple[Terms, str]:
     """What an answer says exactly, from its first line, and the message, which is the rest."""
     first, _, rest = words.strip().partition("\n")
-    if act is Act.GRANT and (grant := grant_in(first)) is not None:
+    if command is Command.GRANT and (grant := grant_in(first)) is not None:
         return Terms(grant=grant), rest.strip()
-    if act is Act.SWITCH:
+    if command is Command.SWITCH:
         return Terms(model=first.strip()), rest.strip()
     return Terms(), words
 
 
-def question(act: Act, row: Row, *, models: Sequence[str] = ()) -> Question | None:
-    """What is asked before an act; `None` if it is done at once.
+def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Question | None:
+    """What is asked before a command; `None` if it is done at once.
 
     `models` are those that the worker may have, where they are known.
     """
-    name = name_of(row)
+    name = row.label
     held = held_decision(row)
     words = _proposed(held[1]) if held else ""
-    match act:
-        case Act.GRANT | Act.SWITCH:
-            return _grant_question(row) if act is Act.GRANT else _switch_question(row, models)
-        case Act.GUIDE:
+    match command:
+        case Command.GRANT | Command.SWITCH:
+            return (
+                _grant_question(row) if command is Command.GRANT else _switch_question(row, models)
+            )
+        case Command.GUIDE:
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
-        case Act.RESTART:
-            title = f"Begin {name} again: what shall the next attempt do otherwise?"
+        case Command.RESTART:
+            title = f"Restart {name}: what should the next attempt do differently?"
             return Question(title=title, send="Restart", quote=_trouble(row))
-        case Act.STOP:
+        case Command.STOP:
             title = f"Stop {name}?"
             detail = "It ends at once and counts as failed. What it has done is kept."
             return Question(title=title, send="Stop it", quote=detail, confirm=True)
-        case Act.MODIFY if held:
+        case Command.MODIFY if held:
             title = f"The {held[1].action} for {name}, in your words"
             return Question(title=title, send="Issue", quote=words, text=held[1].message)
-        case Act.REJECT if held:
-            title = f"Reject the {held[1].action} for {name}: why?"
+        case Command.REJECT if held:
+            title = f"Reject the {held[1].action} for {name} (reason optional)"
             return Question(title=title, send="Reject", quote=words, required=False)
-        case Act.REJECT if row.petitions:
+        case Command.REJECT if row.petitions:
             quote = "\n".join(map(petition_words, row.petitions.values()))
-            title = f"Refuse {name} what it asks for: why?"
+            title = f"Refuse the request of {name} (reason optional)"
             return Question(title=title, send="Refuse", quote=quote, required=False)
-        case Act.ACCEPT:
-            title = f"Accept the result of {name}: a comment?"
+        case Command.ACCEPT:
+            title = f"Accept the result of {name} (comment optional)"
             return Question(title=title, send="Accept", quote=row.reason, required=False)
-        case Act.REFUSE:
-            title = f"Reject the result of {name}. What went wrong?"
+        case Command.REFUSE:
+            title = f"Reject the result of {name}: what went wrong? (optional)"
             return Question(title=title, send="Reject", quote=row.reason, required=False)
         case _:
             return None
@@ -208,11 +218,11 @@ def question(act: Act, row: Row, *, models: Sequence[str] = ()) -> Question | No
 
 def _switch_question(row: Row, models: Sequence[str]) -> Question:
     others = [model for model in models if model != row.model]
-    quote = f"It works with {row.model}." if row.model else ""
+    quote = f"Current model: {row.model}" if row.model else ""
     if others:
-        quote = f"{quote} Its worker may also have: {', '.join(others)}".strip()
+        quote = f"{quote}\nOther models: {', '.join(others)}".strip()
     return Question(
-        title=f"Which model shall go on with {name_of(row)}? The lines below it are the message",
+        title=f"Which model should continue {row.label}? Further lines are the message",
         send="Switch",
         quote=quote,
         text=others[0] if others else "",
@@ -223,7 +233,7 @@ def _switch_question(row: Row, models: Sequence[str]) -> Question:
 def _grant_question(row: Row) -> Question:
     wanted = wanted_budget(row)
     return Question(
-        title=f"How much more for {name_of(row)}? The lines below it are the message",
+        title=f"How much more for {row.label}? Further lines are the message",
         send="Grant",
         quote=petition_words(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
         text=grant_words(wanted[1].wanted) if wanted else "",
@@ -240,9 +250,9 @@ def _grant_problem(words: str) -> str:
 def _model_problem(words: str, model: str, models: Sequence[str]) -> str:
     name = words.strip().partition("\n")[0].strip()
     if name == model:
-        return f"it works with {model} already"
+        return f"{model} is the current model"
     known = not models or name in models
-    return "" if known else f"its worker has no model {name}"
+    return "" if known else f'Unknown model "{name}"'
 
 
 def _proposed(held: Intervention) -> str:
@@ -258,22 +268,22 @@ def _trouble(row: Row) -> str:
     return "\n".join(f"{key.rule}: {alert.summary}" for key, alert in row.firing.items())
 
 
-def issued(act: Act, row: Row) -> str:
-    """What a person is told once an act stands in the journal."""
-    name = name_of(row)
+def confirmation_text(command: Command, row: Row) -> str:
+    """What a person is told once a command stands in the journal."""
+    name = row.label
     return {
-        Act.GUIDE: f"guidance for {name} is issued; the worker hears it at its next request",
-        Act.PAUSE: f"a pause of {name} is issued; it holds at its next request",
-        Act.RESUME: f"{name} may go on; it is issued",
-        Act.STOP: f"a stop of {name} is issued",
-        Act.RESTART: f"a restart of {name} is issued",
-        Act.GRANT: f"more budget for {name} is issued",
-        Act.SWITCH: f"a switch of the model of {name} is issued",
-        Act.APPROVE: f"approved for {name}",
-        Act.MODIFY: f"issued for {name} in your words",
-        Act.REJECT: f"rejected for {name}",
-        Act.ACCEPT: f"the result of {name} is accepted; the verdict is stored",
-        Act.REFUSE: f"the result of {name} is rejected; the verdict is stored, a lesson follows",
-        Act.ACKNOWLEDGE: f"the alerts of {name} are to be acknowledged",
-        Act.SILENCE: f"the alerts of {name} are to be silenced for this attempt",
-    }[act]
+        Command.GUIDE: f"{name}: guidance sent; the worker reads it at its next request",
+        Command.PAUSE: f"{name}: pause sent; it holds at the next request",
+        Command.RESUME: f"{name}: resume sent",
+        Command.STOP: f"{name}: stop sent",
+        Command.RESTART: f"{name}: restart sent",
+        Command.GRANT: f"{name}: more budget sent",
+        Command.SWITCH: f"{name}: model switch sent",
+        Command.APPROVE: f"{name}: approved",
+        Command.MODIFY: f"{name}: approved in your words",
+        Command.REJECT: f"{name}: rejected",
+        Command.ACCEPT: f"{name}: result accepted",
+        Command.REFUSE: f"{name}: result rejected; a lesson follows",
+        Command.ACKNOWLEDGE: f"{name}: alerts acknowledged",
+        Command.SILENCE: f"{name}: alerts silenced for this attempt",
+    }[command]

@@ -7,13 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.records import (
-    Alert,
-    AlertKey,
-    AlertState,
-    Attempt,
     AttemptTransition,
     Change,
-    Entry,
     Fault,
     Health,
     Keeper,
@@ -21,15 +16,14 @@ from midwatch_monitor.records import (
     NodeState,
     NodeStatus,
     Record,
-    Run,
     Severity,
-    Task,
 )
+from midwatch_stage.factories import alert, attempt, entry, run, task
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.screens.banner import broken, nobody_works
+from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
 from midwatch_supervisor.tui.screens.nodes import hosts
-from midwatch_supervisor.tui.state.attention import LostNode, Queue
+from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.node_list import NodeList, standing
 from midwatch_supervisor.tui.state.row import Row
@@ -49,15 +43,7 @@ NORTH = NodeStatus(
 )
 SOUTH = replace(NORTH, name="south")
 LOST = replace(NORTH, state=NodeState.LOST)
-STUCK = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.CRITICAL,
-    state=AlertState.FIRING,
-    value=3,
-    summary="",
-    since_step=1,
-    step=2,
-)
+STUCK = alert(severity=Severity.CRITICAL)
 
 
 class Told:
@@ -65,27 +51,16 @@ class Told:
 
     def __init__(self, *, keeper: Keeper = Keeper.MONITOR, spec: str = "a task") -> None:
         self.board = Board()
-        self.board.meet_run(Run(id=1, started_at=AT, source="", settings="{}", keeper=keeper))
-        self.board.meet_task(Task(id=1, run=1, name="fix", title="", spec=spec))
-        self.board.meet_attempt(
-            Attempt(
-                id=1,
-                task=1,
-                number=1,
-                worker="coder",
-                model="m",
-                node="north",
-                workspace="",
-                started_at=AT,
-            )
-        )
+        self.board.meet_run(run(keeper=keeper))
+        self.board.meet_task(task(spec=spec))
+        self.board.meet_attempt(attempt(node="north"))
         self._last = 0
         self.tell(AttemptTransition(lifecycle=Lifecycle.WORKING))
 
     def tell(self, *records: Record) -> None:
         for record in records:
             self._last += 1
-            self.board.fold(Entry(id=self._last, record=record, at=AT, task=1, attempt=1))
+            self.board.fold(entry(self._last, record))
 
     @property
     def row(self) -> Row:
@@ -107,24 +82,24 @@ def test_a_node_is_doubted_until_it_beats_again_or_is_lost(status: NodeStatus, w
 
 
 def test_the_newest_start_of_a_node_counts() -> None:
-    muster = NodeList()
+    node_list = NodeList()
     again = replace(NORTH, boot="2", started_at=AT + timedelta(minutes=1))
-    muster.take([again, LOST])
-    assert muster.nodes == {"north": again}
-    assert muster.losses == ()
+    node_list.take([again, LOST])
+    assert node_list.nodes == {"north": again}
+    assert node_list.losses == ()
 
 
 def test_beats_alone_change_nothing_that_lines_show() -> None:
-    muster = NodeList()
-    assert muster.take([NORTH])
-    assert not muster.take([replace(NORTH, beat_at=AT + timedelta(seconds=1), busy=2)])
-    assert muster.take([LOST])
+    node_list = NodeList()
+    assert node_list.take([NORTH])
+    assert not node_list.take([replace(NORTH, beat_at=AT + timedelta(seconds=1), busy=2)])
+    assert node_list.take([LOST])
 
 
 def test_a_node_that_left_yesterday_is_forgotten() -> None:
-    muster = NodeList()
-    muster.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
-    assert list(muster.nodes) == ["south"]
+    node_list = NodeList()
+    node_list.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
+    assert list(node_list.nodes) == ["south"]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +129,7 @@ def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_b
     told.tell(STUCK)
     assert queue.rows == []
     told.board.meet_nodes([NORTH])
-    queue.hear([], of_nodes=True)
+    queue.observe([], of_nodes=True)
     assert queue.rows == [told.row]
 
 
@@ -178,12 +153,12 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told.board.meet_nodes([NORTH, SOUTH])
     told.board.meet_nodes([LOST, SOUTH])
     (host, _) = hosts(told.board)
-    assert (host.name, host.standing, host.attempts) == ("north", "lost", ("fix#1",))
-    (lost,) = Queue(told.board).losses
+    assert (host.status.name, host.standing, host.attempts) == ("north", "lost", ("fix#1",))
+    (lost,) = Queue(told.board).of_nodes
     assert lost.what == "the node is lost; 1 attempt waits for another one"
     told.tell(Change(node="south"))
-    (after,) = Queue(told.board).losses
-    assert after.what == "the node is lost; others go on with what it had"
+    (after,) = Queue(told.board).of_nodes
+    assert after.what == "the node is lost; other nodes continue its attempts"
 
 
 @pytest.mark.parametrize(
@@ -207,18 +182,18 @@ def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> No
     told, bell = Told(), Bell(AT)
     queue = Queue(told.board)
     told.board.meet_nodes([LOST, SOUTH])
-    before = bell.hear(queue.calling)
+    before = bell.next_call(queue.calling)
     told.board.meet_nodes([LOST, replace(SOUTH, state=NodeState.LOST)])
-    first, again = bell.hear(queue.calling), bell.hear(queue.calling)
+    first, again = bell.next_call(queue.calling), bell.next_call(queue.calling)
     assert (before, again) == (None, None)
-    assert first == "south: the node is lost; others go on with what it had"
+    assert first == "south: the node is lost; other nodes continue its attempts"
 
 
 def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     told = Told()
     lost = Fault(part="node", error="north is gone: another node goes on with it")
     told.tell(lost)
-    assert broken(told.board.faults) == []
+    assert failed_parts(told.board.faults) == []
     assert line(lost).text == "north is gone: another node goes on with it"
     assert line(Change(node="south")).text == "goes on on south"
 
@@ -226,13 +201,13 @@ def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
 def test_without_any_node_the_work_stands_still() -> None:
     told = Told()
     told.board.meet_nodes([LOST, SOUTH])
-    assert nobody_works(told.board) is None
+    assert no_node(told.board) is None
     told.board.meet_nodes([LOST])
-    still = nobody_works(told.board)
+    still = no_node(told.board)
     assert still is not None
     assert still.what == "no node is up, and 1 task waits for one"
     told.tell(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
-    assert nobody_works(told.board) is None
+    assert no_node(told.board) is None
 
 
 def test_where_there_is_one_node_it_is_not_named() -> None:
@@ -247,5 +222,4 @@ def test_a_lost_node_is_about_itself() -> None:
     told = Told()
     told.board.meet_nodes([LOST])
     (lost,) = Queue(told.board).calling[:1]
-    assert isinstance(lost, LostNode)
     assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)

@@ -8,8 +8,6 @@ import pytest
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal.fleet.roster import MonitorStatus
 from midwatch_monitor.records import (
-    Attempt,
-    Entry,
     Keeper,
     Lifecycle,
     NodeState,
@@ -18,12 +16,13 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_stage.factories import attempt, entry
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.screens.banner import lacking, nobody_watches, nobody_works
+from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
 from midwatch_supervisor.tui.screens.fleet import columns
-from midwatch_supervisor.tui.state.attention import Placeless, Queue, text
+from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.widgets.palette import palette
 
@@ -46,8 +45,7 @@ def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -
 
 
 def told(made: Board, id: int, state: TaskTransition) -> None:
-    at = AT + timedelta(seconds=id)
-    made.fold(Entry(id=id, record=state, at=at, task=id, attempt=None))
+    made.fold(entry(id, state, task=id, attempt=None))
 
 
 def task(name: str, *labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
@@ -124,17 +122,7 @@ def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
     made = board(task("a", "fpga"), task("b", "gpu"))
     made.meet_nodes([node("east")])
     assert len(calls(made)) == 2
-    began = Attempt(
-        id=1,
-        task=1,
-        number=1,
-        worker="w",
-        model="m",
-        node="east",
-        workspace="",
-        started_at=AT,
-    )
-    made.meet_attempt(began)
+    made.meet_attempt(attempt(node="east"))
     told(made, 2, TaskTransition(lifecycle=Lifecycle.CANCELED))
     assert calls(made) == []
 
@@ -151,7 +139,7 @@ def test_a_person_is_called_for_what_was_handed_over_while_they_look(
 ) -> None:
     made, bell = board(task("a", "fpga")), Bell(opened)
     made.meet_nodes([node("east")])
-    said = bell.hear(Queue(made).calling)
+    said = bell.next_call(Queue(made).calling)
     assert (said is not None and said.startswith("a: no node has the label fpga")) is rings
 
 
@@ -159,8 +147,7 @@ def test_a_filter_of_the_queue_finds_the_label() -> None:
     made = board(task("a", "fpga"))
     made.meet_nodes([node("east")])
     (line,) = Queue(made).calling
-    assert isinstance(line, Placeless)
-    assert (line.since, "fpga" in text(line)) == (AT + timedelta(seconds=1), True)
+    assert (line.since, "fpga" in line.text) == (AT + timedelta(seconds=1), True)
 
 
 def monitor(until: timedelta) -> MonitorStatus:
@@ -169,14 +156,14 @@ def monitor(until: timedelta) -> MonitorStatus:
 
 def test_work_that_no_monitor_looks_after_is_told() -> None:
     made = board(task("a"))
-    assert nobody_watches(made, AT) is None
+    assert no_monitor(made, AT) is None
     made.meet_monitors([])
-    never = nobody_watches(made, AT)
+    never = no_monitor(made, AT)
     assert never is not None
     assert (never.what.partition(":")[0], never.since) == ("no monitor is at work", AT)
     made.meet_monitors([monitor(timedelta(seconds=5))])
-    assert nobody_watches(made, AT) is None
-    gone = nobody_watches(made, AT + timedelta(minutes=5))
+    assert no_monitor(made, AT) is None
+    gone = no_monitor(made, AT + timedelta(minutes=5))
     assert gone is not None
     assert gone.what.startswith("no monitor is at work (watch was, until 4 min ago): ")
     assert gone.since == AT + timedelta(seconds=5)
@@ -187,24 +174,24 @@ def test_without_work_nobody_misses_a_monitor_or_a_node() -> None:
     made.meet_monitors([])
     made.meet_nodes([])
     told(made, 1, DONE)
-    assert (nobody_watches(made, AT), nobody_works(made)) == (None, None)
+    assert (no_monitor(made, AT), no_node(made)) == (None, None)
 
 
 def test_that_no_node_was_ever_there_is_told_once_that_is_known() -> None:
     made = board(task("a"), task("b"))
-    assert nobody_works(made) is None
+    assert no_node(made) is None
     made.meet_nodes([])
-    still = nobody_works(made)
+    still = no_node(made)
     assert still is not None
     assert (still.what, still.since) == ("no node is up, and 2 tasks wait for one", AT)
 
 
 def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
     made = board(task("a"))
-    assert lacking(made, AT) is None
+    assert missing_parts(made, AT) is None
     made.meet_nodes([])
     made.meet_monitors([])
-    both = lacking(made, AT)
+    both = missing_parts(made, AT)
     assert both is not None
     assert both.what.startswith(
         "no node is up, and 1 task waits for one; no monitor is at work: nobody escalates"
