@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
+from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.replay.tune.choice import Choice, Verdict, choose
-from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.replay.tune.figures import Figures, Yardstick
 from midwatch_monitor.replay.tune.labels import Label
 from midwatch_monitor.replay.tune.run import Run, Target
 from midwatch_monitor.replay.tune.study import better, target_of

@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
-from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.figures import Figures, Yardstick
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.peers import Interval, Peers
+from midwatch_monitor.replay.tune.peers import Peers
 from midwatch_monitor.replay.tune.run import Run, Target, alarms_at, levels, sooner
 from midwatch_monitor.replay.tune.trail import Staircase, Trail, first_at
 

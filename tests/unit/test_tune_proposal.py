@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, Rules
+from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.choice import Choice, Verdict
-from midwatch_monitor.replay.tune.figures import Figures, Share
-from midwatch_monitor.replay.tune.peers import Interval
+from midwatch_monitor.replay.tune.figures import Figures
 from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,

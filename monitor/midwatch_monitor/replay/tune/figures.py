@@ -2,41 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from random import Random
 from statistics import median
 
-from midwatch_monitor.replay.tune.peers import Interval, Peers
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.peers import Peers
 from midwatch_monitor.replay.tune.run import Alarms, Run, Target
 
 IN_TIME = 0.8
 """A run that ran out of budget counts as found if it was alarmed in this part of its steps."""
-_Z = 1.96
-"""The normal quantile of a 95 % interval."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """So many of so many."""
-
-    hits: int
-    of: int
-
-    @property
-    def rate(self) -> float:
-        """From 0 to 1; 0 of none is 0."""
-        return self.hits / self.of if self.of else 0.0
-
-    @property
-    def interval(self) -> Interval:
-        """Wilson's score interval, which holds for few hits and few runs too."""
-        if not self.of:
-            return Interval(low=0.0, high=1.0)
-        spread = _Z * sqrt(self.rate * (1 - self.rate) / self.of + _Z**2 / (4 * self.of**2))
-        middle, scale = self.rate + _Z**2 / (2 * self.of), 1 + _Z**2 / self.of
-        return Interval(
-            low=max(0.0, (middle - spread) / scale), high=min(1.0, (middle + spread) / scale)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

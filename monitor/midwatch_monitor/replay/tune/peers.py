@@ -7,20 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from midwatch_monitor.metrics.statistics import Interval
 from midwatch_monitor.replay.tune.run import Alarms, Run, Target
 
 MIN_ALARMED = 5
 """Alarmed runs below which nothing is claimed of a lift: resampling a few says they are sure."""
 RESAMPLES = 500
 """Bootstrap resamples of the runs: the ends of a 95 % interval then rest on a dozen each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Where a figure lies with 95 % confidence."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.choice import Choice
-from midwatch_monitor.replay.tune.figures import Figures, Share
+from midwatch_monitor.replay.tune.figures import Figures
 from midwatch_monitor.replay.tune.knob import tuned, turned
-from midwatch_monitor.replay.tune.peers import Interval
 from midwatch_monitor.replay.tune.run import Target
 from midwatch_monitor.replay.tune.study import Row, Study
 

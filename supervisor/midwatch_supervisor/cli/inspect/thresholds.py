@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from midwatch_monitor.replay.tune.figures import Figures, Share
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.replay.tune.figures import Figures
 from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,

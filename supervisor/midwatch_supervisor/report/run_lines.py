@@ -1,35 +1,62 @@
-"""The report as one-line objects, for programs. Pure."""
+"""The report on runs as one-line objects, for programs. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
 
 from midwatch_monitor.metrics import Figures
-from midwatch_monitor.metrics.distribution import Distribution
-from midwatch_monitor.metrics.plans import PlanFigures, PlanSum
-from midwatch_monitor.metrics.recovery import Outcomes, RecoveryFigures
-from midwatch_monitor.metrics.restraint import RestraintFigures
+from midwatch_monitor.metrics.claims import ConfidenceFigures, PlanFigures
+from midwatch_monitor.metrics.detection import DetectionFigures
+from midwatch_monitor.metrics.recovery import DisturbanceFigures, Outcomes, RecoveryFigures
 from midwatch_monitor.metrics.retries import RetryFigures
-from midwatch_monitor.metrics.spending import SpendingFigures
-from midwatch_monitor.metrics.stated import StatedFigures
+from midwatch_monitor.metrics.statistics import Distribution, Share
+from midwatch_monitor.metrics.tasks import SpendingFigures, Usage
 from midwatch_monitor.records import Lifecycle
-from midwatch_monitor.replay.tune.figures import Share
-from midwatch_supervisor.report.fields import Line, rate_fields, rounded, usage_fields
-from midwatch_supervisor.report.reading import Reading
+from midwatch_supervisor.report.reading import RunReading
+
+Line = dict[str, object]
+_OUTCOMES = ("recovered", "no_effect", "made_worse", "not_judged")
 
 
-def json_lines(reading: Reading) -> Iterator[Line]:
+def usage_fields(usage: Usage) -> Line:
+    """What was used of models."""
+    return {**integers(usage, "requests", "tokens"), "cost_usd": round(usage.cost_usd, 6)}
+
+
+def rate_fields(share: Share) -> Line:
+    """A rate from 0 to 1 with the ends of its 95 % interval; nothing of nothing."""
+    if not share.of:
+        return {"rate": None, "low": None, "high": None}
+    spread = share.interval
+    return {
+        "rate": rounded(share.rate),
+        "low": rounded(spread.low),
+        "high": rounded(spread.high),
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    """Four decimals, which no count of attempts bears out anyway."""
+    return None if value is None else round(value, 4)
+
+
+def integers(figures: object, *names: str) -> Line:
+    """Fields that are called as their attributes."""
+    return {name: getattr(figures, name) for name in names}
+
+
+def run_lines(reading: RunReading) -> Iterator[Line]:
     """One object for each figure; nothing where no task counts."""
     figures = reading.figures
     if not figures.tasks:
         return
     yield _tasks(figures)
     yield from _each_task(reading)
-    yield from _detection(figures)
+    yield from _detection(figures.detection)
     yield from _recovery(figures.recovery)
-    yield _restraint(figures.restraint)
+    yield _restraint(figures.disturbance)
     yield from _retries(figures.retries)
     yield from _plans(figures.plans, reading)
-    yield from (_stated(each) for each in figures.stated if each.attempts)
+    yield from (_confidence(each) for each in figures.confidence if each.attempts)
     yield from _spending(figures.spending)
 
 
@@ -45,7 +72,7 @@ def _tasks(figures: Figures) -> Line:
     }
 
 
-def _each_task(reading: Reading) -> Iterator[Line]:
+def _each_task(reading: RunReading) -> Iterator[Line]:
     for task in reading.figures.tasks:
         found = reading.tasks[task.task]
         yield {
@@ -55,20 +82,17 @@ def _each_task(reading: Reading) -> Iterator[Line]:
             "title": found.title,
             "status": task.lifecycle.value,
             "reason": task.reason,
-            "attempts": task.attempts,
-            "interventions": task.interventions,
-            "recovered": task.recovered,
-            "acceptance": {"passed": task.passed, "total": task.total},
+            **integers(task, "attempts", "interventions", "recovered"),
+            "acceptance": integers(task, "passed", "total"),
             "seconds": None if task.seconds is None else round(task.seconds, 3),
             **usage_fields(task.usage),
         }
 
 
-def _detection(figures: Figures) -> Iterator[Line]:
-    found = figures.detection
-    if found.requests.of or found.unknown:
-        yield {**_speed(None, found.requests), "unknown": found.unknown}
-    for each in found.rules:
+def _detection(figures: DetectionFigures) -> Iterator[Line]:
+    if figures.requests.of or figures.unknown:
+        yield {**_speed(None, figures.requests), "unknown": figures.unknown}
+    for each in figures.rules:
         yield _speed(each.rule, each.requests)
 
 
@@ -102,16 +126,12 @@ def _outcomes(by: str, name: str | None, found: Outcomes) -> Line:
         "type": "recovery",
         "by": by,
         "name": name,
-        "delivered": found.delivered,
-        "recovered": found.recovered,
-        "no_effect": found.no_effect,
-        "made_worse": found.made_worse,
-        "not_judged": found.not_judged,
+        **integers(found, "delivered", *_OUTCOMES),
         **rate_fields(found.rate),
     }
 
 
-def _restraint(figures: RestraintFigures) -> Line:
+def _restraint(figures: DisturbanceFigures) -> Line:
     return {
         "type": "restraint",
         "succeeded": figures.alarmed.of,
@@ -128,13 +148,8 @@ def _retries(figures: RetryFigures) -> Iterator[Line]:
     for of, found in (("act", figures.acts), ("attempt", figures.attempts)):
         for analysed, share in ((True, found.analysed), (False, found.unanalysed)):
             counts = {"retries": share.of, "succeeded": share.hits}
-            yield {
-                "type": "retries",
-                "of": of,
-                "analysed": analysed,
-                **counts,
-                **rate_fields(share),
-            }
+            kind = {"type": "retries", "of": of, "analysed": analysed}
+            yield {**kind, **counts, **rate_fields(share)}
     yield {
         "type": "analyses",
         "causes": {cause.value: count for cause, count in figures.causes},
@@ -143,15 +158,17 @@ def _retries(figures: RetryFigures) -> Iterator[Line]:
     }
 
 
-def _plans(figures: PlanFigures, reading: Reading) -> Iterator[Line]:
+def _plans(figures: PlanFigures, reading: RunReading) -> Iterator[Line]:
     for of, found in (("task", figures.tasks), ("attempt", figures.attempts)):
-        yield {"type": "plans", "of": of, **_plan_sum(found)}
-    yield {
-        "type": "claims",
-        "accepted": figures.accepted,
-        "reserved": figures.reserved,
-        "refused": figures.refused,
-    }
+        yield {
+            "type": "plans",
+            "of": of,
+            **integers(found, "plans", "closed"),
+            "plan_steps": found.steps,
+            **integers(found, "done", "skipped", "open", "flagged", "revisions"),
+            **rate_fields(Share(hits=found.done, of=found.steps)),
+        }
+    yield {"type": "claims", **integers(figures, "accepted", "reserved", "refused")}
     for each in figures.reservations:
         found = reading.tasks[each.task]
         yield {
@@ -164,21 +181,7 @@ def _plans(figures: PlanFigures, reading: Reading) -> Iterator[Line]:
         }
 
 
-def _plan_sum(found: PlanSum) -> Line:
-    return {
-        "plans": found.plans,
-        "closed": found.closed,
-        "plan_steps": found.steps,
-        "done": found.done,
-        "skipped": found.skipped,
-        "open": found.open,
-        "flagged": found.flagged,
-        "revisions": found.revisions,
-        **rate_fields(Share(hits=found.done, of=found.steps)),
-    }
-
-
-def _stated(figures: StatedFigures) -> Line:
+def _confidence(figures: ConfidenceFigures) -> Line:
     return {
         "type": "confidence",
         "source": figures.source.value,

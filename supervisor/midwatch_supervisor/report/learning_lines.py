@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 
-from midwatch_monitor.metrics.comparison import ComparisonFigures, SavingFigures, Side
-from midwatch_monitor.metrics.reviews import FactFigures
-from midwatch_monitor.metrics.usefulness import LessonFigures
-from midwatch_monitor.metrics.verdicts import AcceptanceFigures
-from midwatch_monitor.metrics.versions import GuidelinesFigures
-from midwatch_monitor.replay.tune.figures import Share
-from midwatch_monitor.replay.tune.peers import Interval
-from midwatch_supervisor.report.fields import Line, rate_fields, rounded, usage_fields
-from midwatch_supervisor.report.learning.reading import LearningReading
+from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures
+from midwatch_monitor.metrics.lessons import (
+    AcceptanceFigures,
+    ComparedGroup,
+    ComparisonFigures,
+    LessonFigures,
+    SavingFigures,
+)
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_supervisor.report.reading import LearningReading
+from midwatch_supervisor.report.run_lines import Line, integers, rate_fields, rounded, usage_fields
 
 
 def learning_lines(reading: LearningReading) -> Iterator[Line]:
@@ -56,9 +58,7 @@ def _accepted(share: Share) -> Line:
 def _lessons(figures: LessonFigures, reading: LearningReading) -> Iterator[Line]:
     yield {
         "type": "lessons",
-        "lessons": figures.lessons,
-        "obsolete": figures.obsolete,
-        "insights": figures.insights,
+        **integers(figures, "lessons", "obsolete", "insights"),
         "attempts": figures.recalls,
         "attempts_given": figures.given,
         "uses": figures.uses,
@@ -90,7 +90,7 @@ def _comparison(figures: ComparisonFigures) -> Line:
     }
 
 
-def _side(side: Side) -> Line:
+def _side(side: ComparedGroup) -> Line:
     return {"tasks": side.tasks, **_accepted(side.accepted)}
 
 
@@ -111,24 +111,13 @@ def _saving(figures: SavingFigures) -> Line:
 
 
 def _facts(figures: FactFigures) -> Line:
+    reviews = {"ok": figures.reviews, "fallback": figures.fallbacks, "skipped": figures.skipped}
     return {
         "type": "facts",
-        "facts": figures.facts,
-        "ended": figures.ended,
-        "unreviewed": figures.unreviewed,
-        "pending": figures.pending,
-        "reviews": {
-            "ok": figures.reviews,
-            "fallback": figures.fallbacks,
-            "skipped": figures.skipped,
-        },
-        "looked_at": figures.looked_at,
-        "modified": figures.modified,
-        "removed": figures.removed,
-        "missed": figures.missed,
-        "conflicts": figures.conflicts,
-        "unanswered": figures.unanswered,
-        "quiet": figures.quiet,
+        **integers(figures, "facts", "ended", "unreviewed", "pending"),
+        "reviews": reviews,
+        **integers(figures, "looked_at", "modified", "removed", "missed", "conflicts"),
+        **integers(figures, "unanswered", "quiet"),
         "worth": figures.worth.name.lower(),
         **usage_fields(figures.cost),
     }
@@ -137,17 +126,8 @@ def _facts(figures: FactFigures) -> Line:
 def _guidelines(figures: GuidelinesFigures) -> Iterator[Line]:
     yield {
         "type": "guidelines",
-        "reflections": figures.reflections,
-        "skipped": figures.skipped,
-        "failed": figures.failed,
-        "insights": figures.insights,
-        "versions": figures.versions,
-        "approved": figures.approved,
-        "rejected": figures.rejected,
-        "rolled_back": figures.rolled_back,
-        "trials": figures.trials,
-        "adopted": figures.adopted,
-        "gain": rounded(figures.gain),
+        **integers(figures, "reflections", "skipped", "failed", "insights", "versions"),
+        **integers(figures, "approved", "rejected", "rolled_back"),
     }
     for under in figures.under:
         yield {

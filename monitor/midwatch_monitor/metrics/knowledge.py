@@ -1,11 +1,14 @@
-"""What reviews of facts changed, and whether they are worth what they cost."""
+"""What became of facts and of the guidelines."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from midwatch_monitor.metrics.spending import Usage
+from midwatch_monitor.metrics.lessons import Verdicts
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.tasks import Usage
 from midwatch_monitor.records import (
     Entry,
     Fact,
@@ -13,6 +16,11 @@ from midwatch_monitor.records import (
     FactMark,
     FactReview,
     FactState,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Origin,
+    Reflection,
     ReviewState,
     Spending,
 )
@@ -152,3 +160,82 @@ def _quiet(reviews: list[FactReview]) -> int:
         if review.modified or review.removed or review.missed or review.conflicts:
             return count
     return len(reviews)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderFigures:
+    """What became of the attempts under one version, by the verdicts of one origin.
+
+    Other things changed with the versions: a difference between two need not come from them.
+    """
+
+    guidelines: int
+    """By journal id."""
+    version: int
+    """Within its project; 0 where the version is not among what is counted."""
+    origin: Origin
+    accepted: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidelinesFigures:
+    """Reflections on finished attempts, and the versions that came of them."""
+
+    reflections: int = 0
+    skipped: int = 0
+    """Of those, the ones that had too little to ask about."""
+    failed: int = 0
+    insights: int = 0
+    """Lessons that came of them."""
+    versions: int = 0
+    approved: int = 0
+    rejected: int = 0
+    rolled_back: int = 0
+    """Versions, by what was done about them; one that was approved may be rolled back later."""
+    under: tuple[UnderFigures, ...] = ()
+
+
+class Versions:
+    """Follows reflections and versions."""
+
+    def __init__(self) -> None:
+        self._reflections: list[Reflection] = []
+        self._versions: dict[int, int] = {}
+        self._acts: set[tuple[int, GuidelinesAct]] = set()
+
+    def observe(self, entry: Entry) -> None:
+        """Take in the next entry of a task."""
+        match entry.record:
+            case Reflection() as reflection:
+                self._reflections.append(reflection)
+            case Guidelines(version=version):
+                self._versions[entry.id] = version
+            case GuidelinesMark(guidelines=id, act=act):
+                self._acts.add((id, act))
+            case _:
+                pass
+
+    def figures(self, under: Mapping[int, Sequence[int]], verdicts: Verdicts) -> GuidelinesFigures:
+        """How it stands; `under` are the attempts by the version that they worked under."""
+        acts = Counter(act for _, act in self._acts)
+        return GuidelinesFigures(
+            reflections=len(self._reflections),
+            skipped=sum(bool(each.skipped) for each in self._reflections),
+            failed=sum(bool(each.error) for each in self._reflections),
+            insights=sum(each.insights for each in self._reflections),
+            versions=len(self._versions),
+            approved=acts[GuidelinesAct.APPROVED],
+            rejected=acts[GuidelinesAct.REJECTED],
+            rolled_back=acts[GuidelinesAct.ROLLED_BACK],
+            under=tuple(
+                UnderFigures(
+                    guidelines=id,
+                    version=self._versions.get(id, 0),
+                    origin=origin,
+                    accepted=accepted,
+                )
+                for id in sorted(under)
+                for origin in Origin
+                if (accepted := verdicts.share(under[id], origin)).of
+            ),
+        )
