@@ -1,10 +1,10 @@
-"""The one threshold of each rule from which on it is an alarm, and how it is turned. Pure.
+"""The one threshold of each rule from which on it is an alarm, and how it is changed. Pure.
 
 A threshold is held against what a rule measured as a *level*: a higher level is a worse sign, and
 a rule set to a level alarms at this one and all above. For a rule that counts, the level is the
 count. Where a smaller value is the worse sign, it is the threshold that just fires, negated.
-Windows, weights and slack are other knobs: they stay as they are, as do the thresholds that single
-workers or tools have of their own.
+Windows, weights and slack stay as they are, as do the thresholds that single workers or tools have
+of their own.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from midwatch_monitor.rules import DETECTORS, rule_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knob:
+class Threshold:
     """A key of a rule, with the value at which the rule says most."""
 
     key: str
@@ -35,36 +35,36 @@ class Knob:
     falling: bool = False
     """Whether the rule fires below the threshold, and not from it on."""
 
-    def level(self, value: float) -> int:
+    def level(self, measured: float) -> int:
         """The highest level that a measured value reaches."""
-        return -max(1, floor(value) + 1) if self.falling else floor(value)
+        return -max(1, floor(measured) + 1) if self.falling else floor(measured)
 
-    def threshold(self, level: int) -> int:
+    def value(self, level: int) -> int:
         """What stands in the configuration for a level."""
         return -level if self.falling else level
 
 
-_KNOBS: Mapping[type[RuleSettings], Knob] = MappingProxyType(
+_THRESHOLDS: Mapping[type[RuleSettings], Threshold] = MappingProxyType(
     {
-        LowConfidence: Knob(key="below", eager=100, falling=True),
-        DecliningConfidence: Knob(key="drop", eager=1),
-        MultipleBlockers: Knob(key="count", eager=1),
-        StalledProgress: Knob(key="min_gain", eager=100, falling=True),
+        LowConfidence: Threshold(key="below", eager=100, falling=True),
+        DecliningConfidence: Threshold(key="drop", eager=1),
+        MultipleBlockers: Threshold(key="count", eager=1),
+        StalledProgress: Threshold(key="min_gain", eager=100, falling=True),
     }
 )
-SWITCH = Knob(key="severity", eager=1)
+SEVERITY = Threshold(key="severity", eager=1)
 """Of a rule that has no threshold: its severity makes it an alarm, level 1, or a notice."""
 
 
-def knob_of(settings: RuleSettings) -> Knob:
-    """What is turned of a rule. Of a rule that counts, its lowest threshold that is an alarm."""
+def threshold_of(settings: RuleSettings) -> Threshold:
+    """What is changed of a rule. Of a rule that counts, its lowest threshold that is an alarm."""
     if isinstance(settings, Graded):
         alone = settings.critical_after and not settings.warn_after
-        return Knob(key="critical_after" if alone else "warn_after", eager=1)
-    return _KNOBS.get(type(settings), SWITCH)
+        return Threshold(key="critical_after" if alone else "warn_after", eager=1)
+    return _THRESHOLDS.get(type(settings), SEVERITY)
 
 
-def tuned(rules: Rules) -> dict[str, RuleSettings]:
+def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
     """The rules that are tuned: those that are on, and look at steps."""
     return {
         name: settings
@@ -77,20 +77,20 @@ def level_in_force(settings: RuleSettings) -> int | None:
     """The level from which on a rule is an alarm as configured; `None` if it never is."""
     if isinstance(settings, Graded):
         return min((each for each in _alarms(settings).values() if each), default=None)
-    knob = knob_of(settings)
+    threshold = threshold_of(settings)
     if not getattr(settings, "severity", Severity.WARNING).alarm:
         return None
-    if knob is SWITCH:
+    if threshold is SEVERITY:
         return 1
-    threshold: int = getattr(settings, knob.key)
-    return (-threshold if knob.falling else threshold) or None
+    value: int = getattr(settings, threshold.key)
+    return (-value if threshold.falling else value) or None
 
 
-def turned(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
+def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
     """The keys that change so that a rule is an alarm from a level on, or never.
 
     Of a rule that counts, the higher threshold keeps its distance from the lower one, and a
-    notice that would come no sooner than the warning is off.
+    notice that would come no earlier than the warning is off.
     """
     if isinstance(settings, Graded):
         return _regraded(settings, level)
@@ -99,11 +99,11 @@ def turned(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
         return {}
     if level is None:
         return {"severity": Severity.NOTICE.value}
-    knob = knob_of(settings)
+    threshold = threshold_of(settings)
     changed: dict[str, int | str] = {} if now else {"severity": Severity.WARNING.value}
-    threshold = knob.threshold(level)
-    if knob is not SWITCH and getattr(settings, knob.key) != threshold:
-        changed[knob.key] = threshold
+    value = threshold.value(level)
+    if threshold is not SEVERITY and getattr(settings, threshold.key) != value:
+        changed[threshold.key] = value
     return changed
 
 
@@ -111,45 +111,45 @@ def with_levels(rules: Rules, levels: Mapping[str, int | None]) -> Rules:
     """The rules, with some of them alarms from other levels on."""
     changed: dict[str, RuleSettings] = {}
     for name, settings in rule_settings(rules).items():
-        keys = turned(settings, levels[name]) if name in levels else {}
+        keys = changed_keys(settings, levels[name]) if name in levels else {}
         if keys:
             changed[name] = type(settings).model_validate({**settings.model_dump(), **keys})
     return rules.model_copy(update=changed) if changed else rules
 
 
-def probing(rules: Rules) -> Rules:
+def eager_rules(rules: Rules) -> Rules:
     """The rules so eager that every value is a finding, and none of them is an alarm."""
     changed = {
         name: settings.model_copy(
             update={
                 "hold": Length(),
                 "cooldown": Length(),
-                "tools": _unheard(settings),
+                "tools": _disabled_tools(settings),
                 **_eager(settings),
             }
         )
-        for name, settings in tuned(rules).items()
+        for name, settings in tunable_rules(rules).items()
     }
     return rules.model_copy(update={**changed, "agreement": False})
 
 
-def hushed(rules: Rules) -> Rules:
+def silent_rules(rules: Rules) -> Rules:
     """The rules with no alarm left but those that notices make by agreeing.
 
-    And those that single tools have by thresholds of their own, which are not turned either.
+    And those that single tools have by thresholds of their own, which are not changed_keys either.
     """
-    return with_levels(rules, dict.fromkeys(tuned(rules)))
+    return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
 
 
 def _eager(settings: RuleSettings) -> dict[str, object]:
     if isinstance(settings, Graded):
         return {"notice_after": 1, "warn_after": 0, "critical_after": 0}
-    knob = knob_of(settings)
+    threshold = threshold_of(settings)
     keys: dict[str, object] = {"severity": Severity.NOTICE}
-    return keys if knob is SWITCH else {**keys, knob.key: knob.eager}
+    return keys if threshold is SEVERITY else {**keys, threshold.key: threshold.eager}
 
 
-def _unheard(settings: RuleSettings) -> dict[str, dict[str, object]]:
+def _disabled_tools(settings: RuleSettings) -> dict[str, dict[str, object]]:
     """The tools of which a rule is told nothing: without their own thresholds."""
     return {
         tool: {"enabled": False}

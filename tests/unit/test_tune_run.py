@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from midwatch_monitor.config.rules import Cycle, LowConfidence, RepeatedCall, Rules
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
-from midwatch_monitor.replay.tune.knob import with_levels
-from midwatch_monitor.replay.tune.trail import Trail, first_alarms, follow
+from midwatch_monitor.replay.tune.run import MeasuredRun, first_alarms, measure
+from midwatch_monitor.replay.tune.threshold import with_levels
 from midwatch_monitor.rules import rule_settings
 
 KEPT = ("repeated_call", "low_confidence")
@@ -32,29 +32,29 @@ def report(number: int, confidence: int) -> Step:
     return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
 
 
-def trail(*events: Event, rules: Rules = OFF) -> Trail:
-    return follow(events, rules, remind_every=3)
+def measured(*events: Event, rules: Rules = OFF) -> MeasuredRun:
+    return measure(events, rules, remind_every=3)
 
 
 def test_the_highest_level_so_far_is_kept_by_step() -> None:
-    found = trail(*calls(3), report(4, 80), report(5, 20), report(6, 90), report(7, 10))
+    found = measured(*calls(3), report(4, 80), report(5, 20), report(6, 90), report(7, 10))
     assert found.steps == 7
-    assert found.stairs["repeated_call"][-2:] == ((2, 2), (3, 3))
-    assert found.stairs["low_confidence"] == ((4, -81), (5, -21), (7, -11))
+    assert found.rises["repeated_call"][-2:] == ((2, 2), (3, 3))
+    assert found.rises["low_confidence"] == ((4, -81), (5, -21), (7, -11))
 
 
 def test_the_alarm_of_the_rules_as_configured_is_kept_with_it() -> None:
-    assert trail(*calls(3)).present is None
-    assert trail(*calls(5)).present == 4
-    assert trail(report(1, 29)).present == 1
+    assert measured(*calls(3)).present is None
+    assert measured(*calls(5)).present == 4
+    assert measured(report(1, 29)).present == 1
 
 
 def test_hold_counts_for_alarms_and_not_for_levels() -> None:
     slow = RepeatedCall(notice_after=0, warn_after=4, hold=Length(steps=2))
     held = OFF.model_copy(update={"repeated_call": slow})
-    found = trail(*calls(6), rules=held)
+    found = measured(*calls(6), rules=held)
     assert found.present == 6
-    assert (4, 4) in found.stairs["repeated_call"]
+    assert (4, 4) in found.rises["repeated_call"]
 
 
 def test_notices_that_agree_are_an_alarm_of_their_own() -> None:
@@ -64,23 +64,23 @@ def test_notices_that_agree_are_an_alarm_of_their_own() -> None:
             "low_confidence": LowConfidence(severity=Severity.NOTICE),
         }
     )
-    assert trail(*calls(2), report(3, 20), rules=quiet).agreed == 3
+    assert measured(*calls(2), report(3, 20), rules=quiet).agreed == 3
     alone = quiet.model_copy(update={"agreement": False})
-    assert trail(*calls(2), report(3, 20), rules=alone).agreed is None
+    assert measured(*calls(2), report(3, 20), rules=alone).agreed is None
 
 
 def test_each_level_gives_the_alarm_that_a_replay_gives() -> None:
     events = list(calls(8))
-    stairs = trail(*events).stairs["repeated_call"]
-    rules = [with_levels(OFF, {"repeated_call": level}) for _, level in stairs]
+    rises = measured(*events).rises["repeated_call"]
+    rules = [with_levels(OFF, {"repeated_call": level}) for _, level in rises]
     found = first_alarms(events, rules, remind_every=3)
-    assert found == tuple(step for step, _ in stairs)
+    assert found == tuple(step for step, _ in rises)
 
 
 def test_a_run_that_says_nothing_leaves_no_stairs() -> None:
     cycle = OFF.model_copy(update={"cycle": Cycle()})
-    assert trail(report(1, 100), rules=cycle) == Trail(
-        steps=1, stairs={}, agreed=None, present=None
+    assert measured(report(1, 100), rules=cycle) == MeasuredRun(
+        steps=1, rises={}, agreed=None, present=None
     )
 
 

@@ -1,4 +1,4 @@
-"""The one threshold of each rule that is turned, and what turning it changes."""
+"""The one threshold of each rule that is tuned, and what changing it takes."""
 
 import pytest
 
@@ -14,13 +14,13 @@ from midwatch_monitor.config.rules import (
 )
 from midwatch_monitor.config.span import Length
 from midwatch_monitor.records import Severity
-from midwatch_monitor.replay.tune.knob import (
-    hushed,
-    knob_of,
+from midwatch_monitor.replay.tune.threshold import (
+    changed_keys,
+    eager_rules,
     level_in_force,
-    probing,
-    tuned,
-    turned,
+    silent_rules,
+    threshold_of,
+    tunable_rules,
     with_levels,
 )
 from midwatch_monitor.rules import DETECTORS
@@ -49,7 +49,7 @@ QUIET = LowConfidence(severity=Severity.NOTICE)
 def test_a_rule_is_an_alarm_from_one_level_on(
     settings: RuleSettings, key: str, level: int | None
 ) -> None:
-    assert (knob_of(settings).key, level_in_force(settings)) == (key, level)
+    assert (threshold_of(settings).key, level_in_force(settings)) == (key, level)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_a_rule_is_an_alarm_from_one_level_on(
 def test_the_threshold_of_a_value_is_the_last_that_fires(
     settings: RuleSettings, value: float, threshold: int
 ) -> None:
-    knob = knob_of(settings)
-    assert knob.threshold(knob.level(value)) == threshold
+    found = threshold_of(settings)
+    assert found.value(found.level(value)) == threshold
 
 
 def test_a_lower_confidence_is_a_higher_level() -> None:
-    knob = knob_of(LowConfidence())
-    assert knob.level(20) > knob.level(29) > knob.level(30)
+    threshold = threshold_of(LowConfidence())
+    assert threshold.level(20) > threshold.level(29) > threshold.level(30)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_lower_confidence_is_a_higher_level() -> None:
 def test_turning_a_rule_changes_no_more_than_it_must(
     settings: RuleSettings, level: int | None, changed: dict[str, int | str]
 ) -> None:
-    assert turned(settings, level) == changed
+    assert changed_keys(settings, level) == changed
 
 
 def test_rules_turned_to_levels_are_alarms_from_there_on() -> None:
@@ -109,27 +109,27 @@ def test_rules_turned_to_levels_are_alarms_from_there_on() -> None:
 
 def test_rules_that_stay_as_they_are_are_the_same() -> None:
     rules = Rules()
-    levels = {rule: level_in_force(settings) for rule, settings in tuned(rules).items()}
+    levels = {rule: level_in_force(settings) for rule, settings in tunable_rules(rules).items()}
     assert with_levels(rules, levels) is rules
 
 
 def test_what_is_off_or_looks_at_no_steps_is_not_tuned() -> None:
     rules = Rules(cycle=Cycle(enabled=False))
-    assert set(tuned(rules)) == set(DETECTORS) - {"cycle"}
+    assert set(tunable_rules(rules)) == set(DETECTORS) - {"cycle"}
 
 
 def test_a_probe_hears_every_value_and_is_never_an_alarm() -> None:
     own = {"bash": {"warn_after": 9}, "look": {"enabled": False}}
-    probe = probing(Rules(cycle=Cycle(hold=Length(steps=3), tools=own)))
+    probe = eager_rules(Rules(cycle=Cycle(hold=Length(steps=3), tools=own)))
     assert (probe.cycle.notice_after, probe.cycle.hold) == (1, Length())
     assert probe.cycle.tools == {"look": {"enabled": False}}
     assert probe.low_confidence.below == 100
-    assert [level_in_force(settings) for settings in tuned(probe).values()] == [None] * len(
+    assert [level_in_force(settings) for settings in tunable_rules(probe).values()] == [None] * len(
         DETECTORS
     )
 
 
 def test_hushed_rules_keep_their_notices() -> None:
-    rules = hushed(Rules(cycle=GRADED))
+    rules = silent_rules(Rules(cycle=GRADED))
     assert rules.cycle == NEVER
     assert rules.agreement
