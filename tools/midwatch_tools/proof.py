@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.rules.programs import tests
+from midwatch_monitor.shell.normal import unwrapped
 from midwatch_monitor.shell.syntax import Command, expand, parse
-from midwatch_monitor.shell.wrapping import unwrapped
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _LOOKERS = """

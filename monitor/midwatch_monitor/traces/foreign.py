@@ -1,11 +1,14 @@
-"""A value of a foreign JSON document, read without trust in its shape."""
+"""What readers of other formats need: values of unknown shape, paths, calls that still wait."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from posixpath import join, normpath
 from typing import cast
 
+from midwatch_monitor.records import Step
 from midwatch_monitor.time_range import plausible
 
 
@@ -131,3 +134,77 @@ _HUGE = 1e18
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
     return len(digits) < 19 and digits.isascii() and digits.isdigit()
+
+
+_DRIVE = re.compile(r"[A-Za-z]:/")
+
+
+def within(path: str, root: str, cwd: str = "") -> str:
+    """A path relative to the root where it lies below it, else as it is; `.` and `..` resolved.
+
+    A relative path starts from `cwd`, or from the root where no `cwd` is known. Backslashes become
+    slashes.
+    """
+    if not path:
+        return ""
+    named = _slashed(path)
+    start = "" if _DRIVE.match(named) else _slashed(cwd or root)
+    whole = normpath(join(start, named))
+    top = normpath(_slashed(root)).rstrip("/") + "/"
+    return whole[len(top) :] if root and whole.startswith(top) and whole != top else whole
+
+
+def _slashed(path: str) -> str:
+    return path.replace("\\", "/")
+
+
+MAX_OPEN = 256
+"""Calls that wait at a time; the oldest is then taken for one whose result never comes."""
+_MAX_CLOSED = 1024
+
+
+class Calls:
+    """Numbers the steps of a run in the order of completion, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: dict[str, Step] = {}
+        self._closed: dict[str, None] = {}
+
+    def numbered(self, step: Step) -> Step:
+        """The step as the next one of the run."""
+        self._count += 1
+        return replace(step, number=self._count)
+
+    def knows(self, key: str) -> bool:
+        """Whether the call was seen before: sessions that were resumed repeat what came before."""
+        return bool(key) and (key in self._open or key in self._closed)
+
+    def open(self, key: str, step: Step) -> Iterator[Step]:
+        """A call that now waits. Yields the step of one that has waited too long.
+
+        Calls without a key wait one at a time, under the empty one.
+        """
+        if key in self._open:
+            yield self._forsake(key)
+        self._open[key] = step
+        if len(self._open) > MAX_OPEN:
+            yield self._forsake(next(iter(self._open)))
+
+    def close(self, key: str) -> Step | None:
+        """The call whose result this is, if it waits; it has no number yet."""
+        step = self._open.pop(key, None)
+        if step is not None:
+            self._closed[key] = None
+            if len(self._closed) > _MAX_CLOSED:
+                del self._closed[next(iter(self._closed))]
+        return step
+
+    def rest(self) -> Iterator[Step]:
+        """The steps whose results never came, when the run is over."""
+        while self._open:
+            yield self._forsake(next(iter(self._open)))
+
+    def _forsake(self, key: str) -> Step:
+        """The call without its result: what it changed is not known."""
+        return self.numbered(replace(self._open.pop(key), edits=()))
