@@ -2,8 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.rules import programs
-from midwatch_monitor.rules.programs import NO_COMMAND, Check, Told, read
+from midwatch_monitor.rules.act import NO_COMMAND, Check, Told, read, tests
 
 
 @pytest.mark.parametrize(
@@ -39,4 +38,4 @@ def test_a_runner_and_its_argument_stand_on_one_line() -> None:
 def test_of_a_tool_with_a_command_the_command_says_whether_it_tests(
     tool: str, line: str, runs: bool
 ) -> None:
-    assert programs.tests(tool, line) is runs
+    assert tests(tool, line) is runs

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Entry, Plan, Record, Step, StepKind, Writer
+from midwatch_monitor.rules.act import tests
 from midwatch_monitor.rules.failure import failed, telling
 from midwatch_monitor.rules.identity import NO_WORK, command
-from midwatch_monitor.rules.programs import tests
 from midwatch_tools.completion import FILE
 
 WORK: tuple[type[Record], ...] = (Step, Plan)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.rules.programs import tests
+from midwatch_monitor.rules.act import tests
 from midwatch_monitor.shell.normal import unwrapped
 from midwatch_monitor.shell.syntax import Command, expand, parse
 

@@ -3,8 +3,7 @@
 import re
 
 from midwatch_monitor.records import Step
-from midwatch_monitor.rules.identity import command, digest
-from midwatch_monitor.rules.masks import mask, mask_lines
+from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
 from midwatch_monitor.shell.claimed_edits import changing, refused
 
 _TAIL = 4_000

@@ -102,7 +102,7 @@ _MAX_VALUE = 4096
 """Characters of a variable's value, or of a folder; a longer one is not known."""
 
 
-class Trail:
+class WrittenFiles:
     """The state of one command line on its way. Paths in `written` hold the folders gone to."""
 
     def __init__(self, *, directory: str, root: str, scripts: Scripts) -> None:

@@ -30,7 +30,7 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.detector import Movements
 from midwatch_monitor.silence import SilenceAlerts
 
 

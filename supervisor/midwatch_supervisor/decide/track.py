@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Movement, Step
 from midwatch_monitor.rules.act import Act, Check, Normaliser
-from midwatch_monitor.rules.movement import BETTER, Movements
+from midwatch_monitor.rules.detector import BETTER, Movements
 
 
 @dataclass(slots=True, kw_only=True)
