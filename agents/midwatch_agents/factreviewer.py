@@ -12,8 +12,8 @@ from midwatch_agents.learning.factanswer import Answer, faults
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import KnownFact, Spending
-from midwatch_tools.facts import LONGEST
-from midwatch_tools.quotation import DATA_RULE, DataBlocks, plain
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
+from midwatch_tools.tools.facts import LONGEST
 
 _REQUESTS = 1 + CORRECTIONS
 _VALUE = 400

@@ -13,7 +13,7 @@ from midwatch_agents.paths import inside
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import PlanStep, Spending
-from midwatch_tools.quotation import DATA_RULE, DataBlocks
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 
 MAX_STEPS = 12
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
-from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain, readable
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain, readable
 
 _OF_IT = (
     "Your work counts as done when these checks pass; they are run after you end, so run them "

@@ -35,7 +35,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import Fact, Lesson, Origin, Spending, Summary
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.session import cost
 
 __all__ = ["LookedBack", "Taught", "fixed_lesson", "fixed_summary", "look_back", "write_lesson"]

@@ -14,7 +14,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Claim, Spending
-from midwatch_tools.quotation import DATA_RULE, DataBlocks
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 
 REQUESTS = 12
 """Model requests that one review may take: enough to read some files, and then to answer."""

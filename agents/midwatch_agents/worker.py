@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from midwatch_agents.imports import imported
+from midwatch_agents.import_paths import imported
 from midwatch_agents.sandbox import MARK, Walls, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec

@@ -52,7 +52,7 @@ class Watch(App[None]):
     def compose(self) -> ComposeResult:
         yield self.pane
 
-    def on_roll_opened(self, message: LineList.Opened) -> None:
+    def on_line_list_opened(self, message: LineList.Opened) -> None:
         self.opened.append(message.index)
 
 

@@ -26,8 +26,7 @@ from pathlib import Path
 
 from pydantic_ai import Agent
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from pydantic_ai import RunContext
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile

@@ -13,8 +13,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Intervention

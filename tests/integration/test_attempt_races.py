@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.leftovers import process_mark
+from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.errors import WorkspaceError

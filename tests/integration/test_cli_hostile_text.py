@@ -16,7 +16,7 @@ import pytest
 import yaml
 from cyclopts import App
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_stage.hostile import FORGED, HOSTILE, HostilePast, hostile

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from pydantic_ai import Agent
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.records import (
     Action,

@@ -14,8 +14,7 @@ import yaml
 from pydantic_ai import Agent
 from pydantic_ai.workspaces import LocalWorkspaceBackend
 
-from midwatch_agents.script import Call, Line, Phase, Replied, Script, Told, Turn, next_turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Line, Phase, Replied, Script, Told, Turn, next_turn, play
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
 from midwatch_monitor.judge import Judge

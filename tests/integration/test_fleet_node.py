@@ -11,7 +11,7 @@ import yaml
 from pydantic_ai import RunContext
 from sqlalchemy import create_engine, text
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings

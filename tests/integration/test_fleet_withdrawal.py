@@ -9,7 +9,7 @@ import pytest
 import yaml
 from sqlalchemy import create_engine, text
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic_ai import RunContext
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
@@ -23,7 +23,7 @@ from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehea
 from midwatch_supervisor.workspaces.snapshot import Mark, files_of, spread, take
 from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
 from midwatch_tools.git import git
-from midwatch_tools.home import main_worktree
+from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in
 
 if TYPE_CHECKING:

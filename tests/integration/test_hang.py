@@ -12,8 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.sandbox import Walls
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.config.settings import RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic_ai.workspaces import Workspace, WorkspaceTimeoutError
 
-from midwatch_agents.leftovers import (
+from midwatch_agents.left_processes import (
     end_all_leftovers,
     end_leftovers,
     end_leftovers_below,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.leftovers import process_mark
+from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.workspaces.aside import Aside, make_way

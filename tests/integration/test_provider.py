@@ -13,8 +13,8 @@ from pydantic_ai import models
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
 
+from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.models import model_for
-from midwatch_agents.patience import PatientModel
 from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.settings import (
     PolicySettings,

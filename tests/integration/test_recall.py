@@ -37,7 +37,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.learning.recall import PART, Asker, Given, group_of, recall
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 

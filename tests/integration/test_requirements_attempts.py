@@ -15,8 +15,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.config.settings import PolicySettings, Settings

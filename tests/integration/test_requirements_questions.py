@@ -20,8 +20,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import CAPACITY, LocalBus, Subscription
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic_ai import RunContext
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (

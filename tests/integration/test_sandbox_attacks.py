@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from midwatch_agents.sandbox import Walls
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Step

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from midwatch_agents.sandbox import Walls
-from midwatch_agents.script import Phase, Script, Turn
+from midwatch_agents.scripted import Phase, Script, Turn
 from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import find_walls
-from midwatch_agents.script import Phase, Script, Turn
+from midwatch_agents.scripted import Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile

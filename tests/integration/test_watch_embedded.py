@@ -28,7 +28,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_tools import Watch
-from midwatch_tools.board import Board
+from midwatch_tools.tools.board import Board
 
 Build = Callable[..., Agent[None, str]]
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.watched import uncoded
 from midwatch_tools import Watch
-from midwatch_tools.facts import Facts
+from midwatch_tools.tools.facts import Facts
 
 Call = tuple[str, dict[str, Any]]
 Do = Callable[..., Awaitable[list[str]]]

@@ -27,8 +27,8 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_tools.board import Board
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.tools.board import Board
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 Write = Callable[[Record], Awaitable[int]]

@@ -38,10 +38,10 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_tools import Watch
-from midwatch_tools.board import Board
-from midwatch_tools.entrance import Entrance
-from midwatch_tools.gate import ALLOWED, Gate
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.gate.entrance import Entrance
+from midwatch_tools.gate.gate import ALLOWED, Gate
+from midwatch_tools.tools.board import Board
 
 Claim = Callable[..., Awaitable[Recorder]]
 

@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.patience import PatientModel
+from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.sandbox import MARK, Walls
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_agents.worker import Station, Worker, mcp_source
@@ -30,7 +30,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Step
 from midwatch_tools import Watch
-from midwatch_tools.reflect import NAMES
+from midwatch_tools.tools.reflect import NAMES
 
 OWN = {*NAMES} - {"read_board", "record_fact", "search_facts"}
 CODING = {"read_file", "write_file", "edit_file", "list_files", "grep", "run_command"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_tools.alike import Alike
+from midwatch_tools.gate.failures import Alike
 
 
 def alike(*requests: int) -> Alike:

@@ -21,8 +21,8 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_tools.board import LONGEST, Reported, rendered
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.tools.board import LONGEST, Reported, rendered
 
 BLOCKS = DataBlocks("0badcafe")
 

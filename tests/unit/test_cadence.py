@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.records import Checkpoint
-from midwatch_tools.cadence import next_interval, reminder_due, steady
+from midwatch_tools.instructions import next_interval, reminder_due, steady
 
 SETTINGS = ReflectSettings(remind_every=3, steady_doublings=2, steady_confidence=70)
 

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
-from midwatch_tools.completion import GOAL, Evidence, Presence, Said, judge_completion
+from midwatch_tools.tools.completion import GOAL, Evidence, Presence, Said, judge_completion
 
 SETTINGS = CompletionSettings()
 SAID = Said(goal="mend it", files=("a.py",), confidence=80)

@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_tools.deeds import Deeds, deeds
+from midwatch_tools.tools.completion import Deeds, deeds
 
 FIRST = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
 SECOND = Plan(steps=(PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b")))

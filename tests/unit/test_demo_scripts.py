@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from midwatch_agents.script import Phase, Script, Turn
+from midwatch_agents.scripted import Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec, WorkerKind
 from midwatch_supervisor.demo import script_for
 

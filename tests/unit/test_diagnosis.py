@@ -25,9 +25,8 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_supervisor.decide.diagnosis import TABLE, Noted, Signs, diagnose
+from midwatch_supervisor.decide.diagnosis import TABLE, Noted, Signs, Track, diagnose
 from midwatch_supervisor.decide.standing import Diagnosed, Tried
-from midwatch_supervisor.decide.track import Track
 
 
 def alert(rule: str, *evidence: int, step: int = 5, severity: str = "warning") -> Alert:

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide.diagnosis import Noted
 from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described, render
 from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 

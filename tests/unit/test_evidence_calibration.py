@@ -5,7 +5,7 @@ from dataclasses import replace
 from midwatch_monitor.metrics.calibration import Calibration, Level
 from midwatch_monitor.records import Checkpoint, Plan, Step, StepKind
 from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, render
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 

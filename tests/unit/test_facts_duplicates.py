@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.records import Certainty, Fact, FactMaker, FactState
-from midwatch_tools.duplicates import covers, joined, likeness, same, says_the_same
+from midwatch_tools.tools.duplicates import covers, joined, likeness, same, says_the_same
 
 CONFIRMED = Certainty.CONFIRMED
 

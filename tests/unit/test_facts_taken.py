@@ -6,8 +6,8 @@ import pytest
 from pydantic import JsonValue
 
 from midwatch_monitor.records import Certainty, Fact, FactState, KnownFact
-from midwatch_tools.facts import LONGEST, as_json, lacks, line, listed
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.tools.facts import LONGEST, as_json, lacks, line, listed
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

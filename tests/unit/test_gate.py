@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
+from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
 from midwatch_monitor.records import Analysis, Cause, Edit, Entry, Record, Step, StepKind
-from midwatch_tools.gate import ALLOWED, Gate, Said
+from midwatch_tools.gate.gate import ALLOWED, Gate, Said
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 NOTHING = Said()

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
 from midwatch_monitor.records import Change, Entry, PlanCheck, Record, Step, StepKind
-from midwatch_tools.gate import ALLOWED, Gate, Said, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Gate, Said, Verdict
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 NOTHING = Said()

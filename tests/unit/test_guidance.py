@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     PlanStepState,
     Terms,
 )
-from midwatch_tools.guidance import answer, marked, outline, protocol, reminder, spoken
+from midwatch_tools.instructions import answer, marked, outline, protocol, reminder, spoken
 
 SETTINGS = ReflectSettings()
 CODE = "0badcafe"

@@ -19,7 +19,7 @@ from midwatch_agents.learning.guidelines import (
 from midwatch_agents.learning.looking_back import DISTILLING, REFLECTING, Reflected
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.records import KnownSummary, Summary
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 ANSWER = Reflected(

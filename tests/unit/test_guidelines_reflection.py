@@ -15,7 +15,7 @@ from midwatch_agents.learning import guidelines
 from midwatch_agents.learning.guidelines import Aside, Insight, ReflectionResult, reflect_on_runs
 from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.records import KnownSummary, Spending, Summary
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 DOCUMENT = """\

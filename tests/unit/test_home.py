@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from midwatch_tools.home import VARIABLE, journal_location, main_worktree
+from midwatch_tools.journal_location import VARIABLE, journal_location, main_worktree
 
 
 def git(folder: Path, *args: str) -> None:

@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Outcome,
     Sign,
 )
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 CASE = Case(

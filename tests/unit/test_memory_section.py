@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Origin,
     Recalled,
 )
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 learned = partial(section.learned, blocks=DataBlocks("0badcafe"))
 AT = datetime(2026, 11, 20, tzinfo=UTC)

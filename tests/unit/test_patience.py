@@ -16,8 +16,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.breaker import Breaker
-from midwatch_agents.patience import PASSING, PatientModel, passing, what
+from midwatch_agents.model_retries import PASSING, Breaker, PatientModel, passing, what
 from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_tools.pauses import listen
 

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.standing import Means, Standing
 from midwatch_supervisor.decide.worker_requests import Plea, Ruled, Verdict, by_policy, by_verdict
-from midwatch_tools.guidance import spoken
+from midwatch_tools.instructions import spoken
 
 STUCK = Alert(
     key=AlertKey(rule="cycle"),

@@ -17,8 +17,8 @@ from midwatch_monitor.records import (
     Record,
     Ruling,
 )
-from midwatch_tools.check_plan import answered, ruled
-from midwatch_tools.revisions import revisions
+from midwatch_tools.plan_change import revisions
+from midwatch_tools.tools.check_plan import answered, ruled
 
 CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
 PROPOSAL = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i", proposed=("b", "c"))

@@ -2,7 +2,7 @@
 
 from midwatch_agents.prompt import Past, opening, told
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
 

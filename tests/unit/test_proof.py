@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_tools.proof import checks, shows
+from midwatch_tools.tools.proof import checks, shows
 
 CLAIM = "rounding of totals works"
 HEREDOC = "python - <<'EOF'\nfrom totals import rounded\nassert rounded(1) == 1\nEOF"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from midwatch_agents.paths import inside
-from midwatch_tools.quotation import DataBlocks, cut, escaped, plain
+from midwatch_tools.data_blocks import DataBlocks, cut, escaped, plain
 
 BLOCKS = DataBlocks("0badcafe")
 

@@ -12,7 +12,7 @@ from pydantic_ai.messages import (
 
 from midwatch_monitor.config.protocol import CompletionSettings
 from midwatch_monitor.records import Budget, Meter
-from midwatch_tools.refining import NOTHING, refining
+from midwatch_tools.final_look import NOTHING, refining
 
 TWICE = CompletionSettings(refine=2)
 GOAL = ModelRequest(parts=[UserPromptPart("Fix it.")])

@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 
-from midwatch_tools.remembered import Remembered, keep
+from midwatch_tools.tool_calls import Remembered, keep
 
 
 @pytest.mark.parametrize("value", ["text", 3, 2.5, None, True, ["a", {"b": [1]}], {"é": ""}])

@@ -4,8 +4,8 @@ import pytest
 
 from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate import Failure
-from midwatch_tools.report_error import answer
+from midwatch_tools.gate.gate import Failure
+from midwatch_tools.tools.report_error import answer
 
 FAILED = Failure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
 BLOCKED = Failure(

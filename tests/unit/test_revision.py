@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_tools.revision import (
+from midwatch_tools.plan_change import (
     Wanting,
     change,
     wanted,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_agents.script import Call, Cue, Line, Phase, Replied, Script, Told, Turn, next_turn
+from midwatch_agents.scripted import Call, Cue, Line, Phase, Replied, Script, Told, Turn, next_turn
 
 READ, EDIT, TEST = (Turn(calls=(Call(tool=tool),)) for tool in ("read", "edit", "test"))
 DONE = Turn(say="Done.")

@@ -14,8 +14,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 
-from midwatch_agents.script import Call, Phase, Script, Turn
-from midwatch_agents.scripted import play, scripted_model
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play, scripted_model
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 
@@ -113,7 +112,7 @@ def test_a_module_may_make_the_model_itself() -> None:
     [
         ("demo", "nothing", "no script for the worker of task 'nothing'; it has: delivery, "),
         ("no.such.module", "totals", "there is no module 'no.such.module'"),
-        ("midwatch_agents.script", "totals", "has no `script_for`"),
+        ("midwatch_agents.scripted", "totals", "has no `script_for`"),
         ("demo@soon", "totals", "write the pause as seconds from 0 to 60"),
         ("demo@-1", "totals", "write the pause as seconds from 0 to 60"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.records import Meter, Plan, PlanStep, PlanStepState
-from midwatch_tools.shares import shared, shares
+from midwatch_tools.plan_change import shared, shares
 
 
 def test_an_unsure_plan_step_gets_clearly_more_than_sure_ones() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.records import Acceptance, Writer
-from midwatch_tools.completion import Presence
 from midwatch_tools.site import Site
+from midwatch_tools.tools.completion import Presence
 from midwatch_tools.tree import Tree, ignored_in
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
-from midwatch_tools.spending import exhausted, raised, spend, told
+from midwatch_tools.budget import exhausted, raised, spend, told
 
 LIMITED = Budget(
     requests=Meter(limit=2),

@@ -23,9 +23,9 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.decide.allowance import room, tight, within
+from midwatch_supervisor.decide.grants import room, tight, within
+from midwatch_supervisor.decide.policy import parts, terms_for
 from midwatch_supervisor.decide.standing import Means, Rival, Standing
-from midwatch_supervisor.decide.terms import parts, terms_for
 
 POLICY = PolicySettings()
 ALERT = Alert(

@@ -14,9 +14,9 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
 from midwatch_monitor.records import Attempt, Change, Keeper, Lifecycle, Plan, PlanStep, Task
-from midwatch_tools.facts import Facts
-from midwatch_tools.home import main_worktree
+from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
+from midwatch_tools.tools.facts import Facts
 
 _MAX_TITLE = 120
 """Characters; the title stands in each answer of the tools that show the plan."""

@@ -40,7 +40,8 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_tools.arrival import (
+from midwatch_tools.budget import exhausted, raised, spend, told
+from midwatch_tools.delivery import (
     Numbered,
     arrived,
     expired,
@@ -49,14 +50,19 @@ from midwatch_tools.arrival import (
     stamp,
     too_late,
 )
-from midwatch_tools.cadence import next_interval, reminder_due, steady
-from midwatch_tools.guidance import marked, reminder, spoken
 from midwatch_tools.inbox import WAITS, Inbox
+from midwatch_tools.instructions import (
+    marked,
+    next_interval,
+    reminder,
+    reminder_due,
+    spoken,
+    steady,
+)
+from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut
-from midwatch_tools.shares import shared
+from midwatch_tools.plan_change import shared
 from midwatch_tools.site import Site
-from midwatch_tools.spending import exhausted, raised, spend, told
-from midwatch_tools.switching import Switch
 
 _MAX_DOING = 200
 """Characters; what is being done is only shown."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from midwatch_monitor.records import Acceptance, Writer
-from midwatch_tools.completion import Presence
+from midwatch_tools.tools.completion import Presence
 from midwatch_tools.tree import Tree
 
 Check = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]

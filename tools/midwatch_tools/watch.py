@@ -27,29 +27,27 @@ from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.recorder import Clock, Recorder
 from midwatch_monitor.records import AttemptTransition, Budget, Ending, Lifecycle, TaskTransition
 from midwatch_monitor.secrets.known import sought
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.board import Board
-from midwatch_tools.check_plan import CheckPlan
-from midwatch_tools.complete_step import CompleteStep
+from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import Embedding, begun, title_of
-from midwatch_tools.entrance import gate_of
-from midwatch_tools.facts import Facts
-from midwatch_tools.guidance import code_in, protocol
-from midwatch_tools.home import journal_location
+from midwatch_tools.final_look import look_again
+from midwatch_tools.gate.entrance import gate_of
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.instructions import code_in, protocol
+from midwatch_tools.journal_location import journal_location
+from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import listen
-from midwatch_tools.quotation import code
-from midwatch_tools.read_board import ReadBoard
-from midwatch_tools.record_fact import RecordFact
-from midwatch_tools.refining import look_again
-from midwatch_tools.reflect import NAMES, OwnTools
-from midwatch_tools.remembered import Remembered
-from midwatch_tools.report_error import ReportFailure
-from midwatch_tools.request_budget import RequestBudget
-from midwatch_tools.search_facts import SearchFacts
 from midwatch_tools.session import Session
 from midwatch_tools.site import Check, Site
-from midwatch_tools.switching import ModelFor, Switch, model_before
+from midwatch_tools.tool_calls import UNWATCHED, Acts, Remembered
+from midwatch_tools.tools.board import Board, ReadBoard
+from midwatch_tools.tools.check_plan import CheckPlan
+from midwatch_tools.tools.complete_step import CompleteStep
+from midwatch_tools.tools.facts import Facts
+from midwatch_tools.tools.record_fact import RecordFact
+from midwatch_tools.tools.reflect import NAMES, OwnTools
+from midwatch_tools.tools.report_error import ReportFailure
+from midwatch_tools.tools.request_budget import RequestBudget
+from midwatch_tools.tools.search_facts import SearchFacts
 from midwatch_tools.tree import Ignored, Tree, ignored_below
 
 _PATIENCE = 1000

@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Severity,
     Sign,
 )
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500

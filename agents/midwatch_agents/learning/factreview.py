@@ -25,8 +25,8 @@ from midwatch_monitor.records import (
     FactState,
     KnownFact,
 )
-from midwatch_tools.duplicates import same
-from midwatch_tools.facts import lacks
+from midwatch_tools.tools.duplicates import same
+from midwatch_tools.tools.facts import lacks
 
 MOST_MISSED = 20
 """Facts that one review may add."""

@@ -28,7 +28,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import KnownSummary, Spending
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 __all__ = [
     "DEFAULT_GUIDELINES",

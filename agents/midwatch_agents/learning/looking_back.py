@@ -9,7 +9,7 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 
 from midwatch_agents.consultation import CORRECTIONS
 from midwatch_monitor.records import KnownSummary
-from midwatch_tools.quotation import DATA_RULE, DataBlocks, plain
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
 
 REQUESTS = CORRECTIONS + 1
 """Model requests that one question may take."""

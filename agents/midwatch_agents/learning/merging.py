@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from midwatch_agents.learning.factreview import Move
 from midwatch_monitor.records import Fact, FactState, KnownFact
-from midwatch_tools.duplicates import covers, joined, same
-from midwatch_tools.facts import JOINED, KNOWN, oldest_same
+from midwatch_tools.tools.duplicates import covers, joined, same
+from midwatch_tools.tools.facts import JOINED, KNOWN, oldest_same
 
 
 def merged(new: Sequence[KnownFact], known: Sequence[KnownFact], *, alike: float) -> list[Move]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from midwatch_agents.learning.classes import OTHER
-from midwatch_tools.quotation import DATA_RULE
+from midwatch_tools.data_blocks import DATA_RULE
 
 INSTRUCTIONS = f"""\
 You look back at an attempt of an AI worker that is over, so that whoever does such work later does

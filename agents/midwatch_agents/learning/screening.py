@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 from midwatch_monitor.secrets.masking import secret_in
-from midwatch_tools.quotation import readable
+from midwatch_tools.data_blocks import readable
 
 BY_A_MODEL = "a model wrote it"
 """Why a lesson waits for a person."""

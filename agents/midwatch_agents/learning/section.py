@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Origin,
     Recalled,
 )
-from midwatch_tools.quotation import EVIDENCE, DataBlocks, escaped, plain
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, escaped, plain
 
 ItemT = TypeVar("ItemT")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
-from midwatch_tools.home import journal_location
+from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal

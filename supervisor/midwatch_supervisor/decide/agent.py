@@ -23,9 +23,15 @@ from tenacity import (
 
 from midwatch_monitor.config.settings import SupervisorSettings
 from midwatch_monitor.records import Decision, Diagnosis, Fault, Spending
-from midwatch_supervisor.decide.answer import Answer, checked, decision_of
+from midwatch_supervisor.decide.answer import (
+    LOOKING,
+    Answer,
+    Dossier,
+    Inquiry,
+    checked,
+    decision_of,
+)
 from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, render
-from midwatch_supervisor.decide.inquiry import LOOKING, Dossier, Inquiry
 from midwatch_supervisor.decide.policy import allowed, bounded, choose
 from midwatch_supervisor.decide.standing import Standing
 from midwatch_supervisor.decide.worker_requests import (
@@ -36,7 +42,7 @@ from midwatch_supervisor.decide.worker_requests import (
     by_policy,
     by_verdict,
 )
-from midwatch_tools.quotation import DATA_RULE, DataBlocks, cut
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, cut
 from midwatch_tools.session import cost
 
 T = TypeVar("T")

@@ -12,16 +12,51 @@ from midwatch_monitor.records import (
     Cause,
     Course,
     Diagnosis,
+    Movement,
     Plan,
     PlanStepState,
     Step,
     StepKind,
     Teller,
 )
+from midwatch_monitor.rules.act import Act, Check, Normaliser
+from midwatch_monitor.rules.detector import BETTER, Movements
 from midwatch_monitor.rules.failure import failed, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, held_back
 from midwatch_supervisor.decide.standing import Diagnosed, Tried
-from midwatch_supervisor.decide.track import Track
+
+
+@dataclass(slots=True, kw_only=True)
+class Track:
+    """The course of one attempt, as far as observed evidence tells."""
+
+    better_at: int = 0
+    """The last step at which a check passed that had failed, or failed in fewer places."""
+    broken_at: int = 0
+    """The last step at which a check failed that had passed."""
+    passing_at: int = 0
+    """The last look at the work, if it went well; 0 if it failed, or before the first."""
+    _acts: Normaliser = field(default_factory=Normaliser, compare=False)
+    _movements: Movements = field(default_factory=Movements, compare=False)
+
+    def take(self, step: Step) -> None:
+        """Take in the next step."""
+        act = self._acts.act(step)
+        moved = self._movements.observe(act).kinds
+        if moved & BETTER:
+            self.better_at = step.number
+        if Movement.CHECK_BROKEN in moved:
+            self.broken_at = step.number
+        self._look(act)
+
+    def _look(self, act: Act) -> None:
+        if act.check is not Check.NONE and act.failed is not None:
+            self.passing_at = 0 if act.failed else act.number
+
+    def improved_since(self, step: int) -> bool:
+        """Whether the work got better after a step, and no worse again."""
+        return self.better_at > step and self.better_at > self.broken_at
+
 
 _RECENT = 12
 """Steps of work whose failures count: what failed before that is history."""

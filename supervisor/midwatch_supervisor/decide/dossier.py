@@ -37,10 +37,9 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.state.attempt import View
-from midwatch_supervisor.decide.diagnosis import Noted, Signs
+from midwatch_supervisor.decide.diagnosis import Noted, Signs, Track
 from midwatch_supervisor.decide.evidence import Case
 from midwatch_supervisor.decide.standing import Tried
-from midwatch_supervisor.decide.track import Track
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import changes
 from midwatch_supervisor.workspaces.placing import ground_of

@@ -11,7 +11,7 @@ from midwatch_monitor.records import Alert, Completion, Plan, PlanCheck, PlanSte
 from midwatch_supervisor.decide.diagnosis import Noted
 from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
 from midwatch_supervisor.present.spelling import analysis_words, completion_words, plan_check_words
-from midwatch_tools.quotation import DataBlocks, cut, escaped
+from midwatch_tools.data_blocks import DataBlocks, cut, escaped
 
 MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""

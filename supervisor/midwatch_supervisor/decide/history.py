@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Ruling,
     Spending,
 )
-from midwatch_supervisor.decide.allowance import together
+from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.decide.standing import Tried
 from midwatch_supervisor.workspaces.behind import DEPOT

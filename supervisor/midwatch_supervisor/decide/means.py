@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.records import Attempt
-from midwatch_supervisor.decide.allowance import room
+from midwatch_supervisor.decide.grants import room
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.standing import Means
 from midwatch_supervisor.present.assignment import Assignment

@@ -18,12 +18,12 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
-from midwatch_supervisor.decide.allowance import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.decide.answer import GrantAnswer
+from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.decide.standing import Standing
 from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
 from midwatch_supervisor.present.spelling import grant_words
-from midwatch_tools.quotation import DATA_RULE
+from midwatch_tools.data_blocks import DATA_RULE
 
 _TIGHT = 75
 """Percent used from which on no lag of the work is forgiven; also where nothing tells of it."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from midwatch_agents.script import Call, Cue, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Cue, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, Diagnosis

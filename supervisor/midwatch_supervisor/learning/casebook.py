@@ -27,7 +27,7 @@ from midwatch_supervisor.decide.evidence import described
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
-from midwatch_tools.quotation import cut
+from midwatch_tools.data_blocks import cut
 
 _RECENT = 30
 """Steps that a case shows, the last ones."""

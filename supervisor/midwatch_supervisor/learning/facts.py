@@ -35,8 +35,8 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_supervisor.learning.casebook import case_of
-from midwatch_tools.duplicates import covers
-from midwatch_tools.facts import Facts, lacks
+from midwatch_tools.tools.duplicates import covers
+from midwatch_tools.tools.facts import Facts, lacks
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_tools.quotation import plain
+from midwatch_tools.data_blocks import plain
 
 MAX_CHARS = 1_500
 _TITLE_CHARS = 80

@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.learning.casebook import kind_of
 from midwatch_supervisor.learning.study import why
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
 
 log = logging.getLogger(__name__)
 

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers, PatientModel
 from midwatch_agents.models import NONE, SCRIPTED, model_for
-from midwatch_agents.patience import PatientModel
 from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal

@@ -28,8 +28,8 @@ from midwatch_supervisor.learning.merge_outcome import Judgement, Work
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of
 from midwatch_supervisor.workspaces.changes import begin
 from midwatch_supervisor.workspaces.merge import TRACES
+from midwatch_tools.data_blocks import cut
 from midwatch_tools.git import ask_git
-from midwatch_tools.quotation import cut
 
 MAX_DIFF = 4_000
 """Characters of a person's diff that are kept: what a prompt can hold."""

@@ -20,7 +20,7 @@ from midwatch_monitor.config.tasks import (
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError, UsageError
 from midwatch_monitor.records import Run, Task
 from midwatch_supervisor.workspaces.workspace import head_of, is_bare
-from midwatch_tools.home import main_worktree
+from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
 """How the branches of attempts begin."""

@@ -44,7 +44,7 @@ from midwatch_supervisor.present.line import (
     TaskSum,
 )
 from midwatch_supervisor.present.spelling import terms_words
-from midwatch_tools.quotation import cut
+from midwatch_tools.data_blocks import cut
 
 MAX_TEXT = 500
 """Characters of an output, an argument or a text that a line shows; the journal has it all."""

@@ -78,7 +78,7 @@ def _section(section: Section) -> Iterator[str]:
 
 def _figure(chart: Chart) -> Iterator[str]:
     yield f"<figure><h3>{as_html(chart.title)}</h3>"
-    yield _svg(chart)
+    yield svg(chart)
     keys = [
         f'<span class="key part{number}"></span>{as_html(name)}'
         for number, name in enumerate(chart.series)
@@ -116,7 +116,7 @@ _LABEL = 260
 _TOLD = 150
 
 
-def _svg(chart: Chart) -> str:
+def svg(chart: Chart) -> str:
     """The picture of a chart. All texts in it are escaped."""
     left = min(_LABEL, _LETTER * max((len(bar.label) for bar in chart.bars), default=0) + 12)
     room = _WIDTH - left - _TOLD

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_tools.spending import exhausted, raised
+from midwatch_tools.budget import exhausted, raised
 
 log = logging.getLogger(__name__)
 

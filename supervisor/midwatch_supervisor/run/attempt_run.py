@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from midwatch_agents.leftovers import end_all_leftovers, end_leftovers, process_mark
+from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.prompt import Past
 from midwatch_agents.worker import Station
 from midwatch_monitor.errors import (
@@ -55,9 +55,9 @@ from midwatch_supervisor.workspaces.sandbox_paths import sandbox_paths
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Ground, keep
 from midwatch_tools import Watch
-from midwatch_tools.board import Board
-from midwatch_tools.facts import Facts
 from midwatch_tools.inbox import Inbox
+from midwatch_tools.tools.board import Board
+from midwatch_tools.tools.facts import Facts
 from midwatch_tools.tree import ignored_in
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Record,
 )
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_tools.shares import shared
+from midwatch_tools.plan_change import shared
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

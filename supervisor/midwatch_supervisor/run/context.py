@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings

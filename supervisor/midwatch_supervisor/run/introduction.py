@@ -13,9 +13,9 @@ from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.listing import listing
 from midwatch_supervisor.workspaces.workspace import Ground
-from midwatch_tools.board import Board
-from midwatch_tools.guidance import outline
-from midwatch_tools.quotation import DataBlocks
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.instructions import outline
+from midwatch_tools.tools.board import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

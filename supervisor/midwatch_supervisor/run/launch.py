@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import Walls, find_walls
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from midwatch_agents.patience import passing
+from midwatch_agents.model_retries import passing
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Activity, Analysis, Cause, Change, Teller

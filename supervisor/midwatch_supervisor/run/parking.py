@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_tools.observation import canonical
-from midwatch_tools.remembered import keep
+from midwatch_tools.tool_calls import keep
 
 CUT_SHORT = "[midwatch] cancelled: it gave no answer, and a person was asked. Do not wait for it."
 """What a call that hung returns. Run again, it would hang again, and no answer would be read."""

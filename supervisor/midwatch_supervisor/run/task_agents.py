@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers, PatientModel
 from midwatch_agents.models import model_for
-from midwatch_agents.patience import PatientModel
 from midwatch_agents.worker import Worker
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role

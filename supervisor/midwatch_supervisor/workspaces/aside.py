@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from midwatch_agents.leftovers import end_all_leftovers
+from midwatch_agents.left_processes import end_all_leftovers
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.workspaces.workspace import alone, clear, is_repository

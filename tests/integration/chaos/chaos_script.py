@@ -7,7 +7,7 @@ that was done twice can be told from a call that was run again after a crash.
 
 import os
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 
 MARKS = "MIDWATCH_CHAOS_MARKS"

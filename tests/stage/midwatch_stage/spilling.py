@@ -5,7 +5,7 @@ import os
 
 from pydantic_ai import ModelRetry
 
-from midwatch_agents.script import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_stage.made_up import NAMED, SECRETS, key_block
 

@@ -3,14 +3,15 @@
 A file is brought up to date by whoever opens it. A database in PostgreSQL has several machines on
 it: `midwatch db upgrade` does it once, and processes of the version before go on as long as the
 tables say that they can (`compatibility`). Alembic takes half a second to import, so it is
-imported only where there is something to do.
+imported only for tables that are old: new ones are made all at once.
 """
 
 import re
+import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import Connection, String, column, inspect, select, table, text
+from sqlalchemy import Connection, String, column, insert, inspect, select, table, text
 
 from midwatch_monitor.config.settings import Synchronous
 from midwatch_monitor.errors import (
@@ -21,7 +22,13 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.journal.core.engine import Access, Store, connect, explaining, transaction
 from midwatch_monitor.journal.core.outage import OPENING_SECONDS, Patience, is_refusal
-from midwatch_monitor.journal.core.tables import READABLE, REVISION, compatibility, metadata
+from midwatch_monitor.journal.core.tables import (
+    OLDEST,
+    READABLE,
+    REVISION,
+    compatibility,
+    metadata,
+)
 from midwatch_monitor.journal.postgres.rights import (
     require_making,
     require_reading,
@@ -30,6 +37,11 @@ from midwatch_monitor.journal.postgres.rights import (
 
 _OURS = re.compile(r"\d{4}")
 """How our revisions are called; Alembic calls those of others by twelve random digits."""
+_ALEMBIC_VERSION = (
+    "CREATE TABLE alembic_version "
+    "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+)
+"""As Alembic makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,14 +188,26 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
 
 
 def _bring_up(connection: Connection, name: str, found: Version) -> None:
-    # Only where there is something to do: Alembic.
-    from midwatch_monitor.journal.core.upgrade import migrate
-
     if found.newer:
         raise _too_new(name, found)
     if found.revision is None:
         require_place(connection, name)
+        make(connection)
+        return
+    # Only where there is something to do: Alembic.
+    from midwatch_monitor.journal.core.upgrade import migrate
+
     migrate(connection, name)
+
+
+def make(connection: Connection) -> None:
+    """Make all tables in an empty database, stamped with their revision, as the migrations do."""
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(insert(compatibility), {"oldest": OLDEST, "mask_key": secrets.token_hex(32)})
+    connection.execute(text(_ALEMBIC_VERSION))
+    connection.execute(
+        text("INSERT INTO alembic_version VALUES (:revision)"), {"revision": REVISION}
+    )
 
 
 def require_place(connection: Connection, name: str) -> None:

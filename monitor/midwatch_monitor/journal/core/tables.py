@@ -9,9 +9,13 @@ not say: every row is made from entries, in the transaction that appends them, a
 (`obsolete`, `live`, `accepted`, `open` …) is brought up to date by the entry that changes it. The
 words that texts are searched by stand in `lesson_text` and `fact_text`, which each database has in
 its own way: see `search`.
+
+A new journal gets all of it at once (`schema.make`); an older one gets here by the migrations. A
+test holds the two against each other.
 """
 
 from sqlalchemy import (
+    DDL,
     Boolean,
     CheckConstraint,
     Column,
@@ -24,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
 
 from midwatch_monitor.journal.core.columns import IDENTIFIER, Moment, Packed, metadata
@@ -395,4 +400,27 @@ erasure = Table(
     Column("attempts", Integer, nullable=False),
     Column("entries", Integer, nullable=False),
     sqlite_autoincrement=True,
+)
+
+
+def _words(dialect: str, *statements: str) -> None:
+    """Have what the words of lessons and facts stand in made with the tables."""
+    for name in ("lesson_text", "fact_text"):
+        for statement in statements:
+            made = DDL(statement.format(name=name)).execute_if(dialect=dialect)
+            event.listen(metadata, "after_create", made)
+
+
+_words(
+    "sqlite",
+    # The words come cut and folded; to `ascii` all other letters are simply part of a word.
+    "CREATE VIRTUAL TABLE {name} USING fts5"
+    """(text, more, tags, tokenize = "ascii tokenchars '_'")""",
+    "INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(4, 2, 1)')",
+    "CREATE VIRTUAL TABLE {name}_words USING fts5vocab({name}, row)",
+)
+_words(
+    "postgresql",
+    "CREATE TABLE {name} (id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+    "CREATE INDEX {name}_words_ix ON {name} USING gin (words)",
 )

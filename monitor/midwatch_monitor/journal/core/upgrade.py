@@ -17,7 +17,12 @@ from sqlalchemy import Connection, func, inspect, select, text, update
 
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError, JournalTooNewError
 from midwatch_monitor.journal.core.engine import Store, explaining, transaction
-from midwatch_monitor.journal.core.schema import read_version, refuse_stranger, require_place
+from midwatch_monitor.journal.core.schema import (
+    make,
+    read_version,
+    refuse_stranger,
+    require_place,
+)
 from midwatch_monitor.journal.core.tables import compatibility, node
 from midwatch_monitor.journal.postgres.rights import require_reading
 from midwatch_monitor.records import NodeState
@@ -76,6 +81,8 @@ def migrate(connection: Connection, name: str, config: Config | None = None) -> 
     config = config or alembic_config()
     found = read_version(connection)
     _require_known(name, found.revision, config)
+    if found.revision is None:
+        make(connection)
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
     config.attributes["connection"] = connection

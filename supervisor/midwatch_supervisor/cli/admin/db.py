@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_tools.home import journal_location
+from midwatch_tools.journal_location import journal_location
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.admin.check import Health

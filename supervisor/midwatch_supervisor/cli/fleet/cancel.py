@@ -24,7 +24,7 @@ from midwatch_supervisor.operator.withdrawal import (
     wholes,
 )
 from midwatch_supervisor.present.lookup import chosen_runs, find
-from midwatch_tools.home import journal_location
+from midwatch_tools.journal_location import journal_location
 
 
 async def cancel(

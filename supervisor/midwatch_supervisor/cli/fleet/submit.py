@@ -46,7 +46,7 @@ def submit(
     from midwatch_supervisor.fleet.queue.queue import system_url
     from midwatch_supervisor.fleet.queue.submission import check, check_key
     from midwatch_supervisor.present.assignment import assignments, check_workspaces
-    from midwatch_tools.home import journal_location
+    from midwatch_tools.journal_location import journal_location
 
     if key is not None:
         check_key(key)

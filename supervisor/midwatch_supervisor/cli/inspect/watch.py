@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs
 from midwatch_supervisor.tui.looks import check_looks
-from midwatch_tools.home import VARIABLE
+from midwatch_tools.journal_location import VARIABLE
 
 
 async def watch(

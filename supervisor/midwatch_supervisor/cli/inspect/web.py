@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from midwatch_agents.leftovers import end_leftovers
+from midwatch_agents.left_processes import end_leftovers
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.output import write_error, write_line

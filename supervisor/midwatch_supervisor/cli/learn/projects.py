@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_tools.home import main_worktree
+from midwatch_tools.journal_location import main_worktree
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.learned.learned import Learned

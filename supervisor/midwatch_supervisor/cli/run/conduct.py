@@ -31,7 +31,7 @@ from midwatch_supervisor.run.garbage import calm
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, conduct
 from midwatch_supervisor.tui.looks import check_looks
-from midwatch_tools.home import FOLDER, journal_location, main_worktree
+from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
 
 HeadlessOption = Annotated[

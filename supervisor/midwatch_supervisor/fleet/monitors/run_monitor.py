@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
 from typing import Any
 
-from midwatch_agents.breaker import Breakers
+from midwatch_agents.model_retries import Breakers
 from midwatch_monitor.bus import Bus, LocalBus, Subscription
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError

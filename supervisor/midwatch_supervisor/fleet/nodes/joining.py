@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from midwatch_agents.breaker import Breakers
-from midwatch_agents.leftovers import end_leftovers_below
+from midwatch_agents.left_processes import end_leftovers_below
+from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import find_walls
 from midwatch_monitor.bus import bus_for
 from midwatch_monitor.config.settings import Settings

@@ -28,9 +28,8 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Normaliser
 from midwatch_monitor.rules.failure import signature, surroundings, telling, told
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
-from midwatch_tools.alike import Alike
-from midwatch_tools.calls import action, called, only_looks
-from midwatch_tools.proof import checks
+from midwatch_tools.gate.failures import Alike, action, called, only_looks
+from midwatch_tools.tools.proof import checks
 
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The records that the gate is fed."""

@@ -20,12 +20,11 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.guidance import outline
-from midwatch_tools.revision import change, with_remaining
-from midwatch_tools.revisions import revisions_made
+from midwatch_tools.instructions import outline
+from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
-from midwatch_tools.statement import Text, Texts
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.statement import Text, Texts
 
 _CHECKED = (
     "This plan step's check is in: go on with the work. If the plan does not hold any more, {how}, "

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic_ai import FunctionToolset
 
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.facts import Facts, listed, looked_up
-from midwatch_tools.quotation import DataBlocks
-from midwatch_tools.record_fact import Paths
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.facts import Facts, listed, looked_up
+from midwatch_tools.tools.record_fact import Paths
 
 Query = Annotated[str, Field(max_length=500)]
 

@@ -9,8 +9,8 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Delivery, Entry, Intervention, Step
-from midwatch_tools.gate import ALLOWED, KINDS, Failure, Gate, Verdict
-from midwatch_tools.statement import said_in
+from midwatch_tools.gate.gate import ALLOWED, KINDS, Failure, Gate, Verdict
+from midwatch_tools.tools.statement import said_in
 
 log = logging.getLogger(__name__)
 

@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic_ai.exceptions import (
     ApprovalRequired,
     CallDeferred,
     ModelRetry,
     SkipToolExecution,
+    ToolFailed,
 )
 from pydantic_ai.messages import (
     ModelMessage,
@@ -19,20 +21,23 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 from pydantic_ai.tools import RunContext
+from pydantic_core import PydanticSerializationError
 
+from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.records import (
     Activity,
     Change,
     Checkpoint,
     Edit,
     Record,
+    Result,
     Step,
     StepKind,
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.entrance import Entrance
-from midwatch_tools.gate import ALLOWED, Verdict
+from midwatch_tools.gate.entrance import Entrance
+from midwatch_tools.gate.gate import ALLOWED, Verdict
 from midwatch_tools.observation import (
     act_words,
     argued_edits,
@@ -41,9 +46,59 @@ from midwatch_tools.observation import (
     named_path,
     read_result,
 )
-from midwatch_tools.remembered import Remembered, keep
 from midwatch_tools.session import Session, cost, said_with
 from midwatch_tools.tree import Tree
+
+
+class _Kept(BaseModel):
+    how: Literal["returned", "retry", "failed"]
+    value: JsonValue = None
+
+
+_JSON = TypeAdapter[JsonValue](JsonValue)
+
+
+def keep(
+    call: str, *, returned: object = None, error: Exception | None = None
+) -> tuple[Result, ...]:
+    """The result of a call as the journal keeps it; nothing if it cannot be given again."""
+    if not call:
+        return ()
+    try:
+        if error is None:
+            kept = _Kept(how="returned", value=_JSON.validate_python(returned, strict=True))
+        elif isinstance(error, ModelRetry):
+            kept = _Kept(how="retry", value=error.message)
+        elif isinstance(error, ToolFailed):
+            kept = _Kept(how="failed", value=str(error))
+        else:
+            return ()
+        return (Result(call=call, body=kept.model_dump_json().encode()),)
+    except (ValidationError, PydanticSerializationError):
+        return ()  # not plain JSON: the tool is run again after a crash
+
+
+class Remembered:
+    """The kept results of an attempt, by tool call."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        self._bodies = {result.call: result.body for result in results}
+
+    def __contains__(self, call: str) -> bool:
+        return call in self._bodies
+
+    def give(self, call: str) -> JsonValue:
+        """Return, or raise, what the call came to the first time."""
+        try:
+            kept = _Kept.model_validate_json(self._bodies[call])
+        except ValidationError:  # which says what stands there
+            raise JournalCorruptError(f"the kept result of call {call!r} is none") from None
+        if kept.how == "retry":
+            raise ModelRetry(str(kept.value))
+        if kept.how == "failed":
+            raise ToolFailed(str(kept.value))
+        return kept.value
+
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,17 @@ from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.protocol import Approver
 from midwatch_monitor.records import Checkpoint, Course, Step, StepKind
-from midwatch_tools.acts import UNWATCHED, Acts, checkpoint_step
-from midwatch_tools.guidance import answer, outline
-from midwatch_tools.revision import WANTING, Wanting, change, wanted, with_remaining, written
-from midwatch_tools.revisions import revisions_made
+from midwatch_tools.instructions import answer, outline
+from midwatch_tools.plan_change import (
+    WANTING,
+    Wanting,
+    change,
+    revisions_made,
+    wanted,
+    with_remaining,
+    written,
+)
+from midwatch_tools.tool_calls import UNWATCHED, Acts, checkpoint_step
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Titles = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=30)]

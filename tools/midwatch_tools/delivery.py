@@ -19,9 +19,8 @@ from midwatch_monitor.records import (
     Record,
     Resolution,
 )
-from midwatch_tools.revision import change, with_remaining
-from midwatch_tools.shares import shared
-from midwatch_tools.spending import raised
+from midwatch_tools.budget import raised
+from midwatch_tools.plan_change import change, shared, with_remaining
 
 Numbered = tuple[int, Intervention]
 """An intervention with its journal id."""

@@ -21,12 +21,19 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.completion import Evidence, Presence, Said, judge_completion
-from midwatch_tools.deeds import WORK, Deeds, deeds
-from midwatch_tools.guidance import outline
-from midwatch_tools.revision import change, with_current_done
+from midwatch_tools.instructions import outline
+from midwatch_tools.plan_change import change, with_current_done
 from midwatch_tools.session import Session
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.completion import (
+    WORK,
+    Deeds,
+    Evidence,
+    Presence,
+    Said,
+    deeds,
+    judge_completion,
+)
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 _MAX_DOING = 200

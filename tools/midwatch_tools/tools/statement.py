@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate import Said
+from midwatch_tools.gate.gate import Said
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=30)]

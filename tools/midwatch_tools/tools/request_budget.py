@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_tools.acts import UNWATCHED, Acts
+from midwatch_tools.tool_calls import UNWATCHED, Acts
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]

@@ -16,7 +16,7 @@ from pydantic_graph import End
 from midwatch_monitor.config.protocol import CompletionSettings
 from midwatch_monitor.outlook import used
 from midwatch_monitor.records import Budget
-from midwatch_tools.reflect import NAMES
+from midwatch_tools.tools.reflect import NAMES
 
 NOTHING = "NOTHING TO MEND"
 """What a worker says that is content with its result."""

@@ -1,7 +1,7 @@
 """What Midwatch says to a worker: the protocol, the answers of `reflect`, reminders."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
@@ -171,3 +171,33 @@ def _asked_of(step: PlanStep) -> str:
     if step.requests is not None:
         parts.append(f"has {step.requests} requests")
     return "; ".join(parts)
+
+
+def steady(
+    checkpoints: Sequence[Checkpoint], *, firing: bool, min_gain: int, settings: ReflectSettings
+) -> bool:
+    """Whether the last two checkpoints gained, are confident, and nothing fires."""
+    if firing or len(checkpoints) < 2:
+        return False
+    before, last = checkpoints[-2:]
+    return (
+        last.progress_percent - before.progress_percent >= min_gain
+        and last.confidence >= settings.steady_confidence
+    )
+
+
+def next_interval(interval: int, *, is_steady: bool, settings: ReflectSettings) -> int:
+    """The interval after a checkpoint: doubled while steady, up to its cap; else from the start."""
+    if settings.remind_every == 0 or not is_steady:
+        return settings.remind_every
+    return min(interval * 2, settings.remind_every * 2**settings.steady_doublings)
+
+
+def reminder_due(request: int, last_checkpoint: int, interval: int) -> bool:
+    """Whether the worker is reminded with this model request (the first is number 1).
+
+    It has made `request - 1` requests; the reminder comes after each full interval of them, and
+    depends on nothing that a crash could lose.
+    """
+    made = request - 1 - last_checkpoint
+    return interval > 0 and made > 0 and made % interval == 0

@@ -17,9 +17,9 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.duplicates import covers
-from midwatch_tools.facts import Facts, as_json, lacks, looked_up
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.duplicates import covers
+from midwatch_tools.tools.facts import Facts, as_json, lacks, looked_up
 
 Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Paths = Annotated[list[Path], Field(max_length=20)]

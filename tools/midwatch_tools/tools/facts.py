@@ -29,8 +29,8 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_monitor.secrets.masking import secret_in
-from midwatch_tools.duplicates import same
-from midwatch_tools.quotation import EVIDENCE, DataBlocks, plain
+from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
+from midwatch_tools.tools.duplicates import same
 
 log = logging.getLogger(__name__)
 

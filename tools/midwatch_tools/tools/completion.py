@@ -1,33 +1,27 @@
-"""Whether a plan step is done, by what was observed and not by what is said. Pure.
-
-**Files** that are named, and those that the plan step expects, must be there and not be empty. One
-that the plan step does not expect has to be changed or read in it.
-
-**Acceptance commands** of the plan step must pass. Where they could not be run, the last run of the
-very same command counts, if it came after the last edit.
-
-**Structure**: a claim stands if it is about a file that the worker changed or read within this plan
-step. A claim that names files is about these, any other about all of them.
-
-**Behaviour**: a claim stands if an acceptance command passed, or if a run of tests or of a program
-of the work passed in this plan step after its last edit; `proof` says which commands are one. If
-the claim names some in backquotes, it has to be one of them.
-
-**The goal** is reached if nothing else failed or is unproven, and if something shows it: acceptance
-or behaviour. It is never refused for the lack of that: reading is work too, and ends with a flag.
-
-**Confidence**: what the worker states, less its half where every claim but the goal is unproven,
-and in proportion where some are: two of four unproven make 80 into 60.
-"""
+"""Whether there is evidence for what a worker claims of the plan step in hand. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from midwatch_monitor.config.protocol import CompletionSettings, Unproven
-from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
-from midwatch_tools.proof import shows
+from midwatch_monitor.records import (
+    Acceptance,
+    Claim,
+    ClaimState,
+    Completion,
+    Entry,
+    Plan,
+    Record,
+    Step,
+    StepKind,
+    Writer,
+)
+from midwatch_monitor.rules.act import tests
+from midwatch_monitor.rules.failure import failed, telling
+from midwatch_monitor.rules.identity import NO_WORK, command
+from midwatch_tools.tools.proof import shows
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
 """What may be the name of a file."""
@@ -161,10 +155,10 @@ def _acceptance(evidence: Evidence) -> Iterable[Claim]:
     for check in evidence.acceptance:
         state = ClaimState.PASSED if check.passed else ClaimState.FAILED
         yield Claim(what=f"`{check.check}`", state=state, reason=_first_line(check))
-    for command in evidence.unrun:
-        ran = _plain(command) in {_plain(each) for each in evidence.passed}
+    for line in evidence.unrun:
+        ran = _plain(line) in {_plain(each) for each in evidence.passed}
         yield Claim(
-            what=f"`{command}`",
+            what=f"`{line}`",
             state=ClaimState.PASSED if ran else ClaimState.UNPROVEN,
             reason="" if ran else "it was not run after the last edit",
         )
@@ -236,3 +230,70 @@ def _flag(own: str, doubts: Sequence[str], confidence: int, least: int) -> str:
 
 def _told(claim: Claim) -> str:
     return f"{claim.what}: {claim.reason}" if claim.reason else f"{claim.what} {claim.state}"
+
+
+WORK: tuple[type[Record], ...] = (Step, Plan)
+"""The records of which deeds are made."""
+_MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
+"""Where the exit code need not be that of each command: `pytest | tail`, `pytest; date`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Deeds:
+    """The worker's deeds within one plan step, in the order in which they are taken in."""
+
+    edited: set[str] = field(default_factory=set[str])
+    """The files that it changed."""
+    gone: set[str] = field(default_factory=set[str])
+    """Those of them that are deleted."""
+    seen: set[str] = field(default_factory=set[str])
+    """The files that it named in acts that succeeded."""
+    used: set[str] = field(default_factory=set[str])
+    """The tools that succeeded."""
+    passed: dict[str, None] = field(default_factory=dict[str, None])
+    """The commands, or tools that test, which succeeded after the last edit, oldest first."""
+
+    def take(self, step: Step) -> None:
+        """Take in one step."""
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK:
+            return
+        edits = [edit for edit in step.edits if edit.writer is Writer.WORKER]
+        for edit in edits:
+            self.edited.add(edit.path)
+            (self.gone.add if edit.deleted else self.gone.discard)(edit.path)
+        if edits:
+            self.passed.clear()
+        line = command(step)
+        name = line or step.tool
+        self.passed.pop(name, None)
+        if failed(step) is not False:
+            return
+        self.used.add(step.tool)
+        if step.path:
+            self.seen.add(step.path)
+        self.seen.update(FILE.findall(line))
+        if ((line and step.exit_code == 0) or tests(step.tool, line)) and not _masked(step, line):
+            self.passed[name] = None
+
+
+def _masked(step: Step, line: str) -> bool:
+    """Whether a command that exits well tells of a failure that its exit code may not be of."""
+    return _MASKING.search(line) is not None and bool(telling(step.output))
+
+
+def deeds(entries: Iterable[Entry]) -> Deeds:
+    """The deeds on the plan step in hand; the entries are those of one attempt, in order.
+
+    They begin anew with another plan step, also where a revision puts it in the same place.
+    """
+    found, in_hand = Deeds(), None
+    for entry in entries:
+        if isinstance(entry.record, Step):
+            found.take(entry.record)
+        elif isinstance(entry.record, Plan):
+            step = entry.record.in_hand
+            now = (entry.record.current, "" if step is None else step.title)
+            if in_hand not in (None, now):
+                found = Deeds()
+            in_hand = now
+    return found

@@ -9,9 +9,9 @@ from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.protocol import ErrorSettings
 from midwatch_monitor.records import Analysis, Cause, Step, StepKind
-from midwatch_tools.acts import UNWATCHED, Acts
-from midwatch_tools.gate import Failure, backoff
-from midwatch_tools.statement import ErrorReport, Text
+from midwatch_tools.gate.gate import Failure, backoff
+from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.statement import ErrorReport, Text
 
 
 class ReportFailure:

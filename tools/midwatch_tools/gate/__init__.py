@@ -1,0 +1,1 @@
+"""What must be said before a call may run."""

@@ -1,0 +1,1 @@
+"""The tools that `Watch` gives to a worker."""
