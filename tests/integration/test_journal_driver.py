@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal.core import driver
 from midwatch_monitor.journal.core.engine import Access, connect, is_duplicate, transaction
 

@@ -9,14 +9,16 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Entry, Fault
+from midwatch_stage.matrix import DATABASES
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 WRITER = """
 import asyncio, sys
 from datetime import UTC, datetime
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Draft, Fault
+from midwatch_stage.matrix import DATABASES
 
 async def main(location: str, name: str, count: int) -> None:
     async with await Journal.open(location) as journal:

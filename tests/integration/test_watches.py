@@ -20,8 +20,9 @@ from midwatch_monitor.records import (
     Lifecycle,
     Origin,
 )
+from midwatch_stage.matrix import DATABASES
 
-BOTH = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
 OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 
 

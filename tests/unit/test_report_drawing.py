@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_supervisor.report.html import svg, page
+from midwatch_supervisor.report.html import page, svg
 from midwatch_supervisor.report.section import Bar, Chart, Section, Table, dollars, lasted, rate
 from midwatch_supervisor.report.text import text_lines
 

@@ -5,8 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from midwatch_monitor.config.refusal import Refusal
-from midwatch_monitor.config.rules import Section
+from midwatch_monitor.config.section import Refusal, Section
 from midwatch_monitor.config.span import Seconds
 
 MISSED_BEATS = 3

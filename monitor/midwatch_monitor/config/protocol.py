@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from midwatch_monitor.config.rules import Count, Percent, Section
+from midwatch_monitor.config.section import Count, Percent, Section
 from midwatch_monitor.config.span import Seconds
 from midwatch_monitor.records import Cause
 

@@ -1,13 +1,12 @@
 """The whole configuration file, with its built-in defaults."""
 
-from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.learning import LearningSettings
-from midwatch_monitor.config.masking import SecretsSettings
+from midwatch_monitor.config.modes import Mode, Sandbox, Synchronous
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.protocol import (
     CompletionSettings,
@@ -15,41 +14,30 @@ from midwatch_monitor.config.protocol import (
     PlanSettings,
     ProviderSettings,
 )
-from midwatch_monitor.config.rules import Count, Percent, Rules, Section
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.config.section import Count, Percent, Refusal, Section
 from midwatch_monitor.config.span import Seconds
+from midwatch_monitor.errors import JournalTooNewError
+from midwatch_monitor.records import Run
+from midwatch_monitor.secrets.linear import fault
+from midwatch_monitor.secrets.shapes import BUILT_IN
 
 
-class Mode(StrEnum):
-    """How far Midwatch goes by itself."""
-
-    OFF = "off"
-    """Record only: no rule is judged."""
-    ADVISE = "advise"
-    """Judge and decide, and deliver nothing until an operator approves."""
-    ACT = "act"
-    """Deliver what was decided."""
+def _compiled(pattern: str) -> str:
+    if reason := fault(pattern):
+        raise Refusal(f"is no pattern that RE2 knows: {reason}")
+    return pattern
 
 
-class Sandbox(StrEnum):
-    """What commands of workers run in."""
-
-    DEFAULT = "default"
-    """Required where nobody watches the start (headless, a node of a fleet), else auto."""
-    AUTO = "auto"
-    """bubblewrap where it works, else none; the start says which."""
-    REQUIRED = "required"
-    """Refuse to start without bubblewrap."""
-    OFF = "off"
-    """None."""
+Kind = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,79}$")]
+SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_compiled)]
 
 
-class Synchronous(StrEnum):
-    """What SQLite waits for at a commit."""
+class SecretsSettings(Section):
+    """Secrets in what workers do and say: masked before it is judged and recorded."""
 
-    NORMAL = "normal"
-    """Survives a killed process."""
-    FULL = "full"
-    """Survives a power loss too."""
+    patterns: dict[Kind, SecretPattern] = Field(default_factory=lambda: dict(BUILT_IN))
+    """What secrets look like, by their kind: what a file names is added; empty is off."""
 
 
 def _read_path(text: str) -> str:
@@ -183,3 +171,14 @@ class Settings(Section):
     secrets: SecretsSettings = SecretsSettings()
     fleet: FleetSettings = FleetSettings()
     console: ConsoleSettings = ConsoleSettings()
+
+
+def settings_of(run: Run) -> Settings:
+    """What was in force where a run was handed over.
+
+    Raises JournalTooNewError where another version of Midwatch wrote it, and this one knows it not.
+    """
+    try:
+        return Settings.model_validate_json(run.settings)
+    except ValidationError as error:
+        raise JournalTooNewError(f"cannot read the settings of run {run.id}") from error

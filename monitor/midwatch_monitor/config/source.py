@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from midwatch_monitor.config.document import Document, Keys, dotted, read_document
 from midwatch_monitor.config.environment import ENVIRONMENT, read_environment, variables
 from midwatch_monitor.config.problem import Origin, Origins, Scope
-from midwatch_monitor.config.refusal import nearest_to
 from midwatch_monitor.config.rules import RuleSettings
+from midwatch_monitor.config.section import nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import ConfigError, Place

@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     Record,
     Step,
 )
-from midwatch_monitor.rules.act import Normaliser
+from midwatch_monitor.rules.act import Check, Normaliser
 from midwatch_monitor.rules.detector import Movements
 from midwatch_monitor.silence import SilenceAlerts
 
@@ -67,6 +67,8 @@ class View:
     began: Budget | None = None
     """The budget as the attempt found it."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    unchecked: bool = False
+    """Whether files changed since the last check that passed or failed."""
     movements: Movements = field(default_factory=Movements, compare=False)
     normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
 
@@ -142,14 +144,17 @@ class View:
         if isinstance(event, Change):
             self.budget = event.budget or self.budget
             self.began = self.began or event.budget
-            moved = self.movements.plan(event)
+            moved, checked, obstacle = self.movements.plan(event), False, ""
         else:
-            moved = self.movements.observe(self.normaliser.act(event))
+            act = self.normaliser.act(event)
+            moved, obstacle = self.movements.observe(act), act.blocked
+            checked = act.check is not Check.NONE and act.failed is not None
+            self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
         if moved.kinds & PROOF:
             self.unhelped = ()
         self.vigil.observe(event, moved)
         for trial in self.trials.values():
-            trial.see_movement(moved.kinds, moved.paths)
+            trial.see_movement(moved.kinds, moved.paths, checked=checked, obstacle=obstacle)
 
     def _fold_escalation(self, escalation: Escalation) -> None:
         if escalation.state is EscalationState.CLOSED:
@@ -190,6 +195,7 @@ class View:
             answers=answers,
             severities={key: alert.severity for key, alert in self.alerts.items() if alert.firing},
             delivered_step=self.last_step,
+            unchecked=self.unchecked,
             fresh=fresh,
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import Walls, find_walls
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
@@ -21,13 +21,7 @@ from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.present.assignment import (
-    Assignment,
-    assignment_in,
-    branch_of,
-    settings_of,
-    whole_of,
-)
+from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner

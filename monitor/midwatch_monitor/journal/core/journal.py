@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal.core import commits, queries, tables
 from midwatch_monitor.journal.core.encoding import kind_of

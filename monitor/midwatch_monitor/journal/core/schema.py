@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, String, column, insert, inspect, select, table, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
     JournalAccessError,
     JournalCorruptError,

@@ -8,7 +8,7 @@ one before says from then on is refused.
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,11 +25,14 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.columns import Moment
 from midwatch_monitor.journal.core.journal import Journal
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 NOBODY = ""
 """The holder of an attempt that nobody needs to look after any more."""
@@ -149,19 +152,22 @@ def _take_post(connection: Connection, name: str, *, term: _Term) -> int | None:
     return connection.execute(taken.returning(post.c.incarnation)).scalar()
 
 
-def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+def _insert(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
+    # Only where there is such a server: it takes as long to import as half the journal.
+    from sqlalchemy.dialects import postgresql
+
     return postgresql.insert(table)
 
 
 def _or_take(
     connection: Connection,
-    insert: sqlite.Insert | postgresql.Insert,
+    insert: "sqlite.Insert | postgresql.Insert",
     table: Table,
     key: str,
     term: _Term,
-) -> sqlite.Insert | postgresql.Insert:
+) -> "sqlite.Insert | postgresql.Insert":
     """Where there is a lease already: renew one's own, take one that has run out."""
     mine = table.c.holder == term.holder
     return insert.on_conflict_do_update(

@@ -83,6 +83,8 @@ def mark(connection: Connection, mark: LessonMark) -> None:
     if mark.act is LessonAct.RATED:
         connection.execute(change, {"rating": mark.rating})
         return
+    if mark.act is LessonAct.GIVEN:
+        return
     obsolete = _OBSOLETE[mark.act]
     if obsolete == row.obsolete:
         return

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from functools import cache
 from secrets import token_bytes
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.secrets.known import sought
-from midwatch_monitor.secrets.masking import Masker
 from midwatch_supervisor.present.plain import visible
+
+if TYPE_CHECKING:
+    from midwatch_monitor.secrets.masking import Masker
 
 _OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -39,7 +41,11 @@ def _masked(text: str) -> str:
 
 
 @cache
-def _masker() -> Masker:
+def _masker() -> "Masker":
+    # Every command has this formatter, and few have anything to write with it.
+    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import Masker
+
     return Masker(sought(os.environ), token_bytes())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from midwatch_agents.model_retries import Breakers
 from midwatch_monitor.bus import Bus, LocalBus, Subscription
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.guards import Guards
 from midwatch_monitor.journal import Journal
@@ -18,7 +18,6 @@ from midwatch_monitor.records import Hint, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.supervision import Supervision
-from midwatch_supervisor.present.assignment import settings_of
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.run.task_agents import TaskAgents
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import (
     ElsewhereError,
     JournalTooNewError,
@@ -26,7 +26,7 @@ from midwatch_supervisor.fleet.nodes.identity import Identity
 from midwatch_supervisor.fleet.nodes.mishaps import Mishaps
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
-from midwatch_supervisor.present.assignment import Assignment, settings_of
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place
 from midwatch_supervisor.run.launch import job_again, stored
