@@ -30,7 +30,6 @@ class PlanSum:
 
     @property
     def steps(self) -> int:
-        """All plan steps."""
         return self.done + self.skipped + self.open
 
 
@@ -72,7 +71,6 @@ class Plans:
         self._reservations = deque[Reservation](maxlen=RESERVATIONS)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Plan() as plan if entry.attempt is not None:
                 self._plans[entry.attempt] = (entry.task, plan)
@@ -93,7 +91,6 @@ class Plans:
             )
 
     def figures(self, history: Tasks) -> PlanFigures:
-        """How it stands."""
         ended = {
             id: plan for id, plan in self._plans.items() if history.over(id) and _written(plan[1])
         }
@@ -190,7 +187,6 @@ class Confidence:
         self._reports: dict[int, _AttemptReports] = defaultdict(_AttemptReports)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         if entry.attempt is None:
             return
         match entry.record:

@@ -67,7 +67,6 @@ class Detection:
         self._unknown = 0
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         if entry.attempt is None:
             return
         match entry.record:
@@ -98,7 +97,6 @@ class Detection:
         return attempt in self._attempts and self._attempts[attempt].alarmed
 
     def figures(self) -> DetectionFigures:
-        """How it stands."""
         every = Counter[int]()
         for counts in self._rules.values():
             every.update(counts)

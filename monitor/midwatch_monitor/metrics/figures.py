@@ -81,12 +81,10 @@ class RunMetrics:
             self.observe(entry)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry."""
         for fold in self._folds:
             fold.observe(entry)
 
     def figures(self) -> Figures:
-        """How everything stands."""
         delivered, helped = self._recovery.by_task()
         return Figures(
             tasks=tuple(

@@ -100,7 +100,6 @@ class Reviews:
         """The attempts and moments of reviews: what was spent is committed with its review."""
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Fact(state=state):
                 self._states[entry.id] = state
@@ -132,7 +131,6 @@ class Reviews:
             self._states[mark.fact] = FactState.REVIEWED if reviewed else FactState.UNREVIEWED
 
     def figures(self) -> FactFigures:
-        """How it stands."""
         reviews = [review for _, _, review in sorted(self._reviews, key=lambda it: it[:2])]
         standing = Counter(state for fact, state in self._states.items() if fact not in self._ended)
         return FactFigures(
@@ -204,7 +202,6 @@ class Versions:
         self._acts: set[tuple[int, GuidelinesAct]] = set()
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Reflection() as reflection:
                 self._reflections.append(reflection)

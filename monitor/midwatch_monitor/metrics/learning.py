@@ -115,12 +115,10 @@ class Learning:
         self._same[task.id] = (task.project, whole or task.name)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry."""
         for fold in self._folds:
             fold.observe(entry)
 
     def figures(self) -> LearningFigures:
-        """How everything stands."""
         tasks = cohorts(self._tasks, self._lesson_use)
 
         def tokens(task: int) -> int:

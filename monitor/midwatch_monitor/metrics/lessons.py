@@ -81,7 +81,6 @@ class Verdicts:
         self._newest: dict[Origin, dict[int, _Verdict]] = {origin: {} for origin in Origin}
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         verdict = verdict_of(entry.record)
         if entry.attempt is not None and verdict is not None:
             self._newest[verdict.origin][entry.attempt] = _Verdict(entry.at, verdict.accepted)
@@ -181,7 +180,6 @@ class LessonUse:
         self._recalls: dict[int, Recall] = {}
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Lesson() as lesson:
                 self._lessons[entry.id] = lesson
@@ -209,7 +207,6 @@ class LessonUse:
         return found
 
     def figures(self, verdicts: Verdicts) -> LessonFigures:
-        """How it stands."""
         lessons = self._lessons.values()
         classes = Counter(each.failure_class for each in lessons if each.born is Birth.VERDICT)
         uses = self._uses()

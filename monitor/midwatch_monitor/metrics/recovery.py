@@ -32,7 +32,6 @@ class Outcomes:
 
     @property
     def delivered(self) -> int:
-        """All of them."""
         return self.recovered + self.no_effect + self.made_worse + self.not_judged
 
     @property
@@ -101,7 +100,6 @@ class Recovery:
         """Decisions that called it a false alarm, by attempt."""
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Intervention() as issued if not issued.action.of_alerts:
                 self._interventions[entry.id] = TrackedIntervention(
@@ -140,7 +138,6 @@ class Recovery:
         return self._false_alarms.get(attempt, 0)
 
     def figures(self) -> RecoveryFigures:
-        """How it stands."""
         counted = [each for each in self.interventions if each.counts]
         return RecoveryFigures(
             total=_outcomes(counted),

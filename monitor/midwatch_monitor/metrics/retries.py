@@ -87,7 +87,6 @@ class Retries:
         self._held_back = 0
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         if entry.attempt is None:
             return
         attempt = self._attempts.get(entry.attempt)
@@ -126,7 +125,6 @@ class Retries:
             attempt.failures.put(action, attempt.analyses + 1 if fails else 0)
 
     def figures(self, history: Tasks) -> RetryFigures:
-        """How it stands."""
         retries = Counter(self._retries)
         again = Counter[tuple[bool, bool]]()
         for id, attempt in self._attempts.items():

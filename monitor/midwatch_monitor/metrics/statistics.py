@@ -20,8 +20,6 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """So many of so many."""
-
     hits: int
     of: int
 

@@ -64,7 +64,6 @@ class Tasks:
         """What a person said of an attempt's result, the newest."""
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         task = self.tasks.get(entry.task)
         if task is None:
             task = self.tasks[entry.task] = TaskProgress(task=entry.task)
@@ -117,8 +116,6 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What was used of models."""
-
     requests: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -159,7 +156,6 @@ class ModelUse:
         self._roles: dict[str, Usage] = defaultdict(Usage)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Change(budget=Budget() as budget):
                 self._meter(entry.task, budget)
@@ -192,7 +188,6 @@ class ModelUse:
         return self._tasks.get(task, Usage())
 
     def figures(self) -> SpendingFigures:
-        """How it stands."""
         return SpendingFigures(
             workers=sum(self._tasks.values(), Usage()),
             roles=tuple((role, self._roles[role]) for role in sorted(self._roles)),

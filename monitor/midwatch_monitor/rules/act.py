@@ -99,7 +99,7 @@ class Check(Enum):
     TESTS = 2
 
 
-class Told(NamedTuple):
+class CommandFacts(NamedTuple):
     """What a command tells."""
 
     check: Check = Check.NONE
@@ -112,24 +112,24 @@ class Told(NamedTuple):
     """Whether it waits before it does something."""
 
 
-NO_COMMAND = Told()
+NO_COMMAND = CommandFacts()
 
 
-def read(line: str) -> Told:
+def command_facts(line: str) -> CommandFacts:
     """What a command tells."""
     return _known(line) if len(line) <= _SHORT else _read(line)
 
 
 @lru_cache(maxsize=512)
-def _known(line: str) -> Told:
+def _known(line: str) -> CommandFacts:
     return _read(line)
 
 
-def _read(line: str) -> Told:
+def _read(line: str) -> CommandFacts:
     of_git = "git" in line
     put_back = reverts(line) if of_git else ()
     swaps = of_git and not put_back and _SWAPS.search(line) is not None
-    return Told(_check(line), put_back, swaps, line.startswith("sleep "))
+    return CommandFacts(_check(line), put_back, swaps, line.startswith("sleep "))
 
 
 def _check(line: str) -> Check:
@@ -144,14 +144,14 @@ def _hinted(line: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def checks(tool: str) -> Check:
+def check_of_tool(tool: str) -> Check:
     """Whether a tool without a command runs tests, by its name."""
     return Check.TESTS if _TEST_TOOL.search(tool) else Check.NONE
 
 
-def tests(tool: str, line: str) -> bool:
+def runs_tests(tool: str, line: str) -> bool:
     """Whether a call runs tests."""
-    return (read(line).check if line else checks(tool)) is Check.TESTS
+    return (command_facts(line).check if line else check_of_tool(tool)) is Check.TESTS
 
 
 _ACTS = 64
@@ -247,7 +247,7 @@ class Normaliser:
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting:
             return _idle(step, edits, waiting=waiting)
         line, arguments = called(step)
-        told = read(line) if line else NO_COMMAND
+        told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), failed(step)
         known, count = self._acts.get(action), failing(step.output) if fails else None
         before = _past(known or 0)
@@ -255,7 +255,7 @@ class Normaliser:
         if after != known:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
-        check = told.check if line else checks(step.tool)
+        check = told.check if line else check_of_tool(step.tool)
         said = claims(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         return Act(  # in their order: by name it takes more than twice as long

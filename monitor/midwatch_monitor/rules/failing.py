@@ -45,7 +45,6 @@ class ErrorStreakDetector:
         return self._gauge.stands
 
     def restart(self) -> None:
-        """Empty the window."""
         self._recent.clear()
         self._gauge.restart()
 

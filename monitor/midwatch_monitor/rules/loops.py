@@ -52,7 +52,6 @@ class RedundantStepsDetector:
         return self._gauge.stands
 
     def restart(self) -> None:
-        """Empty the window."""
         self._full.clear()
         self._half.clear()
         self._gauge.restart()

@@ -18,7 +18,6 @@ _OUTCOMES = ("recovered", "no_effect", "made_worse", "not_judged")
 
 
 def usage_fields(usage: Usage) -> Line:
-    """What was used of models."""
     return {**integers(usage, "requests", "tokens"), "cost_usd": round(usage.cost_usd, 6)}
 
 

@@ -97,7 +97,6 @@ def share(rate: float | None) -> str:
 
 
 def of(found: Share) -> str:
-    """So many of so many."""
     return f"{found.hits} of {found.of}"
 
 
