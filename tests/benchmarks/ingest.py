@@ -43,7 +43,7 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, written
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Event, Step
-from midwatch_supervisor.run.garbage import calm
+from midwatch_supervisor.run.launch import calm
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker

@@ -30,7 +30,7 @@ import psycopg
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of, written
 from midwatch_monitor.records import Commit, Draft, Step
-from midwatch_supervisor.run.garbage import calm
+from midwatch_supervisor.run.launch import calm
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.database import Database, create_database, drop_database, programs

@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.decide.standing import Tried
-from midwatch_supervisor.workspaces.behind import DEPOT
+from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
 
 KINDS: tuple[type[Record], ...] = (
     *(Intervention, Delivery, OutcomeReport, PlanCheck, Spending),
@@ -121,7 +121,7 @@ class History:
             for act in self.acts.values()
             if act.delivered
             and act.intervention.petition is None
-            and act.intervention.author != DEPOT
+            and act.intervention.author != SNAPSHOT_AUTHOR
             and act.intervention.action in ACTIONS
             and attempt in (None, act.attempt)
             and (before is None or act.attempt < before)

@@ -163,10 +163,10 @@ async def play(bill: Bill) -> list[Facts]:
         wanted = assignments(task_file(bill, played, folder / "projects"), folder)
         async with await PacedJournal.open(folder / "journal.db") as journal:
             enlist(played, journal.answered)
-            deck, jobs = await begin(
+            resources, jobs = await begin(
                 journal, wanted, source="recovery", settings=settings, home=folder / "home"
             )
-            await conduct(deck, jobs, _ignore)
+            await conduct(resources, jobs, _ignore)
             watched = settings.mode is Mode.ACT
             return [
                 await gather(journal, job.task, scene, watched=watched, scripted=not bill.real)

@@ -62,7 +62,7 @@ def make_stderr_plain() -> None:
 
 
 @contextmanager
-def logbook() -> Generator[None]:
+def log_to_stderr() -> Generator[None]:
     """Write what Midwatch logs, from INFO on, a line each with its time."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter(_FORM))

@@ -25,7 +25,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         at_work = await roster.named([id for ids in held.values() for id in ids])
         monitors = await roster.monitors()
     for status in found:
-        has, left = _hands(status, at_work.values())
+        has, left = _turn_pool(status, at_work.values())
         if json:
             write_json(_fields(status, has, left, now))
         else:
@@ -41,7 +41,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
             write_line(line)
 
 
-def _hands(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
+def _turn_pool(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
     """What a node has in hand, and what it left, in this start or one before, and nobody took."""
     mine = [each for each in at_work if each.holder == status.holder]
     others = [

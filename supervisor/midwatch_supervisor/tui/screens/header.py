@@ -11,20 +11,15 @@ from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.decide.dossier import spent_words
 from midwatch_supervisor.present.account import AttemptAccount
 from midwatch_supervisor.present.learning_text import verdict_words
+from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.text_line import because, brief
-from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
-from midwatch_supervisor.tui.widgets.palette import (
-    HEALTH_SIGNS,
-    LIFECYCLE_SIGNS,
-    SPLIT_SIGN,
-    Palette,
-    health_style,
-)
+from midwatch_supervisor.tui.widgets.palette import Palette, health_style
+from midwatch_supervisor.tui.widgets.table import span
 
 
 def header(
-    story: AttemptTimeline,
+    timeline: AttemptTimeline,
     now: datetime,
     colours: Palette,
     calibration: Calibration | None = None,
@@ -35,22 +30,22 @@ def header(
 
     `adrift` is an attempt whose node is gone, before another goes on with it.
     """
-    account, attempt = story.account, story.attempt
-    title = brief(story.task.title)
+    account, attempt = timeline.account, timeline.attempt
+    title = brief(timeline.task.title)
     first = Text.assemble(
-        (f"{brief(story.task.name)}#{attempt.number}  ", colours.strong),
+        (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
         *_standing(account, colours, adrift=adrift),
         (f"  {_progress(account, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (_model(account), colours.dim),
         ("  no sandbox" if account.sandbox == Walls.NONE else "", colours.warn),
         (f" on {brief(account.node)}" if account.node else "", colours.dim),
-        (f"  {title}" if title and title != story.task.name else "", colours.dim),
+        (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
     )
     second = Text.assemble(
         *_asked(account, colours, adrift=adrift),
-        *_judged(story, colours),
-        (_idle(story, now), colours.text),
+        *_judged(timeline, colours),
+        (_idle(timeline, now), colours.text),
         (f"used: {spent_words(account.budget)}", colours.dim),
     )
     return first, second
@@ -108,17 +103,17 @@ def _asked(account: AttemptAccount, colours: Palette, *, adrift: bool) -> list[t
     return []
 
 
-def _judged(story: AttemptTimeline, colours: Palette) -> list[tuple[str, Style]]:
+def _judged(timeline: AttemptTimeline, colours: Palette) -> list[tuple[str, Style]]:
     """The newest verdict on its result, if anybody spoke one."""
-    if not story.verdicts:
+    if not timeline.verdicts:
         return []
-    newest = story.verdicts[-1]
+    newest = timeline.verdicts[-1]
     sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
     said = f"{sign} result {verdict_words(newest)}{because(newest.comment)}"
     return [(said, style), ("  ", colours.text)]
 
 
-def _idle(story: AttemptTimeline, now: datetime) -> str:
-    if story.last_at is None or story.account.lifecycle.over:
+def _idle(timeline: AttemptTimeline, now: datetime) -> str:
+    if timeline.last_at is None or timeline.account.lifecycle.over:
         return ""
-    return f"idle {span((now - story.last_at).total_seconds())}  "
+    return f"idle {span((now - timeline.last_at).total_seconds())}  "

@@ -16,14 +16,14 @@ from midwatch_supervisor.present.lines import Fate, fate_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class Notice:
     """One thing that an operator is told about an act."""
 
     text: str
     good: bool = True
 
 
-class Trail:
+class ActionResults:
     """How every intervention fares, and which of them are followed."""
 
     def __init__(self) -> None:
@@ -35,16 +35,16 @@ class Trail:
         """Whether a pause is on its way to an attempt."""
         return bool(self._pauses.get(attempt))
 
-    def follow(self, id: int, name: str) -> News | None:
+    def follow(self, id: int, name: str) -> Notice | None:
         """Tell of an intervention of `name` from now on; what has become of it already, if any.
 
         The journal may have been read before whoever wrote to it is heard.
         """
         self._followed[id] = name
         fate = self._fates.get(id)
-        return None if fate is None else _news(name, fate)
+        return None if fate is None else _notice(name, fate)
 
-    def fold(self, entry: Entry) -> News | None:
+    def fold(self, entry: Entry) -> Notice | None:
         """Take in the journal's next entry; what is to be told of it."""
         match entry.record:
             case Intervention() as intervention:
@@ -59,7 +59,7 @@ class Trail:
                 pass
         return None
 
-    def _further(self, told: Delivery | OutcomeReport, attempt: int | None) -> News | None:
+    def _further(self, told: Delivery | OutcomeReport, attempt: int | None) -> Notice | None:
         fate = self._fates.get(told.intervention)
         if fate is None:
             return None
@@ -67,32 +67,32 @@ class Trail:
         if not fate.state.under_way and attempt in self._pauses:
             self._pauses[attempt].discard(told.intervention)
         name = self._followed.get(told.intervention)
-        return None if name is None else _news(name, fate)
+        return None if name is None else _notice(name, fate)
 
 
 _NAMES = {
     Action.NUDGE: "guidance",
     Action.GRANT_BUDGET: "more budget",
-    Action.SWITCH_MODEL: "the switch of the model",
+    Action.SWITCH_MODEL: "model switch",
 }
-"""How acts are told of where their own names are no English."""
+"""What actions are called where their own names are no English."""
 
 
-def _news(name: str, fate: Fate) -> News | None:
+def _notice(name: str, fate: Fate) -> Notice | None:
     action = fate.intervention.action
     what = _NAMES.get(action, action.value)
     if fate.outcome is not None:
         good = fate.outcome is Outcome.RECOVERED
         reason = f": {fate.reason}" if fate.reason else ""
-        return News(text=f"{name}: {fate.outcome} after {what}{reason}", good=good)
+        return Notice(text=f"{name}: {fate.outcome} after {what}{reason}", good=good)
     match fate.state:
         case InterventionState.DELIVERED if action.of_alerts:
-            return News(text=f"{name}: the monitor took the {what}")
+            return None  # it was said when it was stored
         case InterventionState.DELIVERED:
-            return News(text=f"{name}: {what} was delivered")
+            return Notice(text=f"{name}: {what} delivered")
         case InterventionState.EXPIRED:
-            return News(text=f"{name}: {what} came too late, the attempt is over", good=False)
+            return Notice(text=f"{name}: {what} came too late, the attempt is over", good=False)
         case InterventionState.REJECTED:
-            return News(text=f"{name}: {what} was rejected", good=False)
+            return Notice(text=f"{name}: {what} rejected", good=False)
         case _:
             return None

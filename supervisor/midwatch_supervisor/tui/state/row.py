@@ -175,6 +175,16 @@ class Row:
             self.needed_since = None
 
     @property
+    def label(self) -> str:
+        """What people call the attempt: `fix#2`."""
+        return f"{self.name}#{self.number}" if self.number else self.name
+
+    @property
+    def rules(self) -> str:
+        """The rules that fire."""
+        return ", ".join(dict.fromkeys(key.rule for key in self.firing))
+
+    @property
     def standing(self) -> str:
         """Where it stands, in a word."""
         return "split" if self.split else self.lifecycle.value
