@@ -18,12 +18,9 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import UNMOVED
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeats
+from midwatch_monitor.rules.detector import NO_ECHO, UNMOVED, Echo, Movements, Repeats
+from midwatch_monitor.rules.panel import Panel, Windows
 from midwatch_monitor.rules.tuning import for_worker
-from midwatch_monitor.rules.windows import Windows
 
 _NOTHING = Judgement()
 _NO_ACT = Act(number=0, work=False)

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_monitor.rules.act import Check, Normaliser
-from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.detector import Movements
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState

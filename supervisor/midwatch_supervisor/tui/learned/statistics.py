@@ -9,9 +9,8 @@ from rich.text import Text
 from textual import work
 
 from midwatch_monitor.metrics.learning import LearningFigures
-from midwatch_monitor.metrics.usefulness import LessonFigures
-from midwatch_monitor.metrics.verdicts import AcceptanceFigures
-from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.metrics.lessons import AcceptanceFigures, LessonFigures
+from midwatch_monitor.metrics.statistics import Share
 from midwatch_supervisor.present.learning_text import counted, verdict_words
 from midwatch_supervisor.present.text_line import because, brief
 from midwatch_supervisor.tui.state.learning_counts import LearningCounts
