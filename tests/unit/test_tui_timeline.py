@@ -43,8 +43,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.learning_text import Given
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.tui.state.attempt_timeline import KEPT, AttemptTimeline, Point
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -143,8 +143,8 @@ def test_a_message_knows_by_whom_it_is_when_it_arrived_and_what_came_of_it() -> 
     story = told(STEP, NUDGE, delivered(2, step=4), recovered(2))
     telling = story.tellings[2]
     assert (telling.step, telling.delivered_step) == (1, 4)
-    assert (telling.fate.state, telling.fate.outcome) == (
-        InterventionState.DELIVERED,
+    assert (telling.fate.status, telling.fate.outcome) == (
+        InterventionStatus.DELIVERED,
         Outcome.RECOVERED,
     )
     assert (telling.stamped_at, telling.judged_at) == (

@@ -6,9 +6,11 @@ from midwatch_monitor.records import Health, Lifecycle, Severity
 
 HEALTH_SIGNS: Mapping[Health, str] = {
     Health.OK: "●",
+    Health.NOTICE: "·",
     Health.SUSPECT: "▲",
     Health.STUCK: "■",
     Health.UNKNOWN: "?",
+    Health.NOT_JUDGED: "-",
 }
 """A shape for each health, so that no colour is needed."""
 

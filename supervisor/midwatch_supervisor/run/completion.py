@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
     Record,
     Sign,
 )
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.lines import reservations
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from midwatch_monitor.records import Action, BudgetRequest, Intervention, Lifecycle, Terms
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
+from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_supervisor.decide.worker_request import petition_words
 from midwatch_supervisor.present.spelling import grant_in, grant_words, in_brackets, terms_words
 from midwatch_supervisor.tui.state.row import Row
 

@@ -17,7 +17,6 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
@@ -139,9 +138,8 @@ class AttemptScreen(Screen[None]):
     def shows(self, waiting: int) -> bool:
         """Whether what waits, as far as the story was read, is this decision or petition."""
         account = self.timeline.account
-        fates = account.fates.items()
-        held = [id for id, fate in fates if fate.state is InterventionState.HELD]
-        return waiting == held[0] if held else waiting in account.petitions
+        held = [each.id for each in account.interventions.held]
+        return waiting == held[0] if held else waiting in account.open_requests
 
     @property
     def side(self) -> str:

@@ -16,8 +16,8 @@ from midwatch_monitor.records import (
     PlanStepState,
     Step,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.learning_text import verdict_words
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import author, detail
 from midwatch_supervisor.present.spelling import in_brackets, terms_words
@@ -221,8 +221,8 @@ def messages_tab(zone: tzinfo | None) -> Table[Telling]:
         if telling.delivered_step is not None and telling.stamped_at is not None:
             step = "" if telling.earlier else f" step {telling.delivered_step}"
             return f"» {clock(telling.stamped_at, zone)}{step}", colours.good
-        held = telling.fate.state is InterventionState.HELD
-        return _WAYS[telling.fate.state], colours.warn if held else colours.dim
+        held = telling.fate.status is InterventionStatus.HELD
+        return _WAYS[telling.fate.status], colours.warn if held else colours.dim
 
     return Table(
         [
@@ -242,12 +242,12 @@ def messages_tab(zone: tzinfo | None) -> Table[Telling]:
 
 
 _WAYS = {
-    InterventionState.ISSUED: "… not yet",
-    InterventionState.HELD: "? needs approval",
-    InterventionState.APPROVED: "… approved",
-    InterventionState.REJECTED: "✗ rejected",
-    InterventionState.EXPIRED: "⊘ came too late",
-    InterventionState.DELIVERED: "» delivered",
+    InterventionStatus.ISSUED: "… not yet",
+    InterventionStatus.HELD: "? needs approval",
+    InterventionStatus.APPROVED: "… approved",
+    InterventionStatus.REJECTED: "✗ rejected",
+    InterventionStatus.EXPIRED: "⊘ came too late",
+    InterventionStatus.DELIVERED: "» delivered",
 }
 
 

@@ -8,11 +8,12 @@ from rich.text import Text
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.decide.dossier import spent_words
-from midwatch_supervisor.present.account import AttemptAccount
 from midwatch_supervisor.present.learning_text import verdict_words
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style
 from midwatch_supervisor.tui.widgets.table import span
@@ -51,11 +52,9 @@ def header(
     return first, second
 
 
-def _standing(
-    account: AttemptAccount, colours: Palette, *, adrift: bool
-) -> list[tuple[str, Style]]:
+def _standing(account: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
     if account.split:
-        return [(f"{SPLIT_SIGN} {account.standing}", colours.text)]
+        return [(f"{SPLIT_SIGN} {account.status}", colours.text)]
     lifecycle = account.lifecycle
     style = {
         Lifecycle.INPUT_REQUIRED: colours.warn,
@@ -69,7 +68,7 @@ def _standing(
     return parts
 
 
-def _progress(account: AttemptAccount, calibration: Calibration | None) -> str:
+def _progress(account: AttemptState, calibration: Calibration | None) -> str:
     parts = [f"step {account.last_step}"]
     count = len(account.plan.steps)
     if count:
@@ -82,7 +81,7 @@ def _progress(account: AttemptAccount, calibration: Calibration | None) -> str:
     return "".join(parts)
 
 
-def _model(account: AttemptAccount) -> str:
+def _model(account: AttemptState) -> str:
     """The model in force, and the one that it was switched from."""
     if not account.model:
         return ""
@@ -91,15 +90,15 @@ def _model(account: AttemptAccount) -> str:
     return f" with {brief(account.model)}{was}"
 
 
-def _asked(account: AttemptAccount, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
+def _asked(account: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
     """What it waits for, else why it is where it is."""
     if adrift and account.lifecycle is Lifecycle.WORKING:
         waits = f"waits for a node: {brief(account.node)} is gone"
         return [(waits, colours.warn), ("  ", colours.text)]
-    if account.waits_for:
-        return [(f"waits for {brief(account.waits_for)}", colours.warn), ("  ", colours.text)]
-    if account.state.reason:
-        return [(brief(account.state.reason), colours.text), ("  ", colours.text)]
+    if waits := attempt_waits_for(account):
+        return [(f"waits for {brief(waits)}", colours.warn), ("  ", colours.text)]
+    if account.transition.reason:
+        return [(brief(account.transition.reason), colours.text), ("  ", colours.text)]
     return []
 
 

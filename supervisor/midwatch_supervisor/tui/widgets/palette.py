@@ -138,5 +138,7 @@ def health_style(health: Health, colours: Palette) -> Style:
         Health.STUCK: colours.bad,
         Health.SUSPECT: colours.warn,
         Health.OK: colours.good,
+        Health.NOTICE: colours.text,
         Health.UNKNOWN: colours.dim,
+        Health.NOT_JUDGED: colours.dim,
     }[health]
