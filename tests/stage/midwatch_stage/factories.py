@@ -8,9 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from midwatch_agents.script import Call, Turn
+from typing import TYPE_CHECKING, Any
 
 from midwatch_monitor.records import (
     Acceptance,
@@ -60,6 +58,9 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+
+if TYPE_CHECKING:
+    from midwatch_agents.scripted import Call, Turn
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 """When whatever a test tells of begins."""
@@ -342,22 +343,26 @@ def drafts(of: Attempt, records: Iterable[Record], *, seq: int | None = None) ->
     )
 
 
-# A scripted worker.
+# A scripted worker: its models come with pydantic-ai, which most tests do without.
 
 
-def call(tool: str, **args: object) -> Call:
+def call(tool: str, **args: object) -> "Call":
     """A tool call of a scripted model."""
+    from midwatch_agents.scripted import Call
+
     return Call(tool=tool, args=json.dumps(args))
 
 
-def turn(*calls: Call, say: str = "") -> Turn:
+def turn(*calls: "Call", say: str = "") -> "Turn":
     """One answer of a scripted model."""
+    from midwatch_agents.scripted import Turn
+
     return Turn(calls=calls, say=say)
 
 
 def reflect_call(
     progress: int = 10, confidence: int = 80, course: Course = Course.CONTINUE, **args: object
-) -> Call:
+) -> "Call":
     """A call of `reflect` by a scripted model."""
     said: dict[str, object] = {"confidence": confidence, "decision": course.value}
     return call("reflect", progress_percent=progress, **said, **args)
