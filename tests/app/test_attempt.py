@@ -303,7 +303,7 @@ async def test_what_is_added_appears_and_the_cursor_follows_the_end(sit: Sit) ->
     async with sit() as seat:
         view = await seat.open()
         await seat.write(write(5))
-        await seat.until(lambda: view.timeline.account.last_step == 5)
+        await seat.until(lambda: view.timeline.state.last_step == 5)
         assert seat.lines("timeline")[-1].startswith(">20:00:00    5")
 
 
@@ -312,7 +312,7 @@ async def test_the_cursor_stays_on_its_line_when_more_is_added(sit: Sit) -> None
         view = await seat.open()
         await seat.press("g", "j")
         await seat.write(write(5))
-        await seat.until(lambda: view.timeline.account.last_step == 5)
+        await seat.until(lambda: view.timeline.state.last_step == 5)
         assert seat.lines("timeline")[1].startswith(">")
 
 
@@ -321,7 +321,7 @@ async def test_what_comes_while_another_screen_is_in_front_is_not_missed(sit: Si
         view = await seat.open()
         await seat.app.push_screen(Screen[None]())
         await seat.write(write(5), write(6))
-        await seat.until(lambda: view.timeline.account.last_step == 6)
+        await seat.until(lambda: view.timeline.state.last_step == 6)
         await seat.app.pop_screen()
         assert seat.lines("timeline")[-1].startswith(">20:00:00    6")
 

@@ -33,7 +33,8 @@ from midwatch_monitor.records import (
     StudyState,
     Terms,
 )
-from midwatch_supervisor.decide.worker_request import WorkerRequest, granted, refused
+from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_supervisor.decide.worker_request import granted, refused
 from midwatch_supervisor.operator.learning_actions import LearningActions
 
 _NO_TERMS = Terms()

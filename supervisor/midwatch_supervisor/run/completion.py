@@ -22,8 +22,8 @@ from midwatch_monitor.records import (
     Record,
     Sign,
 )
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.lines import reservations
 from midwatch_supervisor.run.acceptance import check_all, summary
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words

@@ -27,7 +27,9 @@ from midwatch_monitor.records import (
     Task,
     Terms,
 )
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
+from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.waiting import task_waits_for
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 TASK = Task(id=1, run=1, name="fix", title="", spec="{}")
@@ -47,16 +49,16 @@ ANSWER = Intervention(
 SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="split in two", ending=Ending.SPLIT)
 
 
-def folded(*records: Record) -> TaskAccount:
+def folded(*records: Record) -> TaskState:
     """The task after records of its first attempt, with ids from 1."""
-    account = TaskAccount(task=TASK)
+    account = TaskState(task=TASK)
     account.meet(FIRST)
     for id, record in enumerate(records, start=1):
         account.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
     return account
 
 
-def attempt(*records: Record) -> AttemptAccount:
+def attempt(*records: Record) -> AttemptState:
     return folded(*records).attempts[1]
 
 
@@ -66,12 +68,12 @@ def test_the_model_in_force_is_the_one_that_it_was_switched_to() -> None:
 
 
 def test_petitions_wait_until_they_are_answered() -> None:
-    assert attempt(BUDGET, REVISION).petitions == {1: BUDGET, 2: REVISION}
-    assert attempt(BUDGET, REVISION, ANSWER).petitions == {2: REVISION}
+    assert attempt(BUDGET, REVISION).open_requests == {1: BUDGET, 2: REVISION}
+    assert attempt(BUDGET, REVISION, ANSWER).open_requests == {2: REVISION}
 
 
 def test_who_is_over_asks_for_nothing_any_more() -> None:
-    assert attempt(BUDGET, SPLIT).petitions == {}
+    assert attempt(BUDGET, SPLIT).open_requests == {}
 
 
 @pytest.mark.parametrize(
@@ -94,8 +96,11 @@ def test_an_answer_stands_unless_it_was_rejected(
 
 def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:
     account = folded(SPLIT)
-    assert (account.attempts[1].standing, account.attempts[1].health) == ("split", Health.OK)
-    assert account.waits_for == "the tasks that it was split into"
+    assert (account.attempts[1].status, account.attempts[1].health) == (
+        AttemptStatus.SPLIT,
+        Health.OK,
+    )
+    assert task_waits_for(account) == "the tasks that it was split into"
 
 
 def test_what_others_used_is_summed_by_role_and_model() -> None:

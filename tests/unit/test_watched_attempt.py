@@ -13,6 +13,7 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
+    Attempt,
     AttemptTransition,
     Budget,
     Change,
@@ -33,7 +34,8 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.state.attempt import View
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.watched_attempt import WatchedAttempt
 
 KEY = AlertKey(rule="cycle")
 ALERT = Alert(
@@ -50,12 +52,32 @@ NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers
 RESTART = Intervention(action=Action.RESTART, by=Actor.POLICY, escalation=1, answers=(KEY,))
 
 
-def folded(*records: Record) -> View:
-    """A view of the records, which get the ids 1, 2, 3 …; outcomes are due after four steps."""
-    view = View(attempt=1, task=1, outcome_after=4)
+def folded(*records: Record) -> WatchedAttempt:
+    """After records with the ids 1, 2, 3 …; outcomes are due after four steps."""
+    view = WatchedAttempt(state=AttemptState(attempt=FIRST), outcome_after=4)
     for id, record in enumerate(records, start=1):
         view.fold(Entry(id=id, record=record, at=datetime(2026, 1, 1, tzinfo=UTC), task=1))
     return view
+
+
+FIRST = Attempt(
+    id=1,
+    task=1,
+    number=1,
+    worker="",
+    model="",
+    node="",
+    workspace="",
+    started_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def done(view: WatchedAttempt) -> dict[int, Outcome | None]:
+    return {each.id: each.outcome for each in view.state.interventions.delivered}
+
+
+def coming(view: WatchedAttempt) -> list[int]:
+    return [each.id for each in view.state.interventions.under_way]
 
 
 def asked(state: EscalationState) -> Escalation:
@@ -95,18 +117,18 @@ def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
 
 def test_a_delivered_answer_is_on_trial() -> None:
     view = folded(ALERT, NUDGE, stamped(2))
-    assert (view.issued, view.done) == ({}, {2: (NUDGE, None)})
+    assert (coming(view), done(view)) == ([], {2: None})
     assert view.trials[2].severities == {KEY: Severity.WARNING}
 
 
 @pytest.mark.parametrize("state", [DeliveryState.REJECTED, DeliveryState.EXPIRED])
 def test_what_never_arrived_is_not_judged(state: DeliveryState) -> None:
     view = folded(NUDGE, stamped(1, state))
-    assert (view.issued, view.done, view.trials) == ({}, {}, {})
+    assert (coming(view), done(view), view.trials) == ([], {}, {})
 
 
 def test_an_approved_one_is_still_on_its_way() -> None:
-    assert folded(NUDGE, stamped(1, DeliveryState.APPROVED)).issued == {1: NUDGE}
+    assert coming(folded(NUDGE, stamped(1, DeliveryState.APPROVED))) == [1]
 
 
 def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
@@ -122,7 +144,7 @@ def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
     view = folded(*asked, *acts(4))
     assert view.due_outcomes() == (report,)
     again = folded(*asked, *acts(4), report)
-    assert (again.due_outcomes(), again.done) == ((), {2: (NUDGE, Outcome.NO_EFFECT)})
+    assert (again.due_outcomes(), done(again)) == ((), {2: Outcome.NO_EFFECT})
     assert again.unhelped == NUDGE.answers
 
 
@@ -182,7 +204,7 @@ def test_what_a_person_silenced_is_not_heard() -> None:
     view = folded(ALERT, silence)
     assert (view.about_alerts, view.heard) == ((2,), (ALERT,))
     taken = folded(ALERT, silence, stamped(2))
-    assert (taken.about_alerts, taken.heard, taken.done) == ((), (), {})
+    assert (taken.about_alerts, taken.heard, taken.trials) == ((), (), {})
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
@@ -196,4 +218,5 @@ def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
 def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
     assert folded(RESTART).restart is None
     view = folded(RESTART, stamped(1))
-    assert (view.restart, view.trials) == ((1, RESTART), {})
+    assert view.restart is not None
+    assert (view.restart.id, view.trials) == (1, {})

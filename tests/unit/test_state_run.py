@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Record,
 )
-from midwatch_supervisor.decide.open_questions import OpenQuestions
+from midwatch_monitor.state.run import RunState
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
@@ -41,7 +41,7 @@ OVER = AttemptTransition(lifecycle=Lifecycle.FAILED)
 def test_a_question_is_open_again_once_its_answer_was_rejected_unless_its_attempt_is_over(
     records: list[Record], open_ones: list[int]
 ) -> None:
-    agenda = OpenQuestions()
+    run = RunState()
     for id, record in enumerate(records, 1):
-        agenda.take(Entry(id=id, at=AT, task=1, attempt=7, record=record))
-    assert list(agenda.petitions) == open_ones
+        run.fold(Entry(id=id, at=AT, task=1, attempt=7, record=record))
+    assert list(run.requests) == open_ones
