@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_agents.sandbox_mounts import SandboxPaths, mounts
-from midwatch_monitor.config.settings import Sandbox
+from midwatch_monitor.config.modes import Sandbox
 from midwatch_monitor.errors import MissingExtraError, SandboxError
 
 if TYPE_CHECKING:

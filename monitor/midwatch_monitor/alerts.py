@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.config.rules import RuleSettings
-from midwatch_monitor.config.span import Length
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
@@ -15,6 +14,10 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
+
+if TYPE_CHECKING:  # who only asks for the health of an attempt needs no pydantic
+    from midwatch_monitor.config.rules import RuleSettings
+    from midwatch_monitor.config.section import Length
 
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,
@@ -39,7 +42,7 @@ class Holding:
     since: Moment
 
 
-def advance(settings: RuleSettings, before: Alert | None, holding: Holding, now: Moment) -> Alert:
+def advance(settings: "RuleSettings", before: Alert | None, holding: Holding, now: Moment) -> Alert:
     """The alert of a condition that holds now: pending, firing, or still quiet after the last.
 
     While it fires its severity only rises; a new value alone changes neither step nor time.
@@ -135,14 +138,14 @@ def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
     return replace(newest, severity=finding.severity, step=now.step, at=now.at)
 
 
-def _rests(settings: RuleSettings, before: Alert, now: Moment) -> bool:
+def _rests(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
     return before.state is AlertState.RESOLVED and not rested(settings, before, now)
 
 
-def rested(settings: RuleSettings, resolved: Alert, now: Moment) -> bool:
+def rested(settings: "RuleSettings", resolved: Alert, now: Moment) -> bool:
     """Whether the cooldown of a resolved alert is over."""
     return _over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
 
 
-def _over(length: Length, since: Moment, now: Moment) -> bool:
+def _over(length: "Length", since: Moment, now: Moment) -> bool:
     return length.over(steps=now.step - since.step, since=since.at, now=now.at)

@@ -1,4 +1,17 @@
-"""Whether an intervention helped. Pure: judged once, from what was observed since its delivery."""
+"""Whether an intervention helped. Pure: judged once, from what was observed since its delivery.
+
+An alert that begins to fire, or rises, counts against an intervention only if all that it rests on
+came after the delivery: every step that it names is a later one. A window of checkpoints, a row of
+calls or a count of edits that began before says nothing of what the intervention did; such an alert
+stays what it is, and is escalated by itself.
+
+Three rules rest on something else than the steps that they name. Silence comes after its step. An
+unsupported claim is the last of its steps: the failure that it denies may be older. The budget was
+used from the first step on, so its alert counts only where the whole attempt came afterwards.
+
+Likewise an obstacle of the environment still stands in the way only if it was met again: its alert
+fires for many steps after the last time.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,10 +48,14 @@ class Trial:
     severities: Mapping[AlertKey, Severity]
     """Of every alert that fired at the delivery, answered or not."""
     delivered_step: int
+    unchecked: bool = False
+    """Whether edits from before the delivery were not checked yet: what broke may be theirs."""
     fresh: bool = False
     """Whether the alerts that it answers cannot fire: on a new attempt, or silent all along."""
     movements: set[Movement] = field(default_factory=set[Movement])
     moved_paths: set[str] = field(default_factory=set[str])
+    met: set[str] = field(default_factory=set[str])
+    """The obstacles of the environment that the worker met."""
     worse: str = ""
     """The first thing that got worse, in words."""
     again: str = ""
@@ -52,17 +69,29 @@ class Trial:
         """Whether all that it answers had ended before it arrived."""
         return not self.fresh and not any(key in self.severities for key in self.answers)
 
-    def see_movement(self, movements: frozenset[Movement], paths: tuple[str, ...]) -> None:
-        """Take in what one step moved."""
+    def see_movement(
+        self,
+        movements: frozenset[Movement],
+        paths: tuple[str, ...],
+        *,
+        checked: bool = False,
+        obstacle: str = "",
+    ) -> None:
+        """Take in what one step moved, what stood in its way, and whether it was a check."""
+        if obstacle:
+            self.met.add(obstacle)
         self.movements |= movements
         if len(self.moved_paths) < 100:
             self.moved_paths.update(paths)
-        if Movement.CHECK_BROKEN in movements and not self.worse:
+        if Movement.CHECK_BROKEN in movements and not self.unchecked and not self.worse:
             self.worse = "a check that passed now fails"
+        self.unchecked = self.unchecked and not checked
 
     def see_alert(self, alert: Alert) -> None:
         """Take in a change of an alert of the attempt."""
         if not alert.firing or not alert.severity.alarm or self.worse:
+            return
+        if not self._all_after(alert):
             return
         before = self.severities.get(alert.key)
         if before is not None:
@@ -72,6 +101,18 @@ class Trial:
             self.again = alert.key.rule
         else:
             self.worse = f"{alert.key.rule} fires as well"
+
+    def _all_after(self, alert: Alert) -> bool:
+        """Whether all that an alert rests on came after the delivery."""
+        match alert.key.rule:
+            case "silence":
+                return True
+            case "budget_burn":
+                return self.delivered_step == 0
+            case "unsupported_claim":
+                return alert.evidence[-1:] > (self.delivered_step,)
+            case _:
+                return all(step > self.delivered_step for step in alert.evidence)
 
     def settle(self, alerts: Mapping[AlertKey, Alert], step: int) -> None:
         """Let it stand as it is by now, after that step of the attempt."""
@@ -83,7 +124,7 @@ class Trial:
         return self.settled or self._judged(alerts)
 
     def _judged(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        still = [key.rule for key in self.answers if _fires(alerts.get(key))]
+        still = [key.rule for key in self.answers if self._stands(alerts.get(key))]
         still += [self.again] if self.again else []
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
@@ -101,7 +142,15 @@ class Trial:
         if not proof:
             nothing = "no check told anything new" if emptied else "nothing observed moved"
             return Outcome.NO_EFFECT, f"{nothing} since"
-        return Outcome.RECOVERED, f"resolved, with {', '.join(sorted(proof))}"
+        gone = all(not _fires(alerts.get(key)) for key in self.answers)
+        how = "resolved" if gone else "the obstacle was not met again"
+        return Outcome.RECOVERED, f"{how}, with {', '.join(sorted(proof))}"
+
+    def _stands(self, alert: Alert | None) -> bool:
+        """Whether an answered alert fires, on more than what was before the delivery."""
+        if alert is None or not alert.firing:
+            return False
+        return alert.key.rule != "blocked_environment" or alert.key.subject in self.met
 
     def _proof(self, *, emptied: bool) -> set[Movement]:
         """What moved; a file that was edited too often is no proof by being edited again."""

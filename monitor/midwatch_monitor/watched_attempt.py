@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     OutcomeReport,
     Step,
 )
-from midwatch_monitor.rules.act import Normaliser
+from midwatch_monitor.rules.act import Check, Normaliser
 from midwatch_monitor.rules.movement import Movements
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.state.attempt import AttemptState
@@ -42,6 +42,8 @@ class WatchedAttempt:
     """Alerts about which something was done in vain, while no check showed anything new since."""
     trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
     """The interventions that are being judged, by journal id."""
+    unchecked: bool = False
+    """Whether files changed since the last check that passed or failed."""
     _movements: Movements = field(default_factory=Movements, compare=False)
     _normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
 
@@ -115,14 +117,17 @@ class WatchedAttempt:
 
     def _see(self, event: Step | Change) -> None:
         if isinstance(event, Change):
-            moved = self._movements.plan(event)
+            moved, checked, obstacle = self._movements.plan(event), False, ""
         else:
-            moved = self._movements.observe(self._normaliser.act(event))
+            act = self._normaliser.act(event)
+            moved, obstacle = self._movements.observe(act), act.blocked
+            checked = act.check is not Check.NONE and act.failed is not None
+            self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
         if moved.kinds & PROOF:
             self.unhelped = ()
         self.silence.observe(event, moved)
         for trial in self.trials.values():
-            trial.see_movement(moved.kinds, moved.paths)
+            trial.see_movement(moved.kinds, moved.paths, checked=checked, obstacle=obstacle)
 
     def _begin_judging(self, delivery: Delivery) -> None:
         found = self.state.interventions.get(delivery.intervention)
@@ -143,6 +148,7 @@ class WatchedAttempt:
             answers=answers,
             severities=firing,
             delivered_step=self.state.last_step,
+            unchecked=self.unchecked,
             fresh=fresh,
         )
 

@@ -102,7 +102,7 @@ async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
 ) -> None:
     there = False
     async with seated(six_tasks, connected=lambda: there) as (app, _):
-        logging.getLogger("midwatch_monitor.bus.outage").warning("it does not let %r in", "ada")
+        logging.getLogger("midwatch_monitor.bus.connection").warning("it does not let %r in", "ada")
         for _ in range(6):
             app.pass_a_second()
         assert app.banner.said.endswith("it does not let 'ada' in")

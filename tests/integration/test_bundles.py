@@ -18,8 +18,9 @@ from midwatch_monitor.records import (
     Message,
     Snapshot,
 )
+from midwatch_stage.matrix import DATABASES
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 def draft(attempt: Attempt, at: datetime, commit: str = "c1") -> Draft:

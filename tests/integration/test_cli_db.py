@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Connection, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_monitor.journal.core.tables import REVISION
@@ -30,6 +30,7 @@ from midwatch_monitor.records import (
     Result,
     Wanted,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ async def test_half_a_copy_is_taken_back(
     assert lines(capsys)[0]["problem"].startswith("its tables are at nothing")
 
 
-@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_what_is_in_order_is_counted(capsys: Capture, lived: "Past", location: str) -> None:
     assert await midwatch("db", "check", "--journal", location, "--json") == 0
     (said,) = lines(capsys)

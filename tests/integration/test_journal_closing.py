@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from sqlalchemy import Connection
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal.core.engine import Access, Store, connect
 from midwatch_monitor.journal.core.outage import Patience
 from midwatch_monitor.journal.core.reader import Reader

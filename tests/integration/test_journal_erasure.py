@@ -37,6 +37,7 @@ from midwatch_monitor.records import (
     Summary,
     TaskTransition,
 )
+from midwatch_stage.matrix import DATABASES
 
 if TYPE_CHECKING:
     from conftest import Past
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 SECRET = "xyzzyplugh"
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
     wanted = request.param == "postgresql"
     return request.getfixturevalue("postgres_journal") if wanted else str(journal_file)

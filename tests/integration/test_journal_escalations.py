@@ -15,8 +15,9 @@ from midwatch_monitor.records import (
     Escalation,
     EscalationState,
 )
+from midwatch_stage.matrix import DATABASES
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 ALERTS = (AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py"))
 

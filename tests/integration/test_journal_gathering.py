@@ -25,8 +25,9 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
+from midwatch_stage.matrix import DATABASES
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 def step(number: int) -> Step:

@@ -9,8 +9,9 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Entry, Fault
+from midwatch_stage.matrix import DATABASES
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 WRITER = """
 import asyncio, sys

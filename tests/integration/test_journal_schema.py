@@ -11,7 +11,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
@@ -106,7 +106,7 @@ def test_a_new_journal_opens_within_a_bound_that_the_migrations_miss(tmp_path: P
     spent: list[float] = []
     for number in range(4):
         began = time.process_time()
-        schema.opened(tmp_path / f"{number}.db", Access.CREATE).close()
+        schema.open_store(tmp_path / f"{number}.db", Access.CREATE).close()
         spent.append(time.process_time() - began)
     assert min(spent) < 0.15
 

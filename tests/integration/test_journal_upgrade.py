@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, inspect, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
@@ -19,6 +19,7 @@ from midwatch_monitor.journal.core.upgrade import alembic_config, upgrade
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Chore, Ending, Wanted
 from midwatch_stage.made_up import SECRETS
+from midwatch_stage.matrix import DATABASES
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ def bring_up(location: str) -> None:
     store.close()
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A journal of the first tables: three tasks, the first with attempts that ended."""
     served = request.param == "postgresql"

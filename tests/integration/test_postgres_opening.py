@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 from sqlalchemy import Connection, insert, make_url, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
     JournalAccessError,
     JournalCorruptError,

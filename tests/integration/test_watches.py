@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.unattended import Unattended
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.watches import Unattended, Watches
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -20,8 +19,9 @@ from midwatch_monitor.records import (
     Lifecycle,
     Origin,
 )
+from midwatch_stage.matrix import DATABASES
 
-BOTH = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
 OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
 
 

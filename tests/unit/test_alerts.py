@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
 from midwatch_monitor.config.rules import RuleSettings
-from midwatch_monitor.config.span import parse_length
+from midwatch_monitor.config.section import parse_length
 from midwatch_monitor.records import (
     Alert,
     AlertKey,

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, Rules
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Alert,

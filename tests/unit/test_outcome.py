@@ -116,6 +116,70 @@ def test_a_check_that_passed_and_now_fails_is_worse() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "evidence", "outcome"),
+    [
+        ("declining_confidence", (3, 6, 8), Outcome.RECOVERED),
+        ("declining_confidence", (6, 7, 8), Outcome.MADE_WORSE),
+        ("stalled_progress", (5, 7, 8), Outcome.RECOVERED),
+        ("repeated_call", (4, 8), Outcome.RECOVERED),
+        ("error_streak", (5, 6, 7, 8), Outcome.RECOVERED),
+        ("low_confidence", (6,), Outcome.MADE_WORSE),
+        ("silence", (5,), Outcome.MADE_WORSE),
+        ("unsupported_claim", (2, 6), Outcome.MADE_WORSE),
+        ("budget_burn", (6,), Outcome.RECOVERED),
+    ],
+)
+def test_only_what_lies_wholly_after_the_delivery_counts_against_it(
+    rule: str, evidence: tuple[int, ...], outcome: Outcome
+) -> None:
+    tried = moved(replace(trial(EDITS), delivered_step=5), Movement.CHECK_PASSED)
+    tried.see_alert(replace(FIRING, key=AlertKey(rule=rule), evidence=evidence))
+    assert verdict(tried, replace(CLEARED, key=EDITS)) is outcome
+
+
+@pytest.mark.parametrize(
+    ("evidence", "outcome"), [((1, 4, 6), Outcome.NO_EFFECT), ((6, 7), Outcome.MADE_WORSE)]
+)
+def test_a_rise_counts_as_worse_only_where_all_of_it_came_after(
+    evidence: tuple[int, ...], outcome: Outcome
+) -> None:
+    tried = replace(trial(), delivered_step=5)
+    risen = replace(FIRING, severity=Severity.CRITICAL, evidence=evidence)
+    tried.see_alert(risen)
+    assert verdict(tried, risen) is outcome
+
+
+def test_edits_of_another_file_before_the_delivery_are_not_held_against_it() -> None:
+    tried = moved(replace(trial(EDITS), delivered_step=5), Movement.CHECK_PASSED)
+    other = AlertKey(rule="repeated_edits", subject="b.py")
+    tried.see_alert(replace(FIRING, key=other, evidence=(1, 2, 3, 6)))
+    assert verdict(tried, replace(CLEARED, key=EDITS)) is Outcome.RECOVERED
+
+
+@pytest.mark.parametrize(
+    ("met", "movements", "outcome"),
+    [
+        ("permission", (Movement.NEW_CONTENT,), Outcome.NO_EFFECT),
+        ("network", (Movement.NEW_CONTENT,), Outcome.RECOVERED),
+        ("", (), Outcome.NO_EFFECT),
+    ],
+)
+def test_an_obstacle_that_is_not_met_again_no_longer_stands_in_the_way(
+    met: str, movements: tuple[Movement, ...], outcome: Outcome
+) -> None:
+    key = AlertKey(rule="blocked_environment", subject="permission")
+    tried = trial(key)
+    tried.see_movement(frozenset(movements), ("b.py",), obstacle=met)
+    assert verdict(tried, replace(FIRING, key=key)) is outcome
+
+
+def test_a_new_attempt_answers_for_the_whole_of_its_budget() -> None:
+    tried = replace(trial(fresh=True), delivered_step=0)
+    tried.see_alert(replace(FIRING, key=AlertKey(rule="budget_burn"), evidence=(9,)))
+    assert verdict(tried) is Outcome.MADE_WORSE
+
+
+@pytest.mark.parametrize(
     "alert",
     [
         replace(FIRING, key=AlertKey(rule="cycle"), severity=Severity.NOTICE),

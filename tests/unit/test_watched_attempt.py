@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -36,6 +38,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.watched_attempt import WatchedAttempt
+from midwatch_stage.factories import edit, reflecting, step
 
 KEY = AlertKey(rule="cycle")
 ALERT = Alert(
@@ -183,6 +186,10 @@ def run(number: int, exit_code: int, *, path: str = "") -> Step:
     )
 
 
+def checked(number: int, exit_code: int) -> Step:
+    return step(number, args='{"command": "pytest"}', ok=not exit_code, exit_code=exit_code)
+
+
 def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
     view = folded(run(1, 1), NUDGE, stamped(2), run(2, 0, path="a.py"), Change(plan_step=2))
     assert view.trials[2].movements == {
@@ -196,6 +203,33 @@ def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
 def test_what_moved_before_the_delivery_does_not_count() -> None:
     view = folded(run(1, 1), run(2, 0, path="a.py"), NUDGE, stamped(3), run(3, 0))
     assert view.trials[3].movements == set()
+
+
+def test_a_check_that_older_edits_broke_is_not_held_against_an_intervention() -> None:
+    edited = step(2, "edit_file", edits=(edit("a.py", "1"),))
+    before = (checked(1, 0), edited, NUDGE, stamped(3))
+    assert folded(*before, checked(3, 1)).trials[3].worse == ""
+    again = folded(*before, checked(3, 1), checked(4, 0), checked(5, 1))
+    assert again.trials[3].worse == "a check that passed now fails"
+    late = folded(checked(1, 0), edited, checked(3, 0), NUDGE, stamped(4), checked(4, 1))
+    assert late.trials[4].worse == "a check that passed now fails"
+
+
+def test_obstacles_that_are_met_are_seen_by_the_trial() -> None:
+    output = "bash: java: command not found"
+    refused = step(1, args="java A", ok=False, exit_code=127, output=output)
+    assert folded(NUDGE, stamped(1), refused).trials[1].met == {"missing program java"}
+
+
+def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
+    judge = Judge(Rules())
+    steps = [reflecting(number, 10 * number, stated) for number, stated in enumerate((90, 80), 1)]
+    told = [record for each in steps for record in (each, *judge.observe(each).alerts)]
+    last = reflecting(3, 30, 60)
+    fires = judge.observe(last).alerts
+    assert [each.key.rule for each in fires if each.firing] == ["declining_confidence"]
+    view = folded(*told, ALERT, NUDGE, stamped(len(told) + 2), last, *fires)
+    assert [trial.worse for trial in view.trials.values()] == [""]
 
 
 def test_what_a_person_silenced_is_not_heard() -> None:

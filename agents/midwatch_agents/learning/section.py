@@ -43,11 +43,17 @@ _SHOWN = (
     "This is what a look back at work like yours showed. See what is true of your task before you "
     "begin: keep to what went well, and avoid what did not."
 )
+_WRITTEN = (
+    "A person wrote this down for work like yours. See what is true of your task before you begin, "
+    "and follow what applies to it."
+)
 _BOTH = (
-    "Mistakes that were made before, in work like yours, and what a look back at such work showed. "
+    "Mistakes that were made before, in work like yours, and what a look back at such work showed "
+    "or a person wrote down. "
     "See what is true of your task before you begin: avoid the mistakes, do what is said to be "
     "done instead, and keep to what went well."
 )
+_ADVICE = {Birth.VERDICT: _AVOID, Birth.REFLECTION: _SHOWN, Birth.PERSON: _WRITTEN}
 _HELD_TRUE = "What workers before you noted. Check what your work depends on."
 _FROM = {
     Origin.EXPLICIT: "rejected by a person",
@@ -155,10 +161,8 @@ def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: Dat
 
 def _advice(taught: Sequence[tuple[Recalled, KnownLesson]]) -> str:
     """What to do with lessons: a rejection tells a mistake, a look back what went well too."""
-    looks = {known.lesson.born is Birth.REFLECTION for _, known in taught}
-    if len(looks) > 1:
-        return _BOTH
-    return _SHOWN if looks == {True} else _AVOID
+    births = {known.lesson.born for _, known in taught}
+    return _BOTH if len(births) > 1 else _ADVICE[births.pop()]
 
 
 def _lesson(number: int, known: KnownLesson) -> str:
@@ -173,6 +177,8 @@ def _source(known: KnownLesson, lesson: Lesson) -> str:
     if lesson.born is Birth.REFLECTION:
         count = len(lesson.sources) or 1
         told = f"from a look back at {count} {'attempt' if count == 1 else 'attempts'}"
+    elif lesson.born is Birth.PERSON:
+        told = f"written by {plain(lesson.author, 80) or 'a person'}"
     else:
         told = f"task {plain(known.task, 80)}, {_FROM[lesson.origin]}"
     return told if failure in _SAY_NOTHING else f"{told}; {failure}"

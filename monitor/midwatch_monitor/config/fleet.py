@@ -5,9 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from midwatch_monitor.config.refusal import Refusal
-from midwatch_monitor.config.rules import Section
-from midwatch_monitor.config.span import Seconds
+from midwatch_monitor.config.section import Refusal, Seconds, Section
 
 MISSED_BEATS = 3
 """Beats that a node must be able to miss before it is lost: one may be late by itself."""

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from midwatch_monitor.config.rules import Section
-from midwatch_monitor.config.span import Duration, Length, Seconds
+from midwatch_monitor.config.section import Duration, Length, Seconds, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

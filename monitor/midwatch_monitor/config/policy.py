@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from midwatch_monitor.config.rules import RuleName, Section
+from midwatch_monitor.config.rules import RuleName
+from midwatch_monitor.config.section import Section
 from midwatch_monitor.records import Action, Diagnosis, Severity
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from midwatch_monitor.config.document import Keys, dotted
-from midwatch_monitor.config.refusal import Refusal, nearest_to
+from midwatch_monitor.config.section import Refusal, nearest_to
 from midwatch_monitor.errors import ConfigError, Place
 
 _EXPECTED = {

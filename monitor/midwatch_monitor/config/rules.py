@@ -1,50 +1,21 @@
 """The thresholds of the rules. Every number is range-checked, and none lives anywhere else."""
 
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
+from pydantic import AfterValidator, Field, model_validator
+
+from midwatch_monitor.config.section import (
+    Count,
+    Duration,
+    Length,
+    Percent,
+    Refusal,
+    Section,
+    Span,
+    Window,
+    nearest_to,
 )
-
-from midwatch_monitor.config.refusal import Refusal, nearest_to
-from midwatch_monitor.config.span import Duration, Length, Span
 from midwatch_monitor.records import Severity
-
-Percent = Annotated[int, Field(ge=0, le=100)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Window = Annotated[int, Field(ge=2, le=50)]
-
-
-class Section(BaseModel):
-    """A part of the configuration: an unknown key is an error, and nothing changes it later."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        validate_default=True,
-        allow_inf_nan=False,
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        """Refuse `below: true`, which Python would count as 1."""
-        if isinstance(value, bool) and info.field_name:
-            wanted = cls.model_fields[info.field_name].annotation
-            if not _takes(wanted, bool) and (_takes(wanted, int) or _takes(wanted, float)):
-                raise Refusal(f"must be a number; is {str(value).lower()}")
-        return value
-
-
-def _takes(annotation: object, kind: type) -> bool:
-    return annotation is kind or any(_takes(part, kind) for part in get_args(annotation))
 
 
 class RuleSettings(Section):

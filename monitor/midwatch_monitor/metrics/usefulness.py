@@ -75,6 +75,8 @@ class Usefulness:
                 self._lessons[entry.id] = lesson
             case LessonMark(act=LessonAct.RATED) as mark:
                 self._ratings[mark.lesson] = mark.rating
+            case LessonMark(act=LessonAct.GIVEN):
+                pass
             case LessonMark() as mark:
                 self._obsolete[mark.lesson] = mark.act is not LessonAct.RESTORED
             case Recall() as recall if entry.attempt is not None:

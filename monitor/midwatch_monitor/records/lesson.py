@@ -13,6 +13,8 @@ class Birth(StrEnum):
     """One rejected or failed attempt."""
     REFLECTION = "reflection"
     """A look back at several attempts: an insight."""
+    PERSON = "person"
+    """A person wrote it; it stands with an attempt of the project, and comes from none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class Lesson:
     """The attempts that it comes from, by journal id."""
     waits: str = ""
     """Why no attempt is given it before a person approves; empty if none has to."""
+    author: str = ""
+    """The person who wrote it, if one did."""
 
 
 class LessonAct(StrEnum):
@@ -55,6 +59,8 @@ class LessonAct(StrEnum):
     """Nobody needed it for long; as retired, but by itself."""
     RATED = "rated"
     """A person says what it is worth."""
+    GIVEN = "given"
+    """A person gives it to the next attempt of a task: the task that the entry belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,8 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from midwatch_monitor.config.document import read_document
-from midwatch_monitor.config.rules import Rules, Section
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import ConfigError, Place
 from midwatch_monitor.records import Alert, Step

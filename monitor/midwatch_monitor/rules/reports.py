@@ -158,13 +158,17 @@ def multiple_blockers(settings: MultipleBlockers) -> Detector:
 
 
 def declining_confidence(settings: DecliningConfidence) -> Detector:
-    """The stated confidence fell over a full window by the threshold, or more."""
+    """The stated confidence fell over a full window by the threshold, or more, and does not rise.
+
+    Where the last checkpoint is more confident than the one before it, the fall is over: of 80, 28
+    and 60 the last two say that the worker found its way again.
+    """
 
     def look(window: Sequence[int]) -> Verdict | None:
         if len(window) < settings.window:
             return None
         first, last = window[0], window[-1]
-        if first - last < settings.drop:
+        if first - last < settings.drop or last > window[-2]:
             return _FINE
         summary = f"stated confidence fell from {first} % to {last} % in {len(window)} checkpoints"
         return Verdict(value=first - last, summary=summary)

@@ -12,17 +12,14 @@ from enum import StrEnum
 from midwatch_monitor.alerts import health
 from midwatch_monitor.outlook import forecast
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Activity,
     Alert,
     AlertKey,
     AlertState,
-    Analysis,
     Attempt,
     AttemptTransition,
     Budget,
-    BudgetRequest,
     Change,
     Checkpoint,
     Completion,
@@ -33,7 +30,6 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     EscalationState,
-    Fault,
     Feedback,
     Health,
     Intervention,
@@ -41,13 +37,12 @@ from midwatch_monitor.records import (
     Outcome,
     OutcomeReport,
     Plan,
-    PlanCheck,
     Record,
     Resolution,
-    Snapshot,
     Step,
 )
 from midwatch_monitor.records.verdict import weight
+from midwatch_monitor.state.attempt_details import AttemptDetails
 from midwatch_monitor.state.intervention import (
     Interventions,
     InterventionState,
@@ -115,49 +110,6 @@ class Awaited(StrEnum):
     """About an open escalation."""
     DELIVERY = "delivery"
     """Of an intervention that is on its way."""
-
-
-@dataclass(slots=True, kw_only=True)
-class AttemptDetails:
-    """What of an attempt is only read where it is looked at closely. It grows with the attempt."""
-
-    decisions: list[Decision] = field(default_factory=list[Decision])
-    analyses: list[Analysis] = field(default_factory=list[Analysis])
-    plan_checks: dict[int, PlanCheck] = field(default_factory=dict[int, PlanCheck])
-    """By journal id, as `requests` are."""
-    requests: dict[int, BudgetRequest] = field(default_factory=dict[int, BudgetRequest])
-    completions: list[Completion] = field(default_factory=list[Completion])
-    checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
-    """The newest result of each acceptance check."""
-    faults: list[Fault] = field(default_factory=list[Fault])
-    history: dict[AlertKey, list[Alert]] = field(default_factory=dict[AlertKey, list[Alert]])
-    """Every change of each alert, oldest first."""
-    saved: Snapshot | None = None
-    """The work as it was saved last, for another node to go on with."""
-
-    def fold(self, id: int, record: Record) -> None:
-        """Take in a record of the attempt, with its journal id."""
-        match record:
-            case Decision():
-                self.decisions.append(record)
-            case Analysis():
-                self.analyses.append(record)
-            case PlanCheck():
-                self.plan_checks[id] = record
-            case BudgetRequest():
-                self.requests[id] = record
-            case Completion():
-                self.completions.append(record)
-            case Acceptance():
-                self.checks[record.check] = record
-            case Fault():
-                self.faults.append(record)
-            case Alert():
-                self.history.setdefault(record.key, []).append(record)
-            case Snapshot():
-                self.saved = record
-            case _:
-                pass
 
 
 @dataclass(slots=True, kw_only=True)

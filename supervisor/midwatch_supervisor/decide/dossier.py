@@ -40,7 +40,7 @@ from midwatch_supervisor.decide.evidence import Case
 from midwatch_supervisor.decide.standing import Tried, tried_of
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placing import ground_of
+from midwatch_supervisor.workspaces.placement import workspace_of
 
 _RECENT = 30
 """Steps that a case shows; the rest is there for the asking."""
@@ -256,7 +256,7 @@ class Dossier:
             self.node != self.attempt.node or not await asyncio.to_thread(folder.is_dir)
         ):
             raise WorkspaceError(f"its files are on {self.node}")
-        diff = await changes(await ground_of(assignment_of(self.task), folder))
+        diff = await changes(await workspace_of(assignment_of(self.task), folder))
         return self.masked(diff or "")
 
     async def _shown_diff(self) -> str:

@@ -23,7 +23,7 @@ from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.decide.standing import Tried, tried_of
-from midwatch_supervisor.workspaces.behind import DEPOT
+from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
 
 KINDS: tuple[type[Record], ...] = (
     *(Intervention, Delivery, OutcomeReport, PlanCheck, Spending),
@@ -78,7 +78,7 @@ class History:
             for act in self.interventions
             if act.delivered
             and act.intervention.petition is None
-            and act.intervention.author != DEPOT
+            and act.intervention.author != SNAPSHOT_AUTHOR
             and act.intervention.action in ACTIONS
             and attempt in (None, act.attempt)
             and (before is None or (act.attempt or 0) < before)

@@ -13,9 +13,8 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.answers import answer
+from midwatch_monitor.journal.core.commits import answer, commit_unmoved
 from midwatch_monitor.journal.core.encoding import hint_of, kind_of
-from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.records import (
     Action,

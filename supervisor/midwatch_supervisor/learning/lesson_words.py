@@ -20,6 +20,12 @@ _ORIGINS = {
     Origin.AUTOMATIC: "its checks and its end",
 }
 
+_BORN = {
+    Birth.VERDICT: "from",
+    Birth.REFLECTION: "a look back at",
+    Birth.PERSON: "written by a person, kept with",
+}
+
 Fields = dict[str, object]
 
 
@@ -52,6 +58,7 @@ def lesson_fields(known: KnownLesson) -> Fields:
         "verdict": lesson.verdict,
         "origin": lesson.origin.value,
         "model": lesson.model or None,
+        "author": lesson.author or None,
     }
 
 
@@ -135,7 +142,8 @@ def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
     yield f"lesson {known.id} of {known.project}{state}"
     if known.waiting:
         yield f"  waits for you, because {lesson.waits}: `midwatch lessons approve {known.id}`"
-    yield f"  {known.at.astimezone():%Y-%m-%d %H:%M}, by {lesson.model or 'the fixed form'}"
+    author = lesson.author or lesson.model or "the fixed form"
+    yield f"  {known.at.astimezone():%Y-%m-%d %H:%M}, by {author}"
     yield from _about(known)
     yield ""
     yield from _paragraph(lesson.text)
@@ -168,8 +176,7 @@ def _from(known: KnownLesson, found: Provenance) -> Iterator[str]:
     lesson = known.lesson
     places = ", ".join(f"{place.name} ({place.attempt})" for place in found.sources)
     steps = f", steps {', '.join(map(str, lesson.steps))}" if lesson.steps else ""
-    born = "a look back at" if lesson.born is Birth.REFLECTION else "from"
-    yield f"{born} {places}{steps}"
+    yield f"{_BORN[lesson.born]} {places}{steps}"
     if found.verdict is not None:
         yield f"it explains: {_verdict(found.verdict)}"
 

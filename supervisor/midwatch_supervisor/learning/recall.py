@@ -17,6 +17,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
+    Birth,
     Fault,
     Group,
     Guidelines,
@@ -32,6 +33,7 @@ from midwatch_monitor.records import (
     Wanted,
 )
 from midwatch_supervisor.learning.casebook import kind_of
+from midwatch_supervisor.learning.given_lessons import given_by_person
 from midwatch_supervisor.learning.study import why
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
@@ -151,6 +153,11 @@ async def _found(
         if group is not Group.CONTROL:
             earlier = await _earlier(journal, asker.attempt)
             lessons = await _lessons(known, asker, earlier, settings.lessons)
+    if asker.task.project and (given := await given_by_person(journal, asker.task)):
+        ids = {recalled.lesson for recalled, _ in given}
+        lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
+        # An attempt with lessons is no control, and one that a person chose them for is no sample.
+        group = Group.NONE
     if asker.task.project and settings.facts.enabled and settings.facts.in_prompt:
         facts = await known.facts_like(wanted_by(asker), limit=settings.facts.in_prompt)
     guidelines = await _guidelines(known, asker)
@@ -179,6 +186,8 @@ async def _lessons(
 
 def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
     """Whether a lesson comes only from attempts that the prompt tells of by itself."""
+    if lesson.lesson.born is Birth.PERSON:
+        return False
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
 
 

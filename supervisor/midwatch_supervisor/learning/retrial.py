@@ -90,17 +90,17 @@ async def _shares(
     # A run learns at its end, and this may be a part of that: the one would import the other.
     from midwatch_supervisor.run.launch import begin, conduct
 
-    deck, jobs = await begin(
+    resources, jobs = await begin(
         journal, tasks, source=source, settings=settings, home=home, clock=clock
     )
     minutes = sum(each.task.budget.minutes or _MINUTES for each in tasks)
     try:
         async with asyncio.timeout(60 * minutes):
-            await conduct(deck, jobs, _ignore)
+            await conduct(resources, jobs, _ignore)
     except TimeoutError:
         pass  # what did not end comes to nothing
     finally:
-        await asyncio.shield(_end(deck))
+        await asyncio.shield(_end(resources))
     return [_share(job.state) for job in jobs]
 
 
@@ -109,18 +109,20 @@ def _share(state: TaskTransition) -> float:
     return state.passed / state.total if ended and state.total else 0.0
 
 
-async def _end(deck: "RunResources") -> None:
+async def _end(resources: "RunResources") -> None:
     """Cancel what is not over: nobody is to be waited for, and nothing to be gone on with."""
     reason = "the trial is over"
-    for task in await deck.journal.tasks(deck.run.id):
-        if (await state_of(deck.journal, task)).lifecycle.over:
+    for task in await resources.journal.tasks(resources.run.id):
+        if (await state_of(resources.journal, task)).lifecycle.over:
             continue
-        for attempt in (await deck.journal.attempts(task.id))[-1:]:
+        for attempt in (await resources.journal.attempts(task.id))[-1:]:
             canceled = AttemptTransition(
                 lifecycle=Lifecycle.CANCELED, reason=reason, ending=Ending.CANCELED
             )
-            await _state(deck, task.id, canceled, attempt.id)
-        await _state(deck, task.id, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=reason))
+            await _state(resources, task.id, canceled, attempt.id)
+        await _state(
+            resources, task.id, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=reason)
+        )
 
 
 async def state_of(journal: Journal, task: Task) -> TaskTransition:
@@ -132,14 +134,14 @@ async def state_of(journal: Journal, task: Task) -> TaskTransition:
 
 
 async def _state(
-    deck: "RunResources",
+    resources: "RunResources",
     task: int,
     state: TaskTransition | AttemptTransition,
     attempt: int | None = None,
 ) -> None:
-    draft = Draft(record=state, at=deck.clock(), task=task, attempt=attempt)
+    draft = Draft(record=state, at=resources.clock(), task=task, attempt=attempt)
     with suppress(StaleIncarnationError):  # it is over already
-        await deck.journal.commit(Commit(drafts=(draft,)))
+        await resources.journal.commit(Commit(drafts=(draft,)))
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:

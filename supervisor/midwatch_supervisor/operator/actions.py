@@ -7,8 +7,8 @@ from dataclasses import replace
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.answers import answer
 from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.commits import answer
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock

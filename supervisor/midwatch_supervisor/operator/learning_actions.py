@@ -1,5 +1,7 @@
 """Where a person marks what was learned: every mark becomes a row of the journal."""
 
+from dataclasses import replace
+
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
@@ -8,6 +10,8 @@ from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Actor,
+    Attempt,
+    Birth,
     Commit,
     Draft,
     Entry,
@@ -20,6 +24,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    Origin,
     Record,
 )
 
@@ -52,6 +57,16 @@ class LearningActions:
     async def rate_lesson(self, lesson: int, rating: int, comment: str = "") -> int:
         """Say what a lesson is worth, from 1 to 5."""
         return await self._mark_lesson(lesson, LessonAct.RATED, rating=rating, comment=comment)
+
+    async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
+        """Keep a lesson that the author wrote, with an attempt of the project that it is for."""
+        record = replace(lesson, born=Birth.PERSON, origin=Origin.EXPLICIT, author=self.author)
+        return await self._commit(record, task=attempt.task, attempt=attempt.id)
+
+    async def give_lesson(self, lesson: int, task: int, comment: str = "") -> int:
+        """Let the next attempt of a task be given a lesson of its project."""
+        mark = LessonMark(lesson=lesson, act=LessonAct.GIVEN, author=self.author, comment=comment)
+        return await self._commit(mark, task=task)
 
     async def retire_fact(self, fact: int, reason: str = "") -> int:
         """Take a fact back: it is no longer shared."""
@@ -96,8 +111,11 @@ class LearningActions:
 
     async def _write(self, about: int, kind: type[Record], mark: Record) -> int:
         marked = await self._marked(about, kind)
+        return await self._commit(mark, task=marked.task, attempt=marked.attempt)
+
+    async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
         at = self._clock() if self._clock else await present(self._journal)
-        draft = Draft(record=mark, at=at, task=marked.task, attempt=marked.attempt)
+        draft = Draft(record=record, at=at, task=task, attempt=attempt)
         (entry,) = await self._journal.commit(Commit(drafts=(draft,)))
         if self._bus is not None:
             self._bus.publish(hint_of(entry))

@@ -6,8 +6,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from midwatch_agents.models import NONE
-from midwatch_monitor.config.rules import Section
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.tasks import (
     AUTO,
     ModelSpec,
@@ -17,9 +16,9 @@ from midwatch_monitor.config.tasks import (
     WorkerSpec,
     resolve_workspace,
 )
-from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError, UsageError
-from midwatch_monitor.records import Run, Task
-from midwatch_supervisor.workspaces.workspace import head_of, is_bare
+from midwatch_monitor.errors import JournalCorruptError, UsageError
+from midwatch_monitor.records import Task
+from midwatch_tools.git import is_bare
 from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
@@ -128,20 +127,6 @@ def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
             raise UsageError(f"{task}: the workspace {each.workspace} {problem}")
 
 
-async def pinned(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
-    """The tasks, each with the commit that it starts from, so that every node starts from the same.
-
-    Raises WorkspaceError for a repository without a commit, or one that does not answer.
-    """
-    known: dict[str, str] = {}
-    for each in wanted:
-        if each.source not in known:
-            known[each.source] = each.base or await head_of(each.source, url=bool(each.origin))
-    return tuple(
-        each.model_copy(update={"base": each.base or known[each.source]}) for each in wanted
-    )
-
-
 def _other(file: TaskFile, name: str) -> WorkerSpec:
     spec = file.workers[name]
     return spec.model_copy(update={"model": file.model_of(Role.WORKER, spec)})
@@ -178,14 +163,3 @@ def assignment_in(task: Task) -> Assignment:
         raise JournalCorruptError(
             f"cannot read what task {task.id} ({task.name!r}) of run {task.run} is"
         ) from error
-
-
-def settings_of(run: Run) -> Settings:
-    """What was in force where a run was handed over.
-
-    Raises JournalTooNewError where another version of Midwatch wrote it, and this one knows it not.
-    """
-    try:
-        return Settings.model_validate_json(run.settings)
-    except ValidationError as error:
-        raise JournalTooNewError(f"cannot read the settings of run {run.id}") from error

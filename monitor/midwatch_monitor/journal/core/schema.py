@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, String, column, insert, inspect, select, table, text
 
-from midwatch_monitor.config.settings import Synchronous
+from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
     JournalAccessError,
     JournalCorruptError,
@@ -78,7 +78,7 @@ class Version:
         return self.revision is not None and not _OURS.fullmatch(self.revision)
 
 
-def opened(
+def open_store(
     location: str | Path,
     access: Access,
     synchronous: Synchronous = Synchronous.NORMAL,

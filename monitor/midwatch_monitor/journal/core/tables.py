@@ -40,6 +40,12 @@ OLDEST = "0003"
 READABLE = "0003"
 """The oldest revision whose tables this Midwatch can read as they are."""
 
+
+def _indexed(index: str) -> None:
+    """Have an index made of some rows only. As an `Index` it would import both dialects."""
+    event.listen(metadata, "after_create", DDL(f"CREATE {index}"))
+
+
 project = Table(
     "project",
     metadata,
@@ -225,13 +231,7 @@ escalation = Table(
 )
 
 # At most one open escalation per attempt.
-Index(
-    "escalation_open",
-    escalation.c.attempt,
-    unique=True,
-    sqlite_where=escalation.c.closed_at.is_(None),
-    postgresql_where=escalation.c.closed_at.is_(None),
-)
+_indexed("UNIQUE INDEX escalation_open ON escalation (attempt) WHERE closed_at IS NULL")
 
 
 def _about(name: str = "entry") -> Column[int]:
@@ -342,13 +342,7 @@ guidelines = Table(
 )
 
 # At most one version in force per project.
-Index(
-    "guidelines_live",
-    guidelines.c.project,
-    unique=True,
-    sqlite_where=guidelines.c.state == "live",
-    postgresql_where=guidelines.c.state == "live",
-)
+_indexed("UNIQUE INDEX guidelines_live ON guidelines (project) WHERE state = 'live'")
 
 summary = Table(
     "summary",
@@ -383,12 +377,7 @@ chore = Table(
     Index(None, "attempt"),
 )
 
-Index(
-    "chore_open",
-    chore.c.about,
-    sqlite_where=chore.c.open,
-    postgresql_where=chore.c.open,
-)
+_indexed("INDEX chore_open ON chore (about) WHERE open")
 
 erasure = Table(
     "erasure",

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from functools import cache
 from secrets import token_bytes
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from midwatch_monitor.secrets.known import sought
-from midwatch_monitor.secrets.masking import Masker
 from midwatch_supervisor.present.plain import visible
+
+if TYPE_CHECKING:
+    from midwatch_monitor.secrets.masking import Masker
 
 _OURS = ("midwatch_monitor", "midwatch_tools", "midwatch_agents", "midwatch_supervisor")
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -39,8 +41,11 @@ def _masked(text: str) -> str:
 
 
 @cache
-def _masker() -> Masker:
-    return Masker(sought(os.environ), token_bytes())
+def _masker() -> "Masker":
+    # Every command has this formatter, and few have anything to write with it.
+    from midwatch_monitor.secrets.masking import Masker, known_secrets
+
+    return Masker(known_secrets(os.environ), token_bytes())
 
 
 def make_stderr_plain() -> None:
@@ -56,7 +61,7 @@ def make_stderr_plain() -> None:
 
 
 @contextmanager
-def logbook() -> Generator[None]:
+def log_to_stderr() -> Generator[None]:
     """Write what Midwatch logs, from INFO on, a line each with its time."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter(_FORM))

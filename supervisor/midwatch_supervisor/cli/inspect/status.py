@@ -9,9 +9,8 @@ from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import Roster
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
 from midwatch_monitor.state.attempt import AttemptState, AttemptStatus

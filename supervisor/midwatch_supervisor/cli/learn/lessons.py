@@ -1,4 +1,4 @@
-"""`midwatch lessons`: what failures taught; read it, approve it, rate it, take it out of use."""
+"""`midwatch lessons`: what failures taught; read, write, give, approve, rate or retire it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import KnownLesson, LessonAct
 from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_read,
 )
+from midwatch_supervisor.cli.learn.lessons_by_hand import add, give, lesson_with
 from midwatch_supervisor.cli.learn.options import UNSAID, Remark
 from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -28,6 +28,8 @@ from midwatch_supervisor.learning.provenance import provenance
 from midwatch_supervisor.operator.learning_actions import LearningActions
 
 app = App(name="lessons")
+app.command(add)
+app.command(give)
 
 LISTED = 50
 """Lessons that are listed for people; `--json` has them all."""
@@ -113,7 +115,7 @@ def _nothing(text: str, *, json: bool) -> None:
 async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption = False) -> None:
     """Print everything about one lesson: where it comes from, and what became of its uses."""
     async with await journal_to_read(journal) as opened:
-        known = await _known(opened, id)
+        known = await lesson_with(opened, id)
         found = await provenance(opened, known)
     if json:
         write_json(story_fields(known, found))
@@ -164,7 +166,7 @@ class _Act:
 
 async def _mark(id: int, act: _Act, remark: Remark) -> None:
     async with await remark.opened() as opened:
-        known = await _known(opened, id)
+        known = await lesson_with(opened, id)
         _require_change(known, act)
         shelf = remark.shelf(opened)
         mark = None if remark.dry_run else await _write(shelf, id, act, remark.comment)
@@ -204,10 +206,3 @@ def _require_change(known: KnownLesson, act: _Act) -> None:
     if act.verb == "restore" and not known.obsolete:
         waits = "waits: `midwatch lessons approve` lets it be given"
         raise UsageError(f"lesson {known.id} {waits if known.waiting else 'is in use'}")
-
-
-async def _known(journal: Journal, id: int) -> KnownLesson:
-    found = await Learned(journal).lessons(ids=[id])
-    if not found:
-        raise UsageError(f"there is no lesson {id}; `midwatch lessons list --all` lists them")
-    return found[0]

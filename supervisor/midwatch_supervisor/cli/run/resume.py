@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.config.settings import settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
@@ -14,7 +15,6 @@ from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.run.conduct import HeadlessOption, home, stay, where
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.assignment import settings_of
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, latest_state
 from midwatch_supervisor.run.launch import again

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import (
     Actor,
     Alert,

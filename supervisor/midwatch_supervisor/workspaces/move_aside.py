@@ -1,8 +1,4 @@
-"""What stands where a ground is to be made: moved aside with all that is in it, and kept.
-
-The journal does not know it: it was restored from a backup, or written by a process whose last
-word was lost.
-"""
+"""None"""
 
 import asyncio
 import os
@@ -15,8 +11,8 @@ from pathlib import Path
 from midwatch_agents.left_processes import end_all_leftovers
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
-from midwatch_supervisor.workspaces.workspace import alone, clear, is_repository
-from midwatch_tools.git import git, worktree_of
+from midwatch_supervisor.workspaces.workspace import clear, lock_worktrees
+from midwatch_tools.git import git, is_repository, worktree_of
 
 _HEADS = "refs/heads/"
 _ASIDE = ".aside-"
@@ -41,8 +37,8 @@ async def make_way(
 ) -> Aside | None:
     """Move aside what is in `folder`, and the branch that is called like it; where they are now.
 
-    `None` where there is nothing. That goes too for a ground that holds nothing of its own, as a
-    killed process leaves it: it is removed. What `below` leads to is no work of the ground.
+    `None` where there is nothing. That goes too for a workspace that holds nothing of its own, as a
+    killed process leaves it: it is removed. What `below` leads to is no work of the workspace.
     Processes that attempts left there are ended. Raises WorkspaceError.
     """
     there = await asyncio.to_thread(os.path.lexists, folder)
@@ -60,7 +56,7 @@ async def make_way(
     if repository is None:
         await asyncio.to_thread(_rename, folder, moved)
     else:
-        async with alone(repository):
+        async with lock_worktrees(repository):
             await sheltered(_move(folder, repository, branch, moved))
     return moved
 

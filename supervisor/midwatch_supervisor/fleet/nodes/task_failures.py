@@ -1,4 +1,4 @@
-"""What becomes of a task that a node cannot do, or whose turns break: others try, not for ever."""
+"""None"""
 
 import logging
 import re
@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_supervisor.fleet.nodes.identity import name_of
+from midwatch_supervisor.fleet.process import name_of
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _UPDATE = "update Midwatch"
 _CANNOT = re.compile(r"(\S+) cannot do it: ")
 
 
-class Mishaps:
+class TaskFailures:
     """Stores what went wrong with a task's turns, and ends the task where there is no hope."""
 
     def __init__(self, journal: Journal, *, node: str, fleet: str, clock: Clock) -> None:

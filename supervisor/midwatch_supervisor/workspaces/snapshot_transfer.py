@@ -1,4 +1,4 @@
-"""How saved work gets from one node to another: pushed, or in a bundle of the journal."""
+"""None"""
 
 import logging
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from midwatch_supervisor.workspaces.snapshot import (
     fetch_saved,
     mark_of,
     tip_of,
-    unpack,
+    unpack_snapshot,
 )
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import Worktree, ask_git, git
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _PUSH_SECONDS = 120.0
 """A worker's tool result waits for so long at most."""
 
 
-async def find(bundles: Bundles, attempt: Attempt) -> Snapshot | None:
+async def newest_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot | None:
     """The newest saved work of an attempt that can be had; `None` if there is none."""
     known = await bundles.commit_of(attempt.id)
     for each in reversed(await bundles.snapshots(attempt.id)):
@@ -52,25 +52,25 @@ class Owner:
 def owner_of(branch: str, attempts: Sequence[Attempt]) -> Owner:
     """Whose work is called like a branch, among the attempts of a run. Raises WorkspaceError."""
     for attempt in reversed(attempts):
-        workspace = Path(attempt.workspace)
-        if branch_of(workspace) == branch:
+        folder = Path(attempt.workspace)
+        if branch_of(folder) == branch:
             return Owner(attempt=attempt)
-        if branch_of(whole_of(workspace)) == branch:
+        if branch_of(whole_of(folder)) == branch:
             return Owner(attempt=attempt, own=False)
     raise WorkspaceError(f"nobody knows whose work {branch} is")
 
 
-async def finished(bundles: Bundles, attempt: Attempt) -> Snapshot:
+async def final_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot:
     """An attempt's work at its end. Raises WorkspaceError where that was not saved."""
     known = await bundles.snapshots(attempt.id)
-    found = await find(bundles, attempt)
+    found = await newest_snapshot(bundles, attempt)
     if found is None or found != known[-1]:
         name = place_of(Path(attempt.workspace))
         raise WorkspaceError(f"the work of {name} was not saved: it is on {attempt.node} only")
     return found
 
 
-async def fetched(
+async def fetch_snapshot(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, *, place: str
 ) -> Snapshot:
     """Bring saved work into a repository, where it is called `place`; what was brought.
@@ -79,7 +79,7 @@ async def fetched(
     be at it until that is taken over. Raises WorkspaceError.
     """
     while not await _brought(bundles, repository, attempt, snapshot, place):
-        newer = await find(bundles, attempt)
+        newer = await newest_snapshot(bundles, attempt)
         if newer is None or newer == snapshot:
             raise WorkspaceError(f"the saved work of {place} is gone")
         snapshot = newer
@@ -104,20 +104,20 @@ async def _brought(
     bundle = await bundles.get(attempt.id)
     if bundle is None or bundle.commit != snapshot.commit:
         return False
-    await unpack(repository, place, bundle.body)
+    await unpack_snapshot(repository, place, bundle.body)
     return True
 
 
-async def branch_brought(
+async def fetch_branch(
     bundles: Bundles, repository: Path, attempt: Attempt, branch: str
 ) -> Snapshot:
     """Bring a finished branch into a repository, from wherever it was saved; its snapshot.
 
     Raises WorkspaceError where it was not saved as it was at its end.
     """
-    snapshot = await finished(bundles, attempt)
+    snapshot = await final_snapshot(bundles, attempt)
     place = branch.removeprefix(BRANCHES)
-    snapshot = await fetched(bundles, repository, attempt, snapshot, place=place)
+    snapshot = await fetch_snapshot(bundles, repository, attempt, snapshot, place=place)
     tip = await tip_of(repository, snapshot.commit)
     await git(repository, "update-ref", f"refs/heads/{branch}", tip)
     return snapshot
@@ -129,22 +129,22 @@ async def _pulled(repository: Path, snapshot: Snapshot, place: str) -> None:
     await fetch(repository, snapshot.commit)  # the branch may be gone, or lead elsewhere
 
 
-async def pushed(
-    ground: Ground, commit: str, attempt: Attempt, *, mark: Mark, last: Snapshot | None
+async def push_snapshot(
+    workspace: Workspace, commit: str, attempt: Attempt, *, mark: Mark, last: Snapshot | None
 ) -> str:
     """Push a snapshot to the origin in place of the attempt's `last` one; the name of its branch.
 
-    It is called like the ground's branch. What is called the same there and is not this attempt's
-    is left alone: it is somebody else's, or of an attempt that a journal restored from a backup
-    does not know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
+    It is called like the workspace's branch. A branch of that name that is not this attempt's is
+    left alone: it is somebody else's, or of an attempt that a journal restored from a backup does
+    not know. Then it is called after its beginning: `fix-1.begun-20261121T200000`. Raises
     WorkspaceError.
     """
-    names = (ground.branch, f"{ground.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")
+    names = (workspace.branch, f"{workspace.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")
     if last is not None and last.branch in names:
         names = names[names.index(last.branch) :]
     for name in names:
         before = last.commit if last is not None and last.branch == name else ""
-        if await _placed(ground.at, commit, name, mark=mark, before=before):
+        if await _placed(workspace.at, commit, name, mark=mark, before=before):
             if name != names[0]:
                 log.warning("the origin has another branch %s: pushed as %s", names[0], name)
             return name

@@ -1,0 +1,49 @@
+"""A command imports what it needs, and no more: that is most of the time that it takes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal.core import schema
+from midwatch_monitor.journal.core.engine import Access
+
+DEAR = ("pydantic_ai", "textual", "alembic", "dbos", "aiomqtt", "httpx", "psycopg", "harness")
+PROGRAM = """
+import sys
+from midwatch_supervisor.cli import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+print("imported", *sorted({name.partition(".")[0] for name in sys.modules}))
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (("--help",), ("sqlalchemy", "asyncio", "yaml", "pydantic")),
+        (("--version",), ("sqlalchemy", "asyncio", "yaml", "pydantic")),
+        (("status",), ()),
+        (("status", "--json"), ()),
+    ],
+)
+def test_what_a_command_does_not_need_is_not_imported(
+    tmp_path: Path, words: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    journal = tmp_path / "journal.db"
+    schema.open_store(journal, Access.CREATE).close()
+    place = ("--journal", str(journal)) if "status" in words else ()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words, *place],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    imported = set(done.stdout.rpartition("imported ")[2].split())
+    assert "midwatch_supervisor" in imported
+    assert imported & {*DEAR, *more} == set()

@@ -1,0 +1,125 @@
+"""A journal that the version before wrote opens, reads alike, and gives the same alerts again."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import schema
+from midwatch_monitor.journal.core.engine import Access
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_supervisor.cli import main
+
+BEFORE = Path(__file__).parent / "journals" / "before.sql"
+KINDS = {
+    "acceptance": 8,
+    "alert": 18,
+    "analysis": 4,
+    "attempt_state": 21,
+    "change": 187,
+    "completion": 12,
+    "decision": 5,
+    "delivery": 5,
+    "escalation": 15,
+    "feedback": 2,
+    "intervention": 5,
+    "lesson": 2,
+    "lesson_mark": 1,
+    "outcome": 5,
+    "plan": 14,
+    "plan_check": 1,
+    "spending": 5,
+    "step": 115,
+    "study": 9,
+    "summary": 7,
+    "task_state": 18,
+}
+STATUS = {  # as that version printed it: attempt, number, confidence, steps, requests
+    "discount": (1, 1, 95, 12, 8),
+    "totals": (2, 1, 95, 26, 17),
+    "delivery": (7, 2, 94, 13, 22),
+    "shipping": (4, 1, 95, 17, 11),
+    "labels": (5, 1, 94, 21, 17),
+    "report": (6, 1, 95, 6, 4),
+}
+
+
+@pytest.fixture(params=["as it is", "brought up to date"])
+def before(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The journal: as that version left it, and after this one opened it to write."""
+    journal_file = tmp_path / "journal.db"
+    with sqlite3.connect(journal_file) as connection:
+        connection.executescript(BEFORE.read_text("utf-8"))
+    connection.close()
+    if request.param != "as it is":
+        schema.open_store(journal_file, Access.WRITE).close()
+        with sqlite3.connect(journal_file) as connection:
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        connection.close()
+        assert found == (REVISION,)
+    return journal_file
+
+
+async def test_every_record_is_read(before: Path) -> None:
+    async with await Journal.open_to_read(before) as journal:
+        read = [entry async for entry in journal.all_entries()]
+    with sqlite3.connect(before) as connection:
+        stored = connection.execute("SELECT id, kind FROM entry ORDER BY id").fetchall()
+    connection.close()
+    assert [entry.id for entry in read] == [id for id, _kind in stored]
+    kinds = [kind for _id, kind in stored]
+    assert {kind: kinds.count(kind) for kind in kinds} == KINDS
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    """What a command prints as JSON."""
+    assert main(words) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_status_says_what_that_version_said(
+    before: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = told(capsys, "status", "--json", "--journal", str(before))
+    found = {line["task"]: line for line in lines if line["type"] == "status"}
+    figures = ("attempt", "number", "confidence", "steps", "requests_used")
+    assert {task: tuple(line[name] for name in figures) for task, line in found.items()} == STATUS
+    for line in found.values():
+        assert (line["status"], line["progress_percent"], line["alerts"]) == ("completed", 100, 0)
+
+
+def test_show_tells_of_each_record_of_a_task(
+    before: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for task in STATUS:
+        lines = told(capsys, "show", task, "--json", "--journal", str(before))
+        assert [line["step"] for line in lines if line["type"] == "step"]
+        assert {line["task"] for line in lines if "task" in line} == {task}
+
+
+def test_the_rules_give_again_the_alerts_that_stand_in_it(
+    before: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again: list[tuple[object, ...]] = []
+    for attempt in range(1, 8):
+        trace = tmp_path / f"{attempt}.jsonl"
+        assert main(["export", str(attempt), "--journal", str(before), "--output", str(trace)]) == 0
+        capsys.readouterr()
+        lines = told(capsys, "replay", str(trace), "--json")
+        again += [(attempt, *of(line)) for line in lines if line["type"] == "alert"]
+    with sqlite3.connect(before) as connection:
+        query = "SELECT attempt, body FROM entry WHERE kind = 'alert' ORDER BY attempt, id"
+        stored = [(attempt, json.loads(body)) for attempt, body in connection.execute(query)]
+    connection.close()
+    fired = [(at, *of({**a, **a["key"]})) for at, a in stored if a["state"] == "firing"]
+    assert again == fired
+    assert len(again) == 9
+
+
+def of(alert: dict[str, Any]) -> tuple[object, ...]:
+    """What an alert is about, without its wording."""
+    exact = (alert[name] for name in ("rule", "subject", "severity", "step"))
+    return (*exact, float(alert["value"]), tuple(alert["evidence"]))
