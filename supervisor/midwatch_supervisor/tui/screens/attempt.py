@@ -15,7 +15,7 @@ from midwatch_monitor.errors import JournalError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
-from midwatch_monitor.records import Alert, Attempt, Entry, Recall, Step, Task
+from midwatch_monitor.records import Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.plain import one_line
@@ -42,7 +42,7 @@ from midwatch_supervisor.tui.widgets.palette import palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 from midwatch_supervisor.tui.widgets.table import Table
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.placing import ground_of
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
@@ -81,7 +81,7 @@ class AttemptScreen(Screen[None]):
         Times are shown in the zone of `now`. It begins with `side`, one of its tabs in lower case.
         """
         super().__init__()
-        self.timeline = AttemptTimeline(task, attempt)
+        self.timeline = AttemptTimeline(task, attempt, judged=row.state.judged)
         self.reading = False
         """Whether the journal is being read."""
         self._row = row
@@ -103,7 +103,7 @@ class AttemptScreen(Screen[None]):
         self._chart = Chart(id="chart")
         self._plan = plan_tab()
         self._diff = diff_tab()
-        self._messages = messages_tab(zone)
+        self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
         self._detail = Detail()
 
@@ -137,9 +137,10 @@ class AttemptScreen(Screen[None]):
 
     def shows(self, waiting: int) -> bool:
         """Whether what waits, as far as the story was read, is this decision or petition."""
-        account = self.timeline.account
-        held = [each.id for each in account.interventions.held]
-        return waiting == held[0] if held else waiting in account.open_requests
+        state = self.timeline.state
+        if held := state.interventions.held:
+            return waiting == held[0].id
+        return waiting in state.open_requests
 
     @property
     def side(self) -> str:
@@ -223,13 +224,13 @@ class AttemptScreen(Screen[None]):
             case "timeline":
                 self._timeline.show_timeline(self.timeline)
             case "alerts":
-                self._alerts.show(self.timeline.alerts)
+                self._alerts.take(self.timeline.alert_lines())
             case "chart":
                 self._chart.show_timeline(self.timeline)
             case "plan":
-                self._plan.show(numbered(self.timeline.account.plan))
+                self._plan.show(numbered(self.timeline.state.plan))
             case "messages":
-                self._messages.show(tuple(self.timeline.tellings.values()))
+                self._messages.show(tuple(self.timeline.state.interventions))
             case "checks":
                 self._checks.show(self.timeline.checks())
             case _:
@@ -298,10 +299,9 @@ class AttemptScreen(Screen[None]):
 
     def _open_alert(self, index: int) -> None:
         """Go to what an alert is grounded on; its steps are marked in the timeline."""
-        record = self._alerts.items[index].record
-        if isinstance(record, Alert):
-            self._timeline.evidence = record.evidence or (record.step,)
-            self._jump(max(self._timeline.evidence))
+        alert = self._alerts.items[index].alert
+        self._timeline.evidence = alert.evidence or (alert.step,)
+        self._jump(max(self._timeline.evidence))
 
     def _jump(self, step: int) -> None:
         self.action_side("timeline")
@@ -319,7 +319,7 @@ class AttemptScreen(Screen[None]):
         self._jump(next((step for step in steps if step > here), steps[0]))
 
     def _compare_again(self) -> None:
-        if self.side == "diff" and self._compared != self.timeline.edited:
+        if self.side == "diff" and self._compared != self.timeline.state.edited_step:
             self._compare()
 
     def _compare(self) -> None:
@@ -328,15 +328,15 @@ class AttemptScreen(Screen[None]):
             self._diff.say("The attempt has no workspace.")
         elif not self._comparing:
             self._comparing = True
-            self._compared = self.timeline.edited
-            where = f" (the attempt is on {self._row.node})" if self._row.moves else ""
+            self._compared = self.timeline.state.edited_step
+            where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
             self._read_diff(Path(workspace), self.timeline.task, where)
 
     @work(group="diff")
     async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
         text, nothing = "", "Nothing is changed."
         try:
-            found = await changes(await workspace_of(assignment_of(task), folder))
+            found = await changes(await ground_of(assignment_of(task), folder))
         except WorkspaceError as error:
             nothing = f"The diff cannot be read: {error}"
         else:
