@@ -42,7 +42,7 @@ from midwatch_supervisor.tui.widgets.palette import palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 from midwatch_supervisor.tui.widgets.table import Table
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placing import ground_of
+from midwatch_supervisor.workspaces.placement import workspace_of
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
@@ -336,7 +336,7 @@ class AttemptScreen(Screen[None]):
     async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
         text, nothing = "", "Nothing is changed."
         try:
-            found = await changes(await ground_of(assignment_of(task), folder))
+            found = await changes(await workspace_of(assignment_of(task), folder))
         except WorkspaceError as error:
             nothing = f"The diff cannot be read: {error}"
         else:
