@@ -83,7 +83,7 @@ async def test_a_journal_that_fails_ends_the_learner_and_nothing_else(
     await closed.close()
     learner = Learner(closed, settings=SOON, clock=lambda: past.at, bus=LocalBus())
     await learner.run()
-    await learner.finish(["shop"], home=tmp_path, seconds=1)
+    await learner.finish(["shop"], seconds=1)
     assert caplog.text.count("nothing is learned any more: ") == 2
 
 

@@ -1,10 +1,10 @@
 """What every part of the configuration is made of: sections, ranges, and how a value is refused."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, get_args
+from typing import Annotated, ClassVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
@@ -35,6 +35,16 @@ class Section(BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+    gone: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions that are read and left out, each with the reason."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_gone(cls, value: object) -> object:
+        if not cls.gone or not isinstance(value, Mapping):
+            return value
+        found = cast("Mapping[str, object]", value)
+        return {key: each for key, each in found.items() if key not in cls.gone}
 
     @field_validator("*", mode="before")
     @classmethod

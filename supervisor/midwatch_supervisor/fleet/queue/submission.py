@@ -85,7 +85,6 @@ async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
             title=each.task.label,
             spec=each.model_dump_json(),
             project=each.project,
-            trial_of=each.trial_of,
         )
         for each in await pinned(wanted)
     ]
