@@ -66,10 +66,10 @@ async def run_demo(journal: Journal, folder: Path) -> None:
     """The demo as `midwatch demo --headless` runs it, on a machine without a name."""
     file = make_project(folder)
     wanted = assignments(load_tasks(file), file.parent)
-    deck, jobs = await begin(
+    resources, jobs = await begin(
         journal, wanted, source="demo", settings=Settings(), home=folder / "home"
     )
-    await conduct(replace(deck, node="laptop"), jobs, _hear_nothing)
+    await conduct(replace(resources, node="laptop"), jobs, _hear_nothing)
 
 
 async def _hear_nothing(entries: Sequence[Entry]) -> None:

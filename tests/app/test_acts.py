@@ -94,9 +94,7 @@ async def test_guidance_is_about_the_firing_alerts(sit: Sit) -> None:
     async with sit(ALERT) as seat:
         await seat.press("i", *"hi", "ctrl+j", "x", "enter")
         assert await seat.written() == [replace(MINE, message="hi\nx", answers=(CYCLE,))]
-        assert seat.app.told == [
-            "guidance for fix#1 is issued; the worker hears it at its next request"
-        ]
+        assert seat.app.told == ["fix#1: guidance sent; the worker reads it at its next request"]
 
 
 async def test_empty_guidance_is_not_sent_and_escape_gives_it_up(sit: Sit) -> None:
@@ -161,7 +159,7 @@ async def test_approving_tells_what_was_approved(sit: Sit) -> None:
     async with sit(HELD) as seat:
         await seat.press("a")
         assert await seat.written() == [stamp(seat.before, DeliveryState.APPROVED)]
-        assert seat.app.told == ["approved for fix#1: nudge: Look [b]up."]
+        assert seat.app.told == ["fix#1: approved: nudge: Look [b]up."]
 
 
 async def test_the_decision_that_waits_longest_is_settled_first(sit: Sit) -> None:
@@ -241,7 +239,7 @@ async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) ->
             OutcomeReport(intervention=id, outcome=Outcome.RECOVERED, step=9, reason="it moved")
         )
         assert seat.app.told[1:] == [
-            "fix#1: guidance was delivered",
+            "fix#1: guidance delivered",
             "fix#1: recovered after guidance: it moved",
         ]
 

@@ -48,9 +48,9 @@ from midwatch_stage.repository import worktree_with
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.screens.detail import Detail
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="repeated_edits", subject="a.py")
@@ -138,7 +138,7 @@ class Seat:
         await self.until(lambda: isinstance(self.app.screen, AttemptScreen))
         screen = self.view
         last = (await self.journal.entries(limit=1000))[-1].id
-        await self.until(lambda: screen.story.last_id >= last and not screen.reading)
+        await self.until(lambda: screen.timeline.last_id >= last and not screen.reading)
         await self.pilot.pause()
         return screen
 
@@ -303,7 +303,7 @@ async def test_what_is_added_appears_and_the_cursor_follows_the_end(sit: Sit) ->
     async with sit() as seat:
         view = await seat.open()
         await seat.write(write(5))
-        await seat.until(lambda: view.story.account.last_step == 5)
+        await seat.until(lambda: view.timeline.account.last_step == 5)
         assert seat.lines("timeline")[-1].startswith(">20:00:00    5")
 
 
@@ -312,7 +312,7 @@ async def test_the_cursor_stays_on_its_line_when_more_is_added(sit: Sit) -> None
         view = await seat.open()
         await seat.press("g", "j")
         await seat.write(write(5))
-        await seat.until(lambda: view.story.account.last_step == 5)
+        await seat.until(lambda: view.timeline.account.last_step == 5)
         assert seat.lines("timeline")[1].startswith(">")
 
 
@@ -321,7 +321,7 @@ async def test_what_comes_while_another_screen_is_in_front_is_not_missed(sit: Si
         view = await seat.open()
         await seat.app.push_screen(Screen[None]())
         await seat.write(write(5), write(6))
-        await seat.until(lambda: view.story.account.last_step == 6)
+        await seat.until(lambda: view.timeline.account.last_step == 6)
         await seat.app.pop_screen()
         assert seat.lines("timeline")[-1].startswith(">20:00:00    6")
 
@@ -366,7 +366,7 @@ async def test_where_there_is_no_diff_the_view_says_why(
     async with sit(workspace=workspace) as seat:
         view = await seat.open()
         await seat.press("f6")
-        empty = view.query_one("#diff-facet > .empty", Static)
+        empty = view.query_one("#diff-pane > .nothing", Static)
         await seat.until(lambda: str(empty.content) == said)
 
 

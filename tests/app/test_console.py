@@ -14,11 +14,10 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import INTERRUPTED, Console, Work
+from midwatch_supervisor.tui.screens.banner import TitleLine
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.state.feed import Feed
-from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog
-from midwatch_supervisor.tui.widgets.help import HelpScreen
-from midwatch_supervisor.tui.widgets.title import Heading
+from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 
 Seated = tuple[Console, Pilot[int]]
 Open = Callable[..., AbstractAsyncContextManager[Seated]]
@@ -57,13 +56,13 @@ async def breaks() -> int:
 
 async def test_what_is_watched_stands_on_top_as_it_is(opened: Open) -> None:
     async with opened() as (app, _):
-        said = str(app.query_one(Heading).render())
+        said = str(app.query_one(TitleLine).render())
         assert said == "Midwatch · Run 1: [b]six[/b] tasks · No sandbox"
 
 
 async def test_a_key_changes_the_theme_and_the_lines_with_it(opened: Open) -> None:
     async with opened() as (app, pilot):
-        roll = app.query_one(FleetPane).roll
+        roll = app.query_one(FleetPane).list
         before = roll.colours
         await pilot.press("T")
         await pilot.pause()

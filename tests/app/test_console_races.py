@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.seat import AT, Seat, seated
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.screens.timeline import Timeline
+from midwatch_supervisor.tui.screens.attempt_tabs import TimelineTab
 
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 STEP = Step(number=4, kind=StepKind.MESSAGE)
@@ -92,7 +92,7 @@ async def opened(seat: Seat[Slow]) -> AttemptScreen:
     await seat.pilot.press("enter")
     screen = seat.app.screen
     assert isinstance(screen, AttemptScreen)
-    await seat.until(lambda: screen.story.last_id >= seat.before)
+    await seat.until(lambda: screen.timeline.last_id >= seat.before)
     return screen
 
 
@@ -150,13 +150,13 @@ async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -
 
 async def test_what_was_not_stored_can_be_said_again(sit: Sit) -> None:
     async with sit(HELD) as seat:
-        desk, seat.app.desk = (
-            seat.app.desk,
+        desk, seat.app.operator = (
+            seat.app.operator,
             OperatorActions(await closed(), author="ada", clock=lambda: AT),
         )
         await seat.pilot.press("a")
         await seat.until(lambda: bool(seat.app.told))
-        seat.app.desk = desk
+        seat.app.operator = desk
         await seat.pilot.press("a")
         assert await seat.written() == [stamp(seat.before)]
 
@@ -202,7 +202,7 @@ async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_
         assert await seat.written() == []
         assert seat.app.told == ["fix#1: what waits has changed just now: look at it first"]
         read.set()
-        await seat.until(lambda: screen.story.last_id == last)
+        await seat.until(lambda: screen.timeline.last_id == last)
         await seat.pilot.press("a")
         assert await seat.written() == [stamp(last)]
 
@@ -214,9 +214,9 @@ async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -
         screen = seat.app.screen
         assert isinstance(screen, AttemptScreen)
         await seat.until(lambda: not screen.reading)
-        assert screen.story.items == []
+        assert screen.timeline.items == []
         seat.journal.fails = ""
-        await seat.until(lambda: screen.story.last_id == seat.before)
+        await seat.until(lambda: screen.timeline.last_id == seat.before)
 
 
 async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit) -> None:
@@ -226,26 +226,26 @@ async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit)
         await seat.write(Recall(facts=(new - 1,)))
         await seat.until(lambda: seat.journal.facts is None)
         await seat.write(Recall(facts=(new,)))
-        await seat.until(lambda: "New." in screen.story.items[-1].detail)
+        await seat.until(lambda: "New." in screen.timeline.items[-1].detail)
         late.set()
         await seat.until(lambda: not [each for each in seat.app.workers if each.group == "given"])
-        assert "New." in screen.story.items[-1].detail
+        assert "New." in screen.timeline.items[-1].detail
 
 
 async def test_what_is_cut_off_a_long_story_is_there_until_the_rest_is_shown(sit: Sit) -> None:
     async with sit() as seat:
         screen = await opened(seat)
-        timeline = screen.query_one(Timeline)
-        before = timeline.roll.render_line(timeline.roll.count - 1).text
-        del screen.story.items[:]
-        assert timeline.roll.render_line(timeline.roll.count - 1).text == before
+        timeline = screen.query_one(TimelineTab)
+        before = timeline.list.render_line(timeline.list.count - 1).text
+        del screen.timeline.items[:]
+        assert timeline.list.render_line(timeline.list.count - 1).text == before
 
 
 async def test_proposals_that_could_not_be_looked_for_are_looked_for_again(sit: Sit) -> None:
     async with sit() as seat:
         learned = seat.app.learned
         seat.journal.fails = "versions"
-        learned.hear([], again=True)
+        learned.observe([], again=True)
         await seat.until(lambda: seat.app.learned.problem != "")
         seat.journal.fails = ""
         await seat.until(lambda: seat.app.learned.problem == "")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console

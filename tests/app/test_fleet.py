@@ -95,7 +95,7 @@ class Seat:
     @property
     def lines(self) -> list[str]:
         """The lines on the screen."""
-        roll = self.app.pane.roll
+        roll = self.app.pane.list
         strips = roll.render_lines(Region(0, 0, roll.size.width, roll.size.height))
         return [strip.text.rstrip() for strip in strips if strip.text.strip()]
 
@@ -107,7 +107,7 @@ class Seat:
     @property
     def shown(self) -> list[str]:
         """The names of all lines."""
-        return [row.name for row in self.app.pane.lines]
+        return [row.name for row in self.app.pane.items]
 
     @property
     def chosen(self) -> str:
@@ -232,7 +232,7 @@ async def test_a_filter_shows_the_lines_that_hold_its_words_until_it_is_dropped(
         assert seat.shown == ["fetch", "fix"]
         assert seat.app.pane.close_filter()
         await seat.pilot.pause()
-        assert (seat.shown, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.roll)
+        assert (seat.shown, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.list)
 
 
 async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
@@ -247,7 +247,7 @@ async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
 async def test_who_scrolls_away_from_the_cursor_is_left_alone() -> None:
     async with seated(height=10) as seat:
         await seat.add(*(f"t{n:02}" for n in range(40)))
-        roll = seat.app.pane.roll
+        roll = seat.app.pane.list
         roll.scroll_to(y=20, animate=False)
         await seat.say("t05", REPORT)
         assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
@@ -273,8 +273,8 @@ async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign(theme: str)
     async with seated() as seat:
         seat.app.theme = theme
         await seat.add("a", "b")
-        seat.app.pane.roll.recolour()
-        strips = seat.app.pane.roll.render_lines(Region(0, 0, 120, 2))
+        seat.app.pane.list.recolour()
+        strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
         backgrounds = [
             {segment.style.bgcolor for segment in strip if segment.style} for strip in strips
         ]
@@ -298,7 +298,7 @@ async def test_what_agents_wrote_does_nothing_to_a_line(doing: str, shown: str) 
     async with seated() as seat:
         await seat.add("fix", "next")
         await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))
-        strips = seat.app.pane.roll.render_lines(Region(0, 0, 120, 2))
+        strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
         assert [strip.cell_length for strip in strips] == [120, 120]
         assert shown in strips[0].text
         assert not any(ord(char) < 32 for char in strips[0].text)

@@ -32,10 +32,10 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
-from midwatch_supervisor.tui.screens.detail import Detail
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, TextDialog
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
@@ -105,7 +105,7 @@ async def sitting(journal: Journal, desk: OperatorActions | None = None) -> Asyn
 @pytest.fixture
 async def reader(shop: Journal) -> AsyncGenerator[Reader]:
     async with sitting(shop) as seated:
-        await seated.until(lambda: bool(seated.app.learned.lore.lessons))
+        await seated.until(lambda: bool(seated.app.learned.view.lessons))
         yield seated
 
 
@@ -137,9 +137,9 @@ async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once
 ) -> None:
     await reader.press("1", "R")
     title = reader.app.screen.query_one(".title", Static)
-    assert str(title.content) == "Reject the result of discount#1. What went wrong?"
+    assert str(title.content) == "Reject the result of discount#1: what went wrong? (optional)"
     await reader.press(*"no", "enter")
-    said = "the result of discount#1 is rejected; the verdict is stored, a lesson follows"
+    said = "discount#1: result rejected; a lesson follows"
     assert reader.app.noticed == [said]
 
 
@@ -153,7 +153,7 @@ async def test_r50_lessons_are_read_with_what_came_of_them(reader: Reader) -> No
 
 
 async def test_r58_a_person_rates_a_lesson_with_a_comment(reader: Reader) -> None:
-    (lesson,) = reader.app.learned.lore.lessons
+    (lesson,) = reader.app.learned.view.lessons
     await reader.press("s", *"9", "enter")
     assert isinstance(reader.app.screen, TextDialog)
     await reader.press("backspace", "4", "ctrl+j", *"ok", "enter")
@@ -164,7 +164,7 @@ async def test_r58_a_person_rates_a_lesson_with_a_comment(reader: Reader) -> Non
 
 
 async def test_a_retired_lesson_can_be_brought_back(reader: Reader) -> None:
-    (lesson,) = reader.app.learned.lore.lessons
+    (lesson,) = reader.app.learned.view.lessons
     await reader.press("u")
     await reader.press("x", "enter")
     await reader.until(lambda: reader.lines("lessons")[0].startswith(">⊘"))
@@ -178,7 +178,7 @@ async def test_a_retired_lesson_can_be_brought_back(reader: Reader) -> None:
 
 
 async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
-    new, old = [fact.id for fact in reader.app.learned.lore.facts[1:]]
+    new, old = [fact.id for fact in reader.app.learned.view.facts[1:]]
     await reader.press("f3")
     unseen, kept, replaced = reader.lines("facts")
     assert unseen.startswith(">? 57m unreviewed Amounts are cents.")
@@ -198,7 +198,7 @@ async def test_the_detail_is_of_the_line_that_the_filter_leaves(reader: Reader) 
 
 async def test_a_fact_is_retired_with_the_reason(reader: Reader) -> None:
     await reader.press("f3", "x", *"no", "enter")
-    fact = reader.app.learned.lore.facts[0].id
+    fact = reader.app.learned.view.facts[0].id
     retired = FactMark(fact=fact, act=FactAct.RETIRED, reason="no", author="ada")
     assert await reader.written() == [retired]
 
@@ -206,7 +206,7 @@ async def test_a_fact_is_retired_with_the_reason(reader: Reader) -> None:
 async def test_c5_approving_in_the_console_makes_a_version_live(
     reader: Reader, shop: Journal
 ) -> None:
-    proposed, before = reader.app.learned.lore.guidelines
+    proposed, before = reader.app.learned.view.guidelines
     await reader.press("f4", "a")
     assert isinstance(reader.app.screen, ConfirmDialog)
     await reader.press("y")
@@ -214,8 +214,8 @@ async def test_c5_approving_in_the_console_makes_a_version_live(
     assert live is not None
     assert (live.id, live.author) == (proposed.id, "ada")
     lore = reader.app.learned
-    await reader.until(lambda: lore.lore.newest(before) != before)
-    assert [each.state for each in lore.lore.guidelines] == [
+    await reader.until(lambda: lore.view.newest(before) != before)
+    assert [each.state for each in lore.view.guidelines] == [
         GuidelinesState.LIVE,
         GuidelinesState.FORMER,
     ]
@@ -233,7 +233,7 @@ async def test_s37_a_version_is_shown_as_a_diff_and_is_not_live_until_approved(
 
 
 async def test_a_version_is_rejected_with_a_comment(reader: Reader) -> None:
-    proposed = reader.app.learned.lore.guidelines[0].id
+    proposed = reader.app.learned.view.guidelines[0].id
     await reader.press("f4", "r", *"no", "enter")
     mark = GuidelinesMark(
         guidelines=proposed, act=GuidelinesAct.REJECTED, author="ada", comment="no"
@@ -251,12 +251,12 @@ async def test_the_version_in_force_is_rolled_back(reader: Reader, shop: Journal
 async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
     reader: Reader, shop: Journal
 ) -> None:
-    proposed = reader.app.learned.lore.guidelines[0]
+    proposed = reader.app.learned.view.guidelines[0]
     await reader.press("f4", "a")
     mark = GuidelinesMark(guidelines=proposed.id, act=GuidelinesAct.REJECTED, author="eve")
     entry = (await shop.entries(proposed.id - 1, limit=1))[0]
     await shop.commit(Commit(drafts=(Draft(record=mark, at=NOW, task=entry.task),)))
-    await reader.until(lambda: not reader.app.learned.lore.proposed)
+    await reader.until(lambda: not reader.app.learned.view.proposed)
     await reader.press("y")
     assert await reader.written() == [mark]
     assert reader.app.noticed[-1] == (
@@ -268,8 +268,8 @@ async def statistics(reader: Reader) -> list[str]:
     """What the statistics say, once they are summed up."""
     await reader.press("f5")
     part = reader.app.query_one(StatisticsPart)
-    await reader.until(lambda: bool(part.said))
-    return [" ".join(line.split()) for line in part.said.splitlines()]
+    await reader.until(lambda: bool(part.text))
+    return [" ".join(line.split()) for line in part.text.splitlines()]
 
 
 async def test_r73_the_statistics_tell_verdicts_by_origin_and_classes(reader: Reader) -> None:
@@ -308,7 +308,7 @@ async def test_the_attempt_of_a_lesson_is_opened_from_it(reader: Reader) -> None
     await reader.press("o")
     screen = reader.app.screen
     assert isinstance(screen, AttemptScreen)
-    assert screen.story.task.name == "totals"
+    assert screen.timeline.task.name == "totals"
 
 
 async def opened(reader: Reader, name: str) -> AttemptScreen:
@@ -318,12 +318,12 @@ async def opened(reader: Reader, name: str) -> AttemptScreen:
     await reader.until(lambda: isinstance(reader.app.screen, AttemptScreen))
     screen = reader.app.screen
     assert isinstance(screen, AttemptScreen)
-    await reader.until(lambda: bool(screen.story.verdicts) and not screen.reading)
+    await reader.until(lambda: bool(screen.timeline.verdicts) and not screen.reading)
     return screen
 
 
 async def test_an_attempt_tells_in_words_what_it_was_given(reader: Reader) -> None:
-    story = (await opened(reader, "discount")).story
+    story = (await opened(reader, "discount")).timeline
     place = next(n for n, item in enumerate(story.items) if isinstance(item.record, Recall))
     await reader.until(lambda: story.items[place].given != NOTHING)
     told = story.items[place]

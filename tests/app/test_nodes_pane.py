@@ -15,8 +15,8 @@ from midwatch_monitor.records import Change
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import NO_BROKER, Console
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.screens.banner import TitleLine
 from midwatch_supervisor.tui.state.feed import Feed, NodesNow
-from midwatch_supervisor.tui.widgets.title import Heading
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 
@@ -67,9 +67,9 @@ async def test_enter_on_a_node_shows_what_is_at_work_there(
         assert active(app) == "nodes-tab"
         await pilot.press("G", "enter")
         assert active(app) == "fleet-tab"
-        assert [row.name for row in app.panes.fleet.lines] == ["labels"]
+        assert [row.name for row in app.panes.fleet.items] == ["labels"]
         await pilot.press("escape")
-        assert len(app.panes.fleet.lines) == 3
+        assert len(app.panes.fleet.items) == 3
 
 
 async def test_a_lost_node_waits_for_a_person_and_leads_to_the_nodes(
@@ -91,10 +91,10 @@ async def test_the_timeline_says_where_an_attempt_goes_on(
         await until(pilot, lambda: isinstance(app.screen, AttemptScreen))
         view = app.screen
         assert isinstance(view, AttemptScreen)
-        await until(pilot, lambda: bool(view.story.items) and not view.reading)
-        assert [item.told.text for item in view.story.items if isinstance(item.record, Change)] == [
-            "goes on on west"
-        ]
+        await until(pilot, lambda: bool(view.timeline.items) and not view.reading)
+        assert [
+            item.told.text for item in view.timeline.items if isinstance(item.record, Change)
+        ] == ["goes on on west"]
 
 
 async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
@@ -102,7 +102,7 @@ async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
 ) -> None:
     there = False
     async with seated(six_tasks, connected=lambda: there) as (app, _):
-        logging.getLogger("midwatch_monitor.bus.outage").warning("it does not let %r in", "ada")
+        logging.getLogger("midwatch_monitor.bus.connection").warning("it does not let %r in", "ada")
         for _ in range(6):
             app.pass_a_second()
         assert app.banner.said.endswith("it does not let 'ada' in")
@@ -116,7 +116,7 @@ async def test_a_broker_that_is_away_is_a_small_mark_and_nothing_else(six_tasks:
     async with seated(six_tasks, connected=lambda: there) as (app, pilot):
         for _ in range(6):
             app.pass_a_second()
-        heading = app.query_one(Heading)
+        heading = app.query_one(TitleLine)
         assert NO_BROKER in str(heading.render())
         assert app.banner.said == ""
         there = True

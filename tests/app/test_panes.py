@@ -124,7 +124,7 @@ class Watch:
     def opened(self) -> str | None:
         """The task whose attempt is in front."""
         screen = self.app.screen
-        return screen.story.task.name if isinstance(screen, AttemptScreen) else None
+        return screen.timeline.task.name if isinstance(screen, AttemptScreen) else None
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ async def test_an_empty_pane_says_what_it_would_show(watch: Watch) -> None:
 
 async def test_the_overview_counts_who_does_what(busy: Watch) -> None:
     await busy.press("4")
-    said = " ".join(busy.app.query_one(OverviewPane).said.split())
+    said = " ".join(busy.app.query_one(OverviewPane).text.split())
     assert "1 working" in said
     assert "1 stuck" in said
     assert "1 waiting" in said
@@ -278,7 +278,7 @@ async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:
 async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
     busy.app.time = AT + timedelta(seconds=61)
     busy.app.pass_a_second()
-    assert "does not grow, though 2 attempts work" in busy.app.banner.said
+    assert "No new data for 1 min; 2 agents should be working" in busy.app.banner.said
     busy.app.time = AT
     await busy.write("fine", reflects(3, 75))
     busy.app.pass_a_second()
@@ -292,7 +292,7 @@ async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
 
 
 async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch) -> None:
-    watch.app.banner.hear_of_drops(5)
+    watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
     assert watch.app.banner.said.endswith("the bus drops hints: what is shown may be late")
     watch.app.time += timedelta(seconds=61)

@@ -134,7 +134,7 @@ async def test_the_model_is_switched_by_its_name(sit: Sit) -> None:
 
 async def test_who_asks_stands_in_the_attention_queue(sit: Sit) -> None:
     async with sit(BUDGET) as seat:
-        (line,) = seat.app.queue.all
+        (line,) = seat.app.queue.calling
         assert line.what == "asks for budget: 20 requests ([b]two[/b] files left)"
         await seat.press("3", "a")
         assert len(await seat.written()) == 1

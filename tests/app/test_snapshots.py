@@ -143,9 +143,9 @@ def lacks(app: Console) -> bool:
     """Whether something that is seen was not read or summed up yet."""
     learned = app.learned
     if app.panes.current is not learned:
-        return not learned.lore.guidelines
+        return not learned.view.guidelines
     if learned.part == "statistics":
-        return not learned.query_one(StatisticsPart).said
+        return not learned.query_one(StatisticsPart).text
     return not learned.read
 
 

@@ -16,7 +16,7 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import (
     Commit,
     Draft,
@@ -138,7 +138,7 @@ async def test_before_the_nodes_were_read_nothing_is_said_of_them(handed_over: J
         await pilot.press("6")
         assert app.told == ["the nodes are not read yet: try again in a moment"]
         fleet.answers.set()
-        await until(pilot, lambda: bool(app.board.muster.nodes))
+        await until(pilot, lambda: bool(app.board.node_list.nodes))
         await pilot.press("6")
         assert app.query_one("#panes", TabbedContent).active == "nodes-tab"
 
@@ -147,7 +147,7 @@ async def test_a_fleet_without_any_node_says_how_one_comes(handed_over: Journal)
     async with seated(handed_over, Fleet()) as (app, pilot):
         await until(pilot, lambda: len(app.board.queued) == 3)
         await pilot.press("6")
-        assert app.told == ["there are no nodes: `midwatch node` starts one"]
+        assert app.told == ["No nodes: `midwatch node` starts one"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 45)], ids=["80x24", "140x45"])
@@ -155,7 +155,7 @@ async def test_each_line_says_why_its_task_waits(
     size: tuple[int, int], handed_over: Journal
 ) -> None:
     async with seated(handed_over, Fleet(EAST), size) as (app, pilot):
-        await until(pilot, lambda: len(app.panes.fleet.lines) == 3)
+        await until(pilot, lambda: len(app.panes.fleet.items) == 3)
         await pilot.pause()
         lines = {line.split()[1]: line for line in shown(app) if " queued " in line}
         assert "no node: fpga" in lines["flash"]
@@ -179,7 +179,7 @@ async def test_what_no_node_will_take_waits_for_a_person_and_leads_to_the_nodes(
 
 async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> None:
     async with seated(handed_over, Fleet(EAST)) as (app, pilot):
-        await until(pilot, lambda: app.board.muster.monitors is not None)
+        await until(pilot, lambda: app.board.node_list.monitors is not None)
         app.pass_a_second()
         await pilot.pause()
         said = " ".join(line.strip() for line in shown(app)[:5])
@@ -190,6 +190,6 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
 async def test_with_a_monitor_nothing_is_told(handed_over: Journal) -> None:
     watching = MonitorStatus(holder="watch:1", until=NOW.replace(minute=30))
     async with seated(handed_over, Fleet(EAST, monitors=[watching])) as (app, pilot):
-        await until(pilot, lambda: app.board.muster.monitors is not None)
+        await until(pilot, lambda: app.board.node_list.monitors is not None)
         app.pass_a_second()
         assert app.banner.said == ""

@@ -41,15 +41,14 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.tui.app import Console
-from midwatch_supervisor.tui.collector import calm_collector
+from midwatch_supervisor.tui.app import Console, calm_collector
 from midwatch_supervisor.tui.screens.fleet import columns
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.state.order import Order
 from midwatch_supervisor.tui.state.row import TREND, Row
-from midwatch_supervisor.tui.widgets.columns import fitted
 from midwatch_supervisor.tui.widgets.palette import palette
+from midwatch_supervisor.tui.widgets.table import fitted
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SIZE = (140, 45)

@@ -32,7 +32,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Attempt, Change, Plan, PlanStep
-from midwatch_supervisor.run.garbage import calm
+from midwatch_supervisor.run.launch import calm
 from midwatch_tools import Watch
 
 OUTPUT = "line of output\n" * 90

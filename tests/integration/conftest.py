@@ -279,15 +279,15 @@ class Stage:
     async def run(self, tasks: str) -> int:
         """Begin a run of a task file's text; answers the exit code."""
         wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks)), self.folder)
-        deck, jobs = await begin(
+        resources, jobs = await begin(
             self.journal, wanted, source="tasks.yaml", settings=self.settings, home=self.home
         )
-        return await conduct(deck, jobs, _ignore)
+        return await conduct(resources, jobs, _ignore)
 
     async def resume(self) -> int:
         """Go on with the last run; answers the exit code."""
-        deck, jobs = await again(self.journal, (await self.journal.runs())[-1], home=self.home)
-        return await conduct(deck, jobs, _ignore)
+        resources, jobs = await again(self.journal, (await self.journal.runs())[-1], home=self.home)
+        return await conduct(resources, jobs, _ignore)
 
     async def start(self, *words: str) -> Process:
         """Start a command of `midwatch` as a process; it can import the modules of this folder.

@@ -24,7 +24,8 @@ from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandb
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, holder_of
-from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
@@ -64,14 +65,18 @@ async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
     """Begin the run, or resume it."""
     async with await Journal.open("journal.db") as journal:
         if runs := await journal.runs():
-            deck, jobs = await again(journal, runs[0], home=home)
+            resources, jobs = await again(journal, runs[0], home=home)
         else:
             file = TaskFile.model_validate(yaml.safe_load(tasks))
-            wanted = await pinned(assignments(file, home.parent))
-            deck, jobs = await begin(journal, wanted, source="", settings=settings, home=home)
-        depot = SnapshotStore(journal=journal, home=home, node=node, settings=settings.fleet)
-        deck = replace(deck, depot=depot, node=node, holder=holder_of(node, "1"))
-        return await conduct(deck, jobs, _ignore)
+            wanted = await pin_commits(assignments(file, home.parent))
+            resources, jobs = await begin(journal, wanted, source="", settings=settings, home=home)
+        snapshot_store = SnapshotStore(
+            journal=journal, home=home, node=node, settings=settings.fleet
+        )
+        resources = replace(
+            resources, snapshot_store=snapshot_store, node=node, holder=holder_of(node, "1")
+        )
+        return await conduct(resources, jobs, _ignore)
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:

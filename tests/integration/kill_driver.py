@@ -65,11 +65,11 @@ async def work(where: str, home: Path) -> int:
     async with await Mortal.open(kill_script.JOURNAL) as journal:
         journal.where = where
         if runs := await journal.runs():
-            deck, jobs = await again(journal, runs[0], home=home)
+            resources, jobs = await again(journal, runs[0], home=home)
         else:
             wanted = assignments(TASKS, home)
-            deck, jobs = await begin(journal, wanted, source="", settings=SETTINGS, home=home)
-        return await conduct(deck, jobs, _ignore)
+            resources, jobs = await begin(journal, wanted, source="", settings=SETTINGS, home=home)
+        return await conduct(resources, jobs, _ignore)
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:

@@ -8,7 +8,7 @@ from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.records import Acceptance
-from midwatch_supervisor.run.acceptance import check_all, summary
+from midwatch_supervisor.run.completion import check_all, summary
 
 
 @pytest.fixture(params=list(Walls))

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_supervisor.workspaces.changes import MAX_CHARS, begin, changes
-from midwatch_supervisor.workspaces.workspace import Ground, git, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
 
 
 @pytest.fixture
@@ -22,71 +22,71 @@ async def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def ground(source: Path, tmp_path: Path) -> Ground:
+async def workspace(source: Path, tmp_path: Path) -> Workspace:
     return await prepare(tmp_path / "work" / "fix-1", source, branch="midwatch/fix-1", merges=())
 
 
-async def test_an_untouched_worktree_has_no_changes(ground: Ground) -> None:
-    assert await changes(ground) == ""
+async def test_an_untouched_worktree_has_no_changes(workspace: Workspace) -> None:
+    assert await changes(workspace) == ""
 
 
-async def test_edits_and_new_files_are_changes(ground: Ground) -> None:
-    (ground.folder / "a.txt").write_text("two\n")
-    (ground.folder / "b.txt").write_text("new\n")
-    text = await changes(ground) or ""
+async def test_edits_and_new_files_are_changes(workspace: Workspace) -> None:
+    (workspace.folder / "a.txt").write_text("two\n")
+    (workspace.folder / "b.txt").write_text("new\n")
+    text = await changes(workspace) or ""
     assert "-one\n+two\n" in text
     assert text.endswith("--- /dev/null\n+++ b/b.txt\n+new\n")
 
 
-async def test_committed_work_is_still_a_change_of_the_attempt(ground: Ground) -> None:
-    (ground.folder / "a.txt").write_text("two\n")
-    await keep(ground, "done")
-    assert "-one\n+two\n" in (await changes(ground) or "")
+async def test_committed_work_is_still_a_change_of_the_attempt(workspace: Workspace) -> None:
+    (workspace.folder / "a.txt").write_text("two\n")
+    await keep(workspace, "done")
+    assert "-one\n+two\n" in (await changes(workspace) or "")
 
 
 async def test_what_the_attempt_builds_on_is_none_of_its_changes(
-    source: Path, ground: Ground, tmp_path: Path
+    source: Path, workspace: Workspace, tmp_path: Path
 ) -> None:
-    (ground.folder / "b.txt").write_text("of the first task\n")
-    await keep(ground, "done")
+    (workspace.folder / "b.txt").write_text("of the first task\n")
+    await keep(workspace, "done")
     other = await prepare(
-        tmp_path / "work" / "next-1", source, branch="midwatch/next-1", merges=[ground.branch]
+        tmp_path / "work" / "next-1", source, branch="midwatch/next-1", merges=[workspace.branch]
     )
     (other.folder / "c.txt").write_text("mine\n")
     text = await changes(other) or ""
     assert ("c.txt" in text, "b.txt" in text) == (True, False)
 
 
-async def test_reading_leaves_the_index_alone_even_while_it_is_locked(ground: Ground) -> None:
-    (ground.folder / "b.txt").write_text("new\n")
-    where = (await git(ground.folder, "rev-parse", "--absolute-git-dir")).strip()
+async def test_reading_leaves_the_index_alone_even_while_it_is_locked(workspace: Workspace) -> None:
+    (workspace.folder / "b.txt").write_text("new\n")
+    where = (await git(workspace.folder, "rev-parse", "--absolute-git-dir")).strip()
     before = (Path(where) / "index").read_bytes()
     (Path(where) / "index.lock").touch()
-    assert "+new" in (await changes(ground) or "")
+    assert "+new" in (await changes(workspace) or "")
     assert (Path(where) / "index").read_bytes() == before
 
 
 async def test_a_folder_without_git_has_no_diff(tmp_path: Path) -> None:
-    assert await changes(Ground(folder=tmp_path)) is None
+    assert await changes(Workspace(folder=tmp_path)) is None
 
 
-async def test_a_workspace_that_is_gone_has_no_diff(ground: Ground) -> None:
-    shutil.rmtree(ground.folder)
+async def test_a_workspace_that_is_gone_has_no_diff(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.folder)
     with pytest.raises(WorkspaceError, match="no longer the workspace that was made"):
-        await changes(ground)
+        await changes(workspace)
 
 
-async def test_binary_files_and_links_are_named_only(ground: Ground) -> None:
-    (ground.folder / "b.bin").write_bytes(b"\0\1")
-    (ground.folder / "link").symlink_to("/etc/hostname")
-    text = await changes(ground) or ""
+async def test_binary_files_and_links_are_named_only(workspace: Workspace) -> None:
+    (workspace.folder / "b.bin").write_bytes(b"\0\1")
+    (workspace.folder / "link").symlink_to("/etc/hostname")
+    text = await changes(workspace) or ""
     assert "+++ b/b.bin\n(binary)\n" in text
     assert "+++ b/link\n(not shown: Too many levels of symbolic links)\n" in text
 
 
-async def test_an_endless_new_file_is_cut(ground: Ground) -> None:
-    (ground.folder / "big.txt").write_text("x\n" * MAX_CHARS)
-    assert len(await changes(ground) or "") < 2 * MAX_CHARS
+async def test_an_endless_new_file_is_cut(workspace: Workspace) -> None:
+    (workspace.folder / "big.txt").write_text("x\n" * MAX_CHARS)
+    assert len(await changes(workspace) or "") < 2 * MAX_CHARS
 
 
 def test_an_attempt_begins_after_what_was_merged_into_its_branch() -> None:

@@ -44,7 +44,7 @@ class Home:
     settings: FleetSettings
 
     def __post_init__(self) -> None:
-        self.depot = SnapshotStore(
+        self.snapshot_store = SnapshotStore(
             journal=self.journal,
             home=self.path,
             node="a",
@@ -71,10 +71,10 @@ class Home:
             at=self.now,
         )
         source = None if bare else self.clone
-        ground = await prepare(folder, source, branch=branch_of(folder), merges=())
+        workspace = await prepare(folder, source, branch=branch_of(folder), merges=())
         (folder / "a.txt").write_text(f"{number}")
         incarnation = await self.journal.claim(attempt.id, holder="a:1", at=self.now)
-        await self.depot.save(attempt, ground, step=1, incarnation=incarnation)
+        await self.snapshot_store.save(attempt, workspace, step=1, incarnation=incarnation)
         return attempt
 
     async def end(self, attempt: Attempt, *, over: bool) -> None:
@@ -89,7 +89,10 @@ class Home:
     async def clean(self, *, later: timedelta = timedelta(hours=2)) -> None:
         self.now += later
         cleaner = Cleaner(
-            journal=self.journal, depot=self.depot, home=self.path, clock=lambda: self.now
+            journal=self.journal,
+            snapshot_store=self.snapshot_store,
+            home=self.path,
+            clock=lambda: self.now,
         )
         await cleaner.clean()
 
@@ -156,9 +159,11 @@ async def test_a_result_that_was_cleaned_away_is_had_from_the_journal(build: Bui
     await home.end(attempt, over=True)
     await home.clean(later=WEEK)
     base = (await git(home.clone, "rev-parse", "HEAD")).strip()
-    ground = await home.depot.ground(attempt, Origin(folder=home.clone, base=base), versioned=True)
-    assert ground is not None
-    assert (ground.folder / "a.txt").read_text() == "1"
+    workspace = await home.snapshot_store.workspace(
+        attempt, Origin(folder=home.clone, base=base), versioned=True
+    )
+    assert workspace is not None
+    assert (workspace.folder / "a.txt").read_text() == "1"
 
 
 async def test_nothing_of_a_task_that_is_under_way_goes_but_what_saved_its_ended_attempts(
@@ -219,7 +224,7 @@ async def test_a_workspace_that_somebody_asked_for_just_now_stays_for_the_moment
     attempt = await home.attempt(await home.task("fix"), 1, bare=True)
     await home.end(attempt, over=True)
     home.now += WEEK
-    await home.depot.bring_folder(Path(attempt.workspace), run=home.run.id)
+    await home.snapshot_store.bring_folder(Path(attempt.workspace), run=home.run.id)
     await home.clean(later=timedelta(minutes=1))
     assert home.folders() == {"fix-1"}
     await home.clean()
@@ -232,7 +237,7 @@ async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
     home = await build()
     attempt = await home.attempt(await home.task("fix"), 1)
     await home.end(attempt, over=True)
-    folder, ask = Path(attempt.workspace), home.depot.bring_folder
+    folder, ask = Path(attempt.workspace), home.snapshot_store.bring_folder
 
     class Late(Journal):
         async def read(self, work: Any, *args: Any, **kwargs: Any) -> Any:

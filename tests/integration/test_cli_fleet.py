@@ -14,9 +14,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper, NodeState
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.nodes.identity import Identity
 from midwatch_supervisor.fleet.nodes.node import status_of
-from midwatch_supervisor.fleet.queue.queue import Handout
+from midwatch_supervisor.fleet.process import Identity
+from midwatch_supervisor.fleet.queue.queue import TurnQueue
 from midwatch_tools.watch import now
 
 TASKS = """
@@ -116,9 +116,9 @@ async def _stored(location: str) -> tuple[list[Keeper], list[str], list[str]]:
     async with await Journal.open(location) as journal:
         runs = await journal.runs()
         tasks = await journal.tasks(runs[0].id)
-    handout = await Handout.open(location, fleet="midwatch")
-    handed = await handout.under_way()
-    await handout.close()
+    turn_queue = await TurnQueue.open(location, fleet="midwatch")
+    handed = await turn_queue.under_way()
+    await turn_queue.close()
     return (
         [run.keeper for run in runs],
         [task.name for task in tasks],

@@ -12,8 +12,8 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Keeper
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.nodes.identity import Identity
 from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.workspaces.workspace import git
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]

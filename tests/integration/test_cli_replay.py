@@ -51,6 +51,7 @@ STALL = "stalled_progress"
         ([report(10, 29)], [(1, LOW, "warning")]),
         ([report(10, 80), report(20, 70), report(30, 61)], []),
         ([report(10, 80), report(20, 70), report(30, 60)], [(3, DECLINE, "warning")]),
+        ([report(10, 80), report(20, 50), report(30, 60)], []),
         ([report(10, blockers=["a", "b"])], []),
         ([report(10, blockers=["a", "b", "c"])], [(1, "multiple_blockers", "warning")]),
         ([report(10, decision="escalate")], [(1, "explicit_escalation", "critical")]),

@@ -15,17 +15,17 @@ from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, fetch
-from midwatch_supervisor.workspaces.snapshot_store import Saved, SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Ground, ask_git, git, keep, prepare
+from midwatch_supervisor.workspaces.snapshot_store import SaveResult, SnapshotStore
+from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, keep, prepare
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One node: its home, its depot, and what it knows of an attempt."""
+    """One node: its home, its snapshot_store, and what it knows of an attempt."""
 
     name: str
     home: Path
-    depot: SnapshotStore
+    snapshot_store: SnapshotStore
     journal: Journal
     source: Path | None
     base: str
@@ -40,10 +40,10 @@ class Node:
         await fetch(clone, self.base)
         return Origin(folder=clone, base=self.base)
 
-    async def begin(self, attempt: Attempt, *merges: str) -> Ground:
-        """Make the attempt's first ground."""
+    async def begin(self, attempt: Attempt, *merges: str) -> Workspace:
+        """Make the attempt's first workspace."""
         origin = await self.origin()
-        folder = self.depot.folder(attempt.workspace)
+        folder = self.snapshot_store.folder(attempt.workspace)
         return await prepare(
             folder, origin.folder, branch=branch_of(folder), merges=merges, base=origin.base
         )
@@ -52,16 +52,20 @@ class Node:
         return await self.journal.claim(attempt.id, holder=f"{self.name}:1", at=at)
 
     async def save(
-        self, attempt: Attempt, ground: Ground, incarnation: int, step: int = 3
-    ) -> Saved:
-        return await self.depot.save(attempt, ground, step=step, incarnation=incarnation)
+        self, attempt: Attempt, workspace: Workspace, incarnation: int, step: int = 3
+    ) -> SaveResult:
+        return await self.snapshot_store.save(
+            attempt, workspace, step=step, incarnation=incarnation
+        )
 
-    async def resume(self, attempt: Attempt) -> Ground:
-        """Make the attempt's ground again."""
+    async def resume(self, attempt: Attempt) -> Workspace:
+        """Make the attempt's workspace again."""
         origin = await self.origin()
-        ground = await self.depot.ground(attempt, origin, versioned=origin.folder is not None)
-        assert ground is not None
-        return ground
+        workspace = await self.snapshot_store.workspace(
+            attempt, origin, versioned=origin.folder is not None
+        )
+        assert workspace is not None
+        return workspace
 
 
 @pytest.fixture
@@ -81,8 +85,15 @@ def fleet(
 ) -> tuple[Node, Node]:
     def node(name: str) -> Node:
         home = tmp_path / name
-        depot = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
-        return Node(name=name, home=home, depot=depot, journal=journal, source=source, base=base)
+        snapshot_store = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
+        return Node(
+            name=name,
+            home=home,
+            snapshot_store=snapshot_store,
+            journal=journal,
+            source=source,
+            base=base,
+        )
 
     return node("a"), node("b")
 
@@ -146,19 +157,19 @@ async def test_all_that_a_worker_did_is_on_the_other_node(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
+    workspace = await a.begin(attempt)
     incarnation = await a.claim(attempt, at)
-    await work(ground.folder)
-    status = await git(ground.folder, "status", "--porcelain")
-    await a.save(attempt, ground, incarnation)
+    await work(workspace.folder)
+    status = await git(workspace.folder, "status", "--porcelain")
+    await a.save(attempt, workspace, incarnation)
     moved = await b.resume(attempt)
-    assert moved == Ground(
+    assert moved == Workspace(
         folder=b.home / "work" / "r1" / "fix-1", branch="midwatch/r1/fix-1", base=a.base
     )
-    assert seen(moved.folder) == seen(ground.folder)
+    assert seen(moved.folder) == seen(workspace.folder)
     assert await git(moved.folder, "status", "--porcelain") == status
     log = await git(moved.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
-    assert log == await git(ground.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
+    assert log == await git(workspace.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
     assert log.endswith("By the worker\n")
 
 
@@ -166,15 +177,15 @@ async def test_saving_touches_nothing_that_the_worker_sees(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, _ = nodes
-    ground = await a.begin(attempt)
-    await work(ground.folder)
+    workspace = await a.begin(attempt)
+    await work(workspace.folder)
 
     async def state() -> list[str]:
         reads = (("status", "--porcelain=v2", "--branch"), ("reflog",), ("stash", "list"))
-        return [await git(ground.folder, *each) for each in reads]
+        return [await git(workspace.folder, *each) for each in reads]
 
     before = await state()
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     assert await state() == before
 
 
@@ -182,10 +193,10 @@ async def test_what_git_ignores_stays_behind(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
-    (ground.folder / "made.pyc").write_bytes(b"")
-    (ground.folder / "made.py").write_text("x = 1\n")
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    workspace = await a.begin(attempt)
+    (workspace.folder / "made.pyc").write_bytes(b"")
+    (workspace.folder / "made.py").write_text("x = 1\n")
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     moved = await b.resume(attempt)
     assert {path.name for path in moved.folder.glob("made*")} == {"made.py"}
 
@@ -194,9 +205,9 @@ async def test_the_same_files_are_saved_once(
     nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     a, _ = nodes
-    ground = await a.begin(attempt)
+    workspace = await a.begin(attempt)
     incarnation = await a.claim(attempt, at)
-    saved = [await a.save(attempt, ground, incarnation, step) for step in (3, 4)]
+    saved = [await a.save(attempt, workspace, incarnation, step) for step in (3, 4)]
     assert saved[0] == saved[1]
     (snapshot,) = await Bundles(journal).snapshots(attempt.id)
     bundle = await Bundles(journal).get(attempt.id)
@@ -214,9 +225,9 @@ async def test_a_bundle_holds_only_what_the_origin_lacks(
     await commit_all(repository, "Large")
     base = (await git(repository, "rev-parse", "HEAD")).strip()
     a, _ = fleet(repository.parent, journal, repository, base, FleetSettings())
-    ground = await a.begin(attempt)
-    await work(ground.folder)
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    workspace = await a.begin(attempt)
+    await work(workspace.folder)
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     bundle = await Bundles(journal).get(attempt.id)
     assert bundle is not None
     assert len(bundle.body) < 5_000
@@ -228,14 +239,14 @@ async def test_what_a_dead_node_saves_late_is_refused(
 ) -> None:
     base = (await git(repository, "rev-parse", "HEAD")).strip()
     a, b = fleet(repository.parent, journal, repository, base, FleetSettings(push=push))
-    ground = await a.begin(attempt)
+    workspace = await a.begin(attempt)
     dead = await a.claim(attempt, at)
-    await a.save(attempt, ground, dead)
+    await a.save(attempt, workspace, dead)
     moved = await b.resume(attempt)
     alive = await b.claim(attempt, at)
-    (ground.folder / "late.txt").write_text("late\n")
+    (workspace.folder / "late.txt").write_text("late\n")
     with pytest.raises(StaleIncarnationError):
-        await a.save(attempt, ground, dead)
+        await a.save(attempt, workspace, dead)
     (moved.folder / "timely.txt").write_text("timely\n")
     timely = await b.save(attempt, moved, alive)
     assert (await Bundles(journal).snapshots(attempt.id))[-1].commit == timely.commit
@@ -247,25 +258,25 @@ async def test_a_node_that_had_it_last_goes_on_with_the_files_as_they_are(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, _ = nodes
-    ground = await a.begin(attempt)
-    await a.save(attempt, ground, await a.claim(attempt, at))
-    (ground.folder / "unsaved.txt").write_text("unsaved\n")
-    assert await a.resume(attempt) == ground
-    assert (ground.folder / "unsaved.txt").exists()
+    workspace = await a.begin(attempt)
+    await a.save(attempt, workspace, await a.claim(attempt, at))
+    (workspace.folder / "unsaved.txt").write_text("unsaved\n")
+    assert await a.resume(attempt) == workspace
+    assert (workspace.folder / "unsaved.txt").exists()
 
 
 async def test_a_node_that_had_it_before_another_makes_it_anew(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    workspace = await a.begin(attempt)
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     moved = await b.resume(attempt)
-    (ground.folder / "stale.txt").write_text("stale\n")
+    (workspace.folder / "stale.txt").write_text("stale\n")
     (moved.folder / "b.txt").write_text("by b\n")
     await b.save(attempt, moved, await b.claim(attempt, at))
     back = await a.resume(attempt)
-    assert back.folder == ground.folder
+    assert back.folder == workspace.folder
     assert seen(back.folder) == seen(moved.folder)
 
 
@@ -275,32 +286,32 @@ async def test_what_was_never_saved_is_not_found(
     a, b = nodes
     await a.begin(attempt)
     await a.claim(attempt, at)
-    assert await b.depot.ground(attempt, await b.origin(), versioned=True) is None
+    assert await b.snapshot_store.workspace(attempt, await b.origin(), versioned=True) is None
 
 
 async def test_an_orphan_branch_of_the_worker_moves_too(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
-    await git(ground.folder, "checkout", "--quiet", "--orphan", "fresh")
-    (ground.folder / "edited.txt").write_text("on no branch yet\n")
-    await a.save(attempt, ground, await a.claim(attempt, at))
-    assert seen((await b.resume(attempt)).folder) == seen(ground.folder)
+    workspace = await a.begin(attempt)
+    await git(workspace.folder, "checkout", "--quiet", "--orphan", "fresh")
+    (workspace.folder / "edited.txt").write_text("on no branch yet\n")
+    await a.save(attempt, workspace, await a.claim(attempt, at))
+    assert seen((await b.resume(attempt)).folder) == seen(workspace.folder)
 
 
 async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
+    workspace = await a.begin(attempt)
     for name, text in (("one", "1\n"), ("two", "2\n")):
-        await git(ground.folder, "checkout", "--quiet", "-b", name, a.base)
-        (ground.folder / "edited.txt").write_text(text)
-        await commit_all(ground.folder, name)
+        await git(workspace.folder, "checkout", "--quiet", "-b", name, a.base)
+        (workspace.folder / "edited.txt").write_text(text)
+        await commit_all(workspace.folder, name)
     with pytest.raises(WorkspaceError, match="merge"):
-        await git(ground.folder, "merge", "one")
-    await a.save(attempt, ground, await a.claim(attempt, at))
+        await git(workspace.folder, "merge", "one")
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     text = ((await b.resume(attempt)).folder / "edited.txt").read_text()
     assert "<<<<<<<" in text
 
@@ -309,12 +320,12 @@ async def test_a_repository_without_a_commit_inside_is_told_and_the_rest_moves(
     nodes: tuple[Node, Node], attempt: Attempt, at: datetime
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
-    inner = ground.folder / "inner"
+    workspace = await a.begin(attempt)
+    inner = workspace.folder / "inner"
     inner.mkdir()
     await git(inner, "init", "--quiet")
-    (ground.folder / "new.txt").write_text("new\n")
-    saved = await a.save(attempt, ground, await a.claim(attempt, at))
+    (workspace.folder / "new.txt").write_text("new\n")
+    saved = await a.save(attempt, workspace, await a.claim(attempt, at))
     assert "inner" in saved.fault
     assert saved.whole
     assert ((await b.resume(attempt)).folder / "new.txt").exists()
@@ -329,15 +340,15 @@ async def test_a_folder_without_git_moves_whole(
     if copied:
         source.mkdir()
         (source / "given.txt").write_text("given\n")
-    folder = a.depot.folder(attempt.workspace)
-    ground = await prepare(folder, source if copied else None, branch="", merges=())
+    folder = a.snapshot_store.folder(attempt.workspace)
+    workspace = await prepare(folder, source if copied else None, branch="", merges=())
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / "deep" / "er" / "run.sh").write_text("#!/bin/sh\n")
     (folder / "deep" / "er" / "run.sh").chmod(0o755)
     (folder / "link").symlink_to("deep")
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     moved = await b.resume(attempt)
-    assert moved == Ground(folder=b.home / "work" / "r1" / "fix-1")
+    assert moved == Workspace(folder=b.home / "work" / "r1" / "fix-1")
     assert seen(moved.folder) == seen(folder)
     assert ".git" not in {path.name for path in moved.folder.iterdir()}
 
@@ -347,17 +358,17 @@ async def test_work_that_is_too_large_is_told_and_stays(
 ) -> None:
     base = (await git(repository, "rev-parse", "HEAD")).strip()
     a, b = fleet(tmp_path, journal, repository, base, FleetSettings(max_bundle_mb=0.1))
-    ground = await a.begin(attempt)
+    workspace = await a.begin(attempt)
     incarnation = await a.claim(attempt, at)
-    (ground.folder / "small.txt").write_text("small\n")
-    await a.save(attempt, ground, incarnation)
-    (ground.folder / "large.bin").write_bytes(os.urandom(200_000))
-    saved = await a.save(attempt, ground, incarnation, 5)
+    (workspace.folder / "small.txt").write_text("small\n")
+    await a.save(attempt, workspace, incarnation)
+    (workspace.folder / "large.bin").write_bytes(os.urandom(200_000))
+    saved = await a.save(attempt, workspace, incarnation, 5)
     assert (saved.fault, saved.whole) == ("the work is larger than 0.1 MB: it cannot move", False)
     moved = await b.resume(attempt)
     assert (moved.folder / "small.txt").exists()
     with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it is on a only"):
-        await b.depot.bring_branches(
+        await b.snapshot_store.bring_branches(
             (await b.origin()).folder or b.home, ["midwatch/r1/fix-1"], run=1
         )
 
@@ -366,15 +377,15 @@ async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
     nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime, tmp_path: Path
 ) -> None:
     a, b = nodes
-    ground = await a.begin(attempt)
-    (ground.folder / "built.txt").write_text("built\n")
-    await keep(ground, "Finished")
-    await a.save(attempt, ground, await a.claim(attempt, at))
+    workspace = await a.begin(attempt)
+    (workspace.folder / "built.txt").write_text("built\n")
+    await keep(workspace, "Finished")
+    await a.save(attempt, workspace, await a.claim(attempt, at))
     later = await attempt_at(journal, "use", tmp_path / "b" / "work" / "r1" / "use-1", at)
     clone = (await b.origin()).folder
     assert clone is not None
-    await b.depot.bring_branches(clone, [ground.branch], run=1)
-    on_it = await b.begin(later, ground.branch)
+    await b.snapshot_store.bring_branches(clone, [workspace.branch], run=1)
+    on_it = await b.begin(later, workspace.branch)
     assert (on_it.folder / "built.txt").read_text() == "built\n"
     # Its own bundle brings the other's work along: the origin does not have it.
     await b.save(later, on_it, await b.claim(later, at))
@@ -384,16 +395,16 @@ async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
 async def test_a_branch_of_nobody_is_told(nodes: tuple[Node, Node], attempt: Attempt) -> None:
     _, b = nodes
     with pytest.raises(WorkspaceError, match="nobody knows whose work midwatch/r9/x-1 is"):
-        await b.depot.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
+        await b.snapshot_store.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
 
 
 async def test_the_folder_of_a_sibling_without_git_is_brought(
     tmp_path: Path, journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     a, b = fleet(tmp_path, journal, None, "", FleetSettings())
-    ground = await a.begin(attempt)
-    (ground.folder / "half.txt").write_text("half\n")
-    await a.save(attempt, ground, await a.claim(attempt, at))
-    assert await a.depot.bring_folder(ground.folder, run=1) == ground.folder
-    brought = await b.depot.bring_folder(ground.folder, run=1)
-    assert seen(brought) == seen(ground.folder)
+    workspace = await a.begin(attempt)
+    (workspace.folder / "half.txt").write_text("half\n")
+    await a.save(attempt, workspace, await a.claim(attempt, at))
+    assert await a.snapshot_store.bring_folder(workspace.folder, run=1) == workspace.folder
+    brought = await b.snapshot_store.bring_folder(workspace.folder, run=1)
+    assert seen(brought) == seen(workspace.folder)

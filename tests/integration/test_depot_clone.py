@@ -12,9 +12,11 @@ import pytest
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.present.assignment import Assignment, assignments, pinned
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import Assignment, assignments
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
-from midwatch_supervisor.workspaces.workspace import free_label, git, is_repository
+from midwatch_supervisor.workspaces.workspace import free_label, git
+from midwatch_tools.git import is_repository
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet(
 async def test_a_fleet_starts_from_the_commit_that_was_pinned(
     repository: Path, tmp_path: Path
 ) -> None:
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     base = wanted.base
     later = await commit(repository, "two")
     clone = clone_of(str(repository), tmp_path / "home")
@@ -130,17 +132,17 @@ async def test_a_fleet_starts_from_the_commit_that_was_pinned(
 async def test_a_commit_that_no_branch_leads_to_is_fetched_by_its_name(
     repository: Path, tmp_path: Path
 ) -> None:
-    await origin_of((await pinned([task(tmp_path, "shop")]))[0], tmp_path, fleet=True)
+    await origin_of((await pin_commits([task(tmp_path, "shop")]))[0], tmp_path, fleet=True)
     await git(repository, "checkout", "--quiet", "--detach")
     await commit(repository, "nowhere")
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     found = await origin_of(wanted, tmp_path, fleet=True)
     assert found.folder is not None
     assert (await git(found.folder, "cat-file", "-t", wanted.base)).strip() == "commit"
 
 
 async def test_a_commit_that_is_there_needs_no_origin(repository: Path, tmp_path: Path) -> None:
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     before = await origin_of(wanted, tmp_path, fleet=True)
     await asyncio.to_thread(repository.rename, tmp_path / "moved")
     assert await origin_of(wanted, tmp_path, fleet=True) == before
@@ -153,7 +155,7 @@ async def test_a_commit_that_nobody_has_is_told(repository: Path, tmp_path: Path
 
 
 async def test_many_attempts_make_one_clone(repository: Path, tmp_path: Path) -> None:
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     found = await asyncio.gather(*(origin_of(wanted, tmp_path, fleet=True) for _ in range(8)))
     assert len(set(found)) == 1
 
@@ -163,7 +165,7 @@ async def test_half_a_clone_of_a_killed_process_is_no_obstacle(
 ) -> None:
     clone = clone_of(str(repository), tmp_path)
     (clone.with_name(f"{clone.name}.part") / ".git").mkdir(parents=True)
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     await origin_of(wanted, tmp_path, fleet=True)
     assert is_repository(clone)
     assert await free_label(1, tmp_path, []) == "r1"
@@ -178,13 +180,13 @@ async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
         newest = await commit(repository, text)
         found = await origin_of(wanted, tmp_path / "home", fleet=False)
         assert found == Origin(folder=clone_of(wanted.origin, tmp_path / "home"), base=newest)
-    (fixed,) = await pinned([wanted])
+    (fixed,) = await pin_commits([wanted])
     assert fixed.base == newest
 
 
 async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    assert [each.base for each in await pinned([task(tmp_path, "folder")])] == [""]
+    assert [each.base for each in await pin_commits([task(tmp_path, "folder")])] == [""]
     found = await origin_of(task(tmp_path, "folder"), tmp_path, fleet=True)
     assert found == Origin(folder=tmp_path / "folder")
 
@@ -194,14 +196,14 @@ async def test_a_repository_that_does_not_answer_is_told_without_who_logs_in(
 ) -> None:
     url = "ssh://ada@localhost:1/shop.git"
     with pytest.raises(WorkspaceError, match="git ls-remote: ") as caught:
-        await pinned([task(tmp_path, url)])
+        await pin_commits([task(tmp_path, url)])
     assert "ada@" not in str(caught.value)
 
 
 async def test_a_label_that_a_clone_has_a_branch_of_is_not_given_again(
     repository: Path, tmp_path: Path
 ) -> None:
-    (wanted,) = await pinned([task(tmp_path, "shop")])
+    (wanted,) = await pin_commits([task(tmp_path, "shop")])
     found = await origin_of(wanted, tmp_path, fleet=True)
     assert found.folder is not None
     await git(found.folder, "branch", "midwatch/r1/fix-1", wanted.base)

@@ -16,7 +16,7 @@ from midwatch_stage.repository import commit_all
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import Origin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Ground, ask_git, git, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ANEW = f"{BRANCH}.begun-20261121T210000"
@@ -32,7 +32,7 @@ class Yard:
     home: Path
     base: str
 
-    def depot(self, node: str) -> SnapshotStore:
+    def snapshot_store(self, node: str) -> SnapshotStore:
         settings = FleetSettings(push=True)
         return SnapshotStore(
             journal=self.journal, home=self.home / node, node=node, settings=settings
@@ -44,15 +44,17 @@ class Yard:
             await ask_git(Path("/"), "clone", "-q", str(self.origin), str(folder), seconds=60)
         return Origin(folder=folder, base=self.base)
 
-    async def save(self, depot: SnapshotStore, *texts: str) -> Ground:
+    async def save(self, snapshot_store: SnapshotStore, *texts: str) -> Workspace:
         """Begin on node a, and save after each text."""
-        folder = depot.folder(self.attempt.workspace)
+        folder = snapshot_store.folder(self.attempt.workspace)
         source = (await self.clone("a")).folder
-        ground = await prepare(folder, source, branch=branch_of(folder), merges=(), base=self.base)
+        workspace = await prepare(
+            folder, source, branch=branch_of(folder), merges=(), base=self.base
+        )
         for step, text in enumerate(texts, 1):
             (folder / "work.txt").write_text(text)
-            await depot.save(self.attempt, ground, step=step, incarnation=None)
-        return ground
+            await snapshot_store.save(self.attempt, workspace, step=step, incarnation=None)
+        return workspace
 
     async def pushed(self) -> dict[str, str]:
         """What the origin has, by branch."""
@@ -93,35 +95,37 @@ async def anew(
 ) -> AsyncGenerator[Yard]:
     """An attempt that began after an earlier one of the same name, which its journal lost."""
     lost = await yard(journal, origin, tmp_path / "lost", at)
-    await lost.save(lost.depot("a"), "lost")
+    await lost.save(lost.snapshot_store("a"), "lost")
     async with await Journal.open(tmp_path / "restored.db") as restored:
         yield await yard(restored, origin, tmp_path / "anew", at + timedelta(hours=1))
 
 
 async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(anew: Yard) -> None:
-    await anew.save(anew.depot("a"), "one", "two")
+    await anew.save(anew.snapshot_store("a"), "one", "two")
     assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
 
 
 async def test_a_node_that_has_begun_again_pushes_to_the_same_branch(anew: Yard) -> None:
-    ground = await anew.save(anew.depot("a"), "one")
-    (ground.folder / "work.txt").write_text("two")
-    await anew.depot("a").save(anew.attempt, ground, step=2, incarnation=None)
+    workspace = await anew.save(anew.snapshot_store("a"), "one")
+    (workspace.folder / "work.txt").write_text("two")
+    await anew.snapshot_store("a").save(anew.attempt, workspace, step=2, incarnation=None)
     assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
 
 
 async def test_another_node_goes_on_with_what_was_pushed_under_another_name(anew: Yard) -> None:
-    await anew.save(anew.depot("a"), "one")
-    ground = await anew.depot("b").ground(anew.attempt, await anew.clone("b"), versioned=True)
-    assert ground is not None
-    assert (ground.branch, (ground.folder / "work.txt").read_text()) == (BRANCH, "one")
+    await anew.save(anew.snapshot_store("a"), "one")
+    workspace = await anew.snapshot_store("b").workspace(
+        anew.attempt, await anew.clone("b"), versioned=True
+    )
+    assert workspace is not None
+    assert (workspace.branch, (workspace.folder / "work.txt").read_text()) == (BRANCH, "one")
 
 
 async def test_who_builds_on_it_finds_what_was_pushed_under_another_name(anew: Yard) -> None:
-    await anew.save(anew.depot("a"), "one")
+    await anew.save(anew.snapshot_store("a"), "one")
     clone = (await anew.clone("b")).folder
     assert clone is not None
-    await anew.depot("b").bring_branches(clone, [BRANCH], run=1)
+    await anew.snapshot_store("b").bring_branches(clone, [BRANCH], run=1)
     (snapshot,) = await Bundles(anew.journal).snapshots(anew.attempt.id)
     assert await git(clone, "show", f"{snapshot.commit}:work.txt") == "one"
 
@@ -129,7 +133,7 @@ async def test_who_builds_on_it_finds_what_was_pushed_under_another_name(anew: Y
 async def test_where_both_names_are_taken_nothing_is_forced(anew: Yard) -> None:
     await git(anew.origin, "branch", ANEW, "main")
     with pytest.raises(WorkspaceError, match="the origin has other branches"):
-        await anew.save(anew.depot("a"), "one")
+        await anew.save(anew.snapshot_store("a"), "one")
     assert await anew.pushed() == {BRANCH: "lost", ANEW: "nothing"}
 
 
@@ -140,4 +144,4 @@ async def test_a_push_that_fails_for_another_reason_says_that_reason(anew: Yard)
     hook.chmod(0o755)
     await git(anew.origin, "branch", "-D", BRANCH)
     with pytest.raises(WorkspaceError, match="no such luck"):
-        await anew.save(anew.depot("a"), "one")
+        await anew.save(anew.snapshot_store("a"), "one")

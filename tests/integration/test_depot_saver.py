@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.workspace import Workspace
 
 
 @dataclass(kw_only=True)
@@ -34,7 +34,7 @@ class Bench:
 
     journal: Journal
     recorder: Recorder
-    saver: SnapshotWriter
+    snapshot_writer: SnapshotWriter
     folder: Path
     now: float = 0.0
 
@@ -81,12 +81,20 @@ def bench(
 
     async def build(settings: FleetSettings) -> Bench:
         recorder = await claim()
-        depot = SnapshotStore(journal=journal, home=tmp_path / "a", node="a", settings=settings)
-        ground = Ground(folder=folder)
+        snapshot_store = SnapshotStore(
+            journal=journal, home=tmp_path / "a", node="a", settings=settings
+        )
+        workspace = Workspace(folder=folder)
         made: list[Bench] = []
-        saver = SnapshotWriter(depot, ground, seconds=lambda: made[0].now if made else 0.0)
-        made.append(Bench(journal=journal, recorder=recorder, saver=saver, folder=folder))
-        saver.follow(recorder)
+        snapshot_writer = SnapshotWriter(
+            snapshot_store, workspace, seconds=lambda: made[0].now if made else 0.0
+        )
+        made.append(
+            Bench(
+                journal=journal, recorder=recorder, snapshot_writer=snapshot_writer, folder=folder
+            )
+        )
+        snapshot_writer.follow(recorder)
         await recorder.record(working())
         return made[0]
 
@@ -114,7 +122,7 @@ async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
     built = await bench(FleetSettings(save_seconds=10))
     await built.act("one")
     for built.now in (9, 10, 30):
-        if (saving := built.saver.wake()) is not None:
+        if (saving := built.snapshot_writer.wake()) is not None:
             await saving
     assert await built.saved() == [1]
 
@@ -127,9 +135,9 @@ async def test_what_could_not_be_told_is_told_the_next_time(
     built.folder.touch()
     theirs = await claim(of=built.recorder.attempt)
     with pytest.raises(StaleIncarnationError):
-        await built.saver.save()
-    built.saver.follow(theirs)
-    await built.saver.save()
+        await built.snapshot_writer.save()
+    built.snapshot_writer.follow(theirs)
+    await built.snapshot_writer.save()
     assert len(await built.told(Fault)) == 1
 
 
@@ -165,12 +173,12 @@ async def test_a_node_that_lost_the_attempt_hears_of_it(
 async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench: Build) -> None:
     built = await bench(FleetSettings(save_seconds=3600))
     await built.act("one")
-    saving = asyncio.create_task(built.saver.save())
+    saving = asyncio.create_task(built.snapshot_writer.save())
     await asyncio.sleep(0)
     saving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await saving
-    await built.saver.leave()
+    await built.snapshot_writer.leave()
     assert await built.saved() == [1]
 
 
@@ -178,7 +186,7 @@ async def test_without_a_depot_nothing_is_saved(
     claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
 ) -> None:
     recorder = await claim()
-    saver = SnapshotWriter(None, Ground(folder=tmp_path))
-    saver.follow(recorder)
-    await saver.leave()
+    snapshot_writer = SnapshotWriter(None, Workspace(folder=tmp_path))
+    snapshot_writer.follow(recorder)
+    await snapshot_writer.leave()
     assert recorder.before is None

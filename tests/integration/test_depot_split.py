@@ -25,7 +25,8 @@ from midwatch_monitor.records import (
     Part,
     Terms,
 )
-from midwatch_supervisor.present.assignment import assignments, pinned
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -103,14 +104,16 @@ async def node(stage: "Stage", name: str, file: TaskFile) -> int:
     """Be a node until the run is over."""
     home = stage.folder / f"home-{name}"
     if runs := await stage.journal.runs():
-        deck, jobs = await again(stage.journal, runs[0], home=home)
+        resources, jobs = await again(stage.journal, runs[0], home=home)
     else:
-        wanted = await pinned(assignments(file, stage.folder))
-        deck, jobs = await begin(
+        wanted = await pin_commits(assignments(file, stage.folder))
+        resources, jobs = await begin(
             stage.journal, wanted, source="", settings=stage.settings, home=home
         )
-    deck = replace(deck, depot=depot_of(stage, name), node=name, holder=f"{name}:1")
-    return await conduct(deck, jobs, _ignore)
+    resources = replace(
+        resources, snapshot_store=depot_of(stage, name), node=name, holder=f"{name}:1"
+    )
+    return await conduct(resources, jobs, _ignore)
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:
@@ -163,8 +166,8 @@ async def test_a_third_node_can_build_on_the_whole(stage: "Stage", project: Path
     (stage.folder / "go").touch()
     assert await node(stage, "b", file) == 0
     await git(project, "fetch", "--quiet", ".", "HEAD")
-    depot = depot_of(stage, "c")
-    await depot.bring_branches(project, ["midwatch/r1/big-whole"], run=1)
+    snapshot_store = depot_of(stage, "c")
+    await snapshot_store.bring_branches(project, ["midwatch/r1/big-whole"], run=1)
     listed = await git(project, "ls-tree", "--name-only", "midwatch/r1/big-whole")
     assert listed.split() == ["begun.txt", "half.txt", "old.txt", "one.txt", "two.txt"]
     assert clone_of(str(project), stage.folder / "home-b").exists()

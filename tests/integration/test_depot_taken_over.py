@@ -29,11 +29,11 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.assignment import place_of
 from midwatch_supervisor.workspaces.clone import Origin
-from midwatch_supervisor.workspaces.shipping import fetched
 from midwatch_supervisor.workspaces.snapshot import files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.snapshot_transfer import fetch_snapshot
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.tree import digest_of
 
 
@@ -45,7 +45,9 @@ class Node:
         self.journal = journal
         self.at = at
         settings = FleetSettings(save_seconds=0)
-        self.depot = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
+        self.snapshot_store = SnapshotStore(
+            journal=journal, home=home, node=name, settings=settings
+        )
 
     async def claim(self, attempt: Attempt) -> Recorder:
         return await Recorder.claim(
@@ -57,15 +59,17 @@ class Node:
             clock=lambda: self.at,
         )
 
-    async def ground(self, attempt: Attempt) -> Ground:
-        ground = await self.depot.ground(attempt, Origin(folder=None), versioned=False)
-        assert ground is not None
-        return ground
+    async def workspace(self, attempt: Attempt) -> Workspace:
+        workspace = await self.snapshot_store.workspace(
+            attempt, Origin(folder=None), versioned=False
+        )
+        assert workspace is not None
+        return workspace
 
 
-async def act(recorder: Recorder, ground: Ground, text: str) -> None:
+async def act(recorder: Recorder, workspace: Workspace, text: str) -> None:
     """Write a file and record its step."""
-    path = ground.folder / f"{text}.txt"
+    path = workspace.folder / f"{text}.txt"
     path.write_text(text)
     edit = Edit(path=path.name, digest=digest_of(path), writer=Writer.WORKER)
     step = Step(number=0, kind=StepKind.TOOL, tool="put", edits=(edit,))
@@ -95,19 +99,19 @@ async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
 @pytest.fixture
 async def begun(
     nodes: tuple[Node, Node], attempt: Attempt
-) -> tuple[Recorder, Ground, SnapshotWriter]:
+) -> tuple[Recorder, Workspace, SnapshotWriter]:
     """The attempt on the first node."""
-    ground = Ground(folder=Path(attempt.workspace))
-    ground.folder.mkdir(parents=True)
+    workspace = Workspace(folder=Path(attempt.workspace))
+    workspace.folder.mkdir(parents=True)
     recorder = await nodes[0].claim(attempt)
-    saver = SnapshotWriter(nodes[0].depot, ground)
-    saver.follow(recorder)
+    snapshot_writer = SnapshotWriter(nodes[0].snapshot_store, workspace)
+    snapshot_writer.follow(recorder)
     await recorder.record(working(), Change(node="a"))
-    await act(recorder, ground, "one")
-    return recorder, ground, saver
+    await act(recorder, workspace, "one")
+    return recorder, workspace, snapshot_writer
 
 
-Begun = tuple[Recorder, Ground, SnapshotWriter]
+Begun = tuple[Recorder, Workspace, SnapshotWriter]
 
 
 async def told(journal: Journal) -> list[str]:
@@ -119,12 +123,12 @@ async def test_steps_of_the_node_before_until_the_attempt_is_taken_over_are_told
     journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
 ) -> None:
     other = nodes[1]
-    made = await other.ground(attempt)
+    made = await other.workspace(attempt)
     for text in ("two", "three"):  # each is saved as well, after the files were made here
         await act(begun[0], begun[1], text)
     recorder = await other.claim(attempt)
     for _ in range(2):
-        await other.depot.tell(attempt, made, incarnation=recorder.incarnation)
+        await other.snapshot_store.tell(attempt, made, incarnation=recorder.incarnation)
     (said,) = await told(journal)
     assert "three.txt, two.txt; look" in said
 
@@ -132,25 +136,25 @@ async def test_steps_of_the_node_before_until_the_attempt_is_taken_over_are_told
 async def test_who_lost_the_attempt_again_tells_nothing(
     journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
 ) -> None:
-    made = await nodes[1].ground(attempt)
+    made = await nodes[1].workspace(attempt)
     await act(begun[0], begun[1], "two")
     recorder = await nodes[1].claim(attempt)
     await nodes[0].claim(attempt)
     with pytest.raises(StaleIncarnationError):
-        await nodes[1].depot.tell(attempt, made, incarnation=recorder.incarnation)
+        await nodes[1].snapshot_store.tell(attempt, made, incarnation=recorder.incarnation)
     assert await told(journal) == []
 
 
 async def test_a_node_that_died_before_it_told_does_so_when_it_is_back(
     journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun, tmp_path: Path
 ) -> None:
-    await nodes[1].ground(attempt)
+    await nodes[1].workspace(attempt)
     await act(begun[0], begun[1], "two")
     await nodes[1].claim(attempt)
     again = Node("b", journal, tmp_path / "b", nodes[1].at)
-    assert await again.depot.is_here(attempt)
-    recorder, ground = await again.claim(attempt), await again.ground(attempt)
-    await again.depot.tell(attempt, ground, incarnation=recorder.incarnation)
+    assert await again.snapshot_store.is_here(attempt)
+    recorder, workspace = await again.claim(attempt), await again.workspace(attempt)
+    await again.snapshot_store.tell(attempt, workspace, incarnation=recorder.incarnation)
     (said,) = await told(journal)
     assert "two.txt" in said
 
@@ -160,17 +164,17 @@ async def test_nothing_is_told_where_the_attempt_was_before(
 ) -> None:
     (begun[1].folder / "one.txt").unlink()
     recorder = await nodes[0].claim(attempt)
-    await nodes[0].depot.tell(attempt, begun[1], incarnation=recorder.incarnation)
+    await nodes[0].snapshot_store.tell(attempt, begun[1], incarnation=recorder.incarnation)
     assert await told(journal) == []
 
 
-async def _end(recorder: Recorder, saver: SnapshotWriter) -> None:
+async def _end(recorder: Recorder, snapshot_writer: SnapshotWriter) -> None:
     state = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     await recorder.record(state)
 
 
-async def _leave(recorder: Recorder, saver: SnapshotWriter) -> None:
-    await saver.leave()
+async def _leave(recorder: Recorder, snapshot_writer: SnapshotWriter) -> None:
+    await snapshot_writer.leave()
 
 
 @pytest.mark.parametrize("leave", [_end, _leave], ids=["ended", "left"])
@@ -179,24 +183,24 @@ async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
     begun: Begun,
     leave: Callable[[Recorder, SnapshotWriter], Awaitable[None]],
 ) -> None:
-    recorder, _, saver = begun
-    assert nodes[0].depot.minded == 1
-    await leave(recorder, saver)
-    assert nodes[0].depot.minded == 0
+    recorder, _, snapshot_writer = begun
+    assert nodes[0].snapshot_store.minded == 1
+    await leave(recorder, snapshot_writer)
+    assert nodes[0].snapshot_store.minded == 0
 
 
 async def test_who_is_told_twice_to_leave_saves_first(
     journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
 ) -> None:
-    _, ground, saver = begun
-    (ground.folder / "last.txt").write_text("last")
-    leaving = asyncio.create_task(saver.leave())
+    _, workspace, snapshot_writer = begun
+    (workspace.folder / "last.txt").write_text("last")
+    leaving = asyncio.create_task(snapshot_writer.leave())
     await asyncio.sleep(0)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     assert len(await Bundles(journal).snapshots(attempt.id)) == 2
-    assert nodes[0].depot.minded == 0
+    assert nodes[0].snapshot_store.minded == 0
 
 
 async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
@@ -205,7 +209,9 @@ async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
     bundles = Bundles(journal)
     (old,) = await bundles.snapshots(attempt.id)
     await act(begun[0], begun[1], "two")
-    files = await files_of(Ground(folder=tmp_path), tmp_path / "elsewhere.git")
+    files = await files_of(Workspace(folder=tmp_path), tmp_path / "elsewhere.git")
     repository = files.worktree.git_dir
-    brought = await fetched(bundles, repository, attempt, old, place=place_of(begun[1].folder))
+    brought = await fetch_snapshot(
+        bundles, repository, attempt, old, place=place_of(begun[1].folder)
+    )
     assert brought == (await bundles.snapshots(attempt.id))[-1] != old

@@ -24,11 +24,11 @@ from midwatch_monitor.records import (
     Run,
     TaskTransition,
 )
-from midwatch_supervisor.fleet.nodes.identity import Identity
-from midwatch_supervisor.fleet.nodes.mishaps import Mishaps
 from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
+from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-from midwatch_supervisor.fleet.queue.queue import Handed, QueuedTurn
+from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
 
@@ -41,11 +41,11 @@ class InMemory:
     fleet = "night"
 
     def __init__(self) -> None:
-        self.turns: list[Handed] = []
+        self.turns: list[TurnUnderWay] = []
         self.queued: list[tuple[str, tuple[str, ...]]] = []
         self.ended: list[str] = []
 
-    async def under_way(self) -> list[Handed]:
+    async def under_way(self) -> list[TurnUnderWay]:
         return self.turns
 
     async def last_numbers(self, run: Run) -> dict[int, int]:
@@ -54,13 +54,13 @@ class InMemory:
     async def hand_out(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
-        self.turns.append(Handed(ticket=ticket))
+        self.turns.append(TurnUnderWay(ticket=ticket))
         self.queued.append((str(ticket), tuple(labels)))
 
     async def rescue(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
     ) -> bool:
-        if holder and Handed(ticket=ticket, holder=holder) not in self.turns:
+        if holder and TurnUnderWay(ticket=ticket, holder=holder) not in self.turns:
             return False
         self.turns = [each for each in self.turns if each.ticket != ticket]
         self.queued.append((str(ticket), tuple(labels)))
@@ -106,7 +106,7 @@ class Office:
     async def began(self, holder: str) -> None:
         """Let a process have the first task's turn, and an attempt at work."""
         self.hands.turns = [
-            Handed(ticket=each.ticket, holder=holder if each.ticket.task == 1 else "")
+            TurnUnderWay(ticket=each.ticket, holder=holder if each.ticket.task == 1 else "")
             for each in self.hands.turns
         ]
         await self.journal.add_attempt(
@@ -207,9 +207,9 @@ async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_to
     office: Office,
 ) -> None:
     class Slow(InMemory):
-        async def under_way(self) -> list[Handed]:
+        async def under_way(self) -> list[TurnUnderWay]:
             found = await super().under_way()
-            self.turns = [Handed(ticket=each.ticket, holder="node-b:1") for each in found]
+            self.turns = [TurnUnderWay(ticket=each.ticket, holder="node-b:1") for each in found]
             return found
 
     await office.submit({"id": "a"})
@@ -250,7 +250,7 @@ async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover
     office: Office,
 ) -> None:
     class Slow(InMemory):
-        async def under_way(self) -> list[Handed]:
+        async def under_way(self) -> list[TurnUnderWay]:
             if not await office.journal.runs():
                 await office.submit({"id": "a"})
                 await office.another().look()
@@ -269,9 +269,9 @@ async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
 
 
 async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
-    mishaps = Mishaps(office.journal, node=node, fleet="midwatch", clock=lambda: AT)
+    failures = TaskFailures(office.journal, node=node, fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
-    return await mishaps.unable(task, "no key", labels=("gpu",), live=live)
+    return await failures.unable(task, "no key", labels=("gpu",), live=live)
 
 
 async def test_a_task_fails_once_every_node_for_it_has_refused_it(office: Office) -> None:
@@ -297,9 +297,9 @@ async def test_a_task_that_is_under_way_waits_for_a_node_that_can(office: Office
 async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.began("one:1")
-    mishaps = Mishaps(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
+    failures = TaskFailures(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
-    over = [await mishaps.broke(task, KeyError("x"), live=1) for _ in range(3)]
+    over = [await failures.broke(task, KeyError("x"), live=1) for _ in range(3)]
     assert over == [False, False, True]
     entries = await office.journal.entries(kinds=(TaskTransition, AttemptTransition))
     assert [
@@ -319,17 +319,17 @@ async def test_a_turn_that_breaks_ends_no_attempt_that_another_node_took_over_me
 ) -> None:
     await office.submit({"id": "a"})
     await office.began("one:1")  # which is dead by now
-    mishaps = Mishaps(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
+    failures = TaskFailures(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
-    await mishaps.begin(1)
+    await failures.begin(1)
     for _ in range(2):
-        await mishaps.broke(task, KeyError("x"), live=1)
+        await failures.broke(task, KeyError("x"), live=1)
     if taken_over:
         await office.journal.claim(1, holder="three:1", at=AT)
         with pytest.raises(StaleIncarnationError):
-            await mishaps.broke(task, KeyError("x"), live=1)
+            await failures.broke(task, KeyError("x"), live=1)
     else:
-        assert await mishaps.broke(task, KeyError("x"), live=1)
+        assert await failures.broke(task, KeyError("x"), live=1)
     states = [each.record for each in await office.journal.entries(kinds=(AttemptTransition,))]
     last = states[-1]
     assert isinstance(last, AttemptTransition)
@@ -341,9 +341,9 @@ async def test_turns_that_broke_are_counted_beyond_the_first_page(office: Office
     drafts = [Draft(record=Fault(part="x", error="e"), at=AT, task=1, attempt=None)] * 600
     for _ in range(2):
         await office.journal.commit(Commit(drafts=tuple(drafts)))
-    mishaps = Mishaps(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
+    failures = TaskFailures(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
     task = await office.journal.task(1)
-    over = [await mishaps.broke(task, KeyError("x"), live=None) for _ in range(3)]
+    over = [await failures.broke(task, KeyError("x"), live=None) for _ in range(3)]
     assert over == [False, False, True]
 
 

@@ -9,7 +9,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
-from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
+from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 
 pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 
@@ -17,7 +17,7 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def dockets(journal: Journal) -> UnfinishedRuns:
+def unfinished_runs(journal: Journal) -> UnfinishedRuns:
     return UnfinishedRuns(journal)
 
 
@@ -41,24 +41,24 @@ async def become(journal: Journal, task: int, lifecycle: Lifecycle) -> None:
 
 
 async def test_a_run_is_open_until_its_last_task_is_over(
-    journal: Journal, dockets: UnfinishedRuns
+    journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
-    assert await dockets.open() == []
+    assert await unfinished_runs.open() == []
     first, second = await stored(journal, "a", "b"), await stored(journal, "a")
-    assert await dockets.open() == [first, second]
+    assert await unfinished_runs.open() == [first, second]
     await become(journal, 1, Lifecycle.COMPLETED)
     await become(journal, 2, Lifecycle.WORKING)
-    assert await dockets.open() == [first, second]
+    assert await unfinished_runs.open() == [first, second]
     await become(journal, 2, Lifecycle.FAILED)
-    assert await dockets.open() == await UnfinishedRuns(journal).open() == [second]
+    assert await unfinished_runs.open() == await UnfinishedRuns(journal).open() == [second]
 
 
 async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
-    journal: Journal, dockets: UnfinishedRuns
+    journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
     await stored(journal, "a", spec="{}")
     await stored(journal, "a", keeper=Keeper.PROCESS)
-    assert await dockets.open() == []
+    assert await unfinished_runs.open() == []
 
 
 async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
@@ -73,12 +73,12 @@ async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
 
 
 async def test_what_was_erased_is_not_open_any_more(
-    journal: Journal, dockets: UnfinishedRuns
+    journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
     run = await stored(journal, "a")
-    assert await dockets.open() == [run]
+    assert await unfinished_runs.open() == [run]
     with pytest.raises(UsageError):
         await Learned(journal).forget("q", author="ada", at=AT)
-    assert await dockets.open() == [run]
+    assert await unfinished_runs.open() == [run]
     await Learned(journal).forget("p", author="ada", at=AT)
-    assert await dockets.open() == []
+    assert await unfinished_runs.open() == []

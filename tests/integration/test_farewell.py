@@ -10,9 +10,9 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
-from midwatch_supervisor.cli.fleet.node_exit import Farewell
-from midwatch_supervisor.fleet.nodes.holding import Holding
+from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
 from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnsInHand
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,10 +22,10 @@ class Desk:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.holding = Holding()
+        self.in_hand = TurnsInHand()
         self.turns: dict[int, asyncio.Task[Outcome]] = {}
         self._outcomes: dict[int, asyncio.Future[Outcome]] = {}
-        self._take = self.holding.around(self._come)
+        self._take = self.in_hand.around(self._come)
 
     async def _come(self, task: int) -> Outcome:
         return await self._outcomes[task]
@@ -44,9 +44,11 @@ class Desk:
             self._outcomes[task].set_result(outcome)
         await asyncio.wait({self.turns[task]})
 
-    def farewell(self, *, as_json: bool = False) -> Farewell:
+    def report(self, *, as_json: bool = False) -> NodeExitReport:
         settings = FleetSettings(drain_seconds=90)
-        return Farewell(self.journal, self.holding, name="one", settings=settings, json=as_json)
+        return NodeExitReport(
+            self.journal, self.in_hand, name="one", settings=settings, json=as_json
+        )
 
 
 @pytest.fixture
@@ -72,10 +74,10 @@ async def test_it_says_what_it_waits_for_and_what_came_of_it(
     desk: Desk, capsys: Capture, outcome: Outcome | None, said: str, sum: str
 ) -> None:
     await desk.begin(1)
-    farewell = desk.farewell()
-    farewell.begin()
+    report = desk.report()
+    report.begin()
     await desk.end(1, outcome)
-    await farewell.end()
+    await report.end()
     assert capsys.readouterr().out.splitlines() == [
         "Node one takes nothing more. It waits for 1 task, 90 s at most: fix#1",
         "A second SIGTERM or Ctrl-C gives them back at once: others go on with them",
@@ -88,12 +90,12 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
     desk: Desk, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
     await desk.begin(1)
-    farewell = desk.farewell(as_json=True)
-    farewell.begin()
+    report = desk.report(as_json=True)
+    report.begin()
     state = TaskTransition(lifecycle=Lifecycle.COMPLETED)
     await desk.journal.commit(Commit(drafts=(Draft(record=state, at=at, task=attempt.task),)))
     await desk.end(1, Outcome.OVER)
-    await farewell.end()
+    await report.end()
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     held = {"run": 1, "task": "fix", "attempt": 1}
     times = [each.pop("at") for each in said]
@@ -115,18 +117,18 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
 @pytest.mark.usefixtures("attempt")
 async def test_told_twice_it_says_that_it_gives_back_at_once(desk: Desk, capsys: Capture) -> None:
     await desk.begin(1)
-    farewell = desk.farewell()
-    farewell.begin()
-    farewell.begin()
+    report = desk.report()
+    report.begin()
+    report.begin()
     await desk.end(1, None)
-    await farewell.end()
+    await report.end()
     assert "Node one gives back at once what it has" in capsys.readouterr().out.splitlines()
 
 
 async def test_with_nothing_in_hand_it_says_so(desk: Desk, capsys: Capture) -> None:
-    farewell = desk.farewell()
-    farewell.begin()
-    await farewell.end()
+    report = desk.report()
+    report.begin()
+    await report.end()
     assert capsys.readouterr().out.splitlines() == [
         "Node one takes nothing more, and has nothing in hand",
         "Node one has left",
@@ -137,10 +139,10 @@ async def test_with_nothing_in_hand_it_says_so(desk: Desk, capsys: Capture) -> N
 async def test_a_journal_that_does_not_answer_holds_nothing_up(desk: Desk, capsys: Capture) -> None:
     await desk.begin(1)
     await desk.journal.close()
-    farewell = desk.farewell()
-    farewell.begin()
+    report = desk.report()
+    report.begin()
     await desk.end(1, Outcome.OVER)
-    await farewell.end()
+    await report.end()
     assert capsys.readouterr().out.splitlines()[2:] == [
         "task number 1 is over",
         "Node one has left: 1 ended",

@@ -34,11 +34,10 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.database import Database
-from midwatch_supervisor.fleet.nodes.identity import identity
-from midwatch_supervisor.fleet.nodes.joining import joined
-from midwatch_supervisor.fleet.nodes.node import Node
+from midwatch_supervisor.fleet.nodes.node import Node, open_node
+from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-from midwatch_supervisor.fleet.queue.queue import Handout
+from midwatch_supervisor.fleet.queue.queue import TurnQueue
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_tools.watch import now
@@ -104,10 +103,10 @@ class Fleet:
         await self.look()
 
     async def look(self) -> None:
-        handout = await Handout.open(self.location, fleet="midwatch")
+        turn_queue = await TurnQueue.open(self.location, fleet="midwatch")
         fleet = self.settings.fleet
-        await Dispatcher(self.journal, handout, self.nodes, settings=fleet, clock=now).look()
-        await handout.close()
+        await Dispatcher(self.journal, turn_queue, self.nodes, settings=fleet, clock=now).look()
+        await turn_queue.close()
 
     @asynccontextmanager
     async def node(self, name: str = "node-a", **fleet: object) -> AsyncGenerator[Node]:
@@ -116,7 +115,7 @@ class Fleet:
             update={"fleet": self.settings.fleet.model_copy(update=fleet)}
         )
         ready = asyncio.Event()
-        async with joined(
+        async with open_node(
             *(self.journal, self.location, identity(name)),
             home=self.home / name,
             settings=own,

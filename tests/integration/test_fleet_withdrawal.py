@@ -17,10 +17,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.fleet.nodes.identity import identity
-from midwatch_supervisor.fleet.nodes.joining import joined
+from midwatch_supervisor.fleet.nodes.node import open_node
+from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-from midwatch_supervisor.fleet.queue.queue import Handed, Handout
+from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.operator.withdrawal import Withdrawing
 from midwatch_supervisor.present.assignment import assignments
@@ -66,8 +66,8 @@ class Yard:
         await self.look()
 
     @asynccontextmanager
-    async def handout(self) -> AsyncGenerator[Handout]:
-        opened = await Handout.open(self.location, fleet="midwatch")
+    async def turn_queue(self) -> AsyncGenerator[TurnQueue]:
+        opened = await TurnQueue.open(self.location, fleet="midwatch")
         try:
             yield opened
         finally:
@@ -76,13 +76,13 @@ class Yard:
     async def look(self) -> None:
         """Hand out what can go on, and take back what cannot."""
         nodes, fleet = Nodes(self.journal), SETTINGS.fleet
-        async with self.handout() as handout:
-            await Dispatcher(self.journal, handout, nodes, settings=fleet, clock=now).look()
+        async with self.turn_queue() as turn_queue:
+            await Dispatcher(self.journal, turn_queue, nodes, settings=fleet, clock=now).look()
 
     async def queued(self) -> list[int]:
         """The tasks whose turns are under way, or wait for a node."""
-        async with self.handout() as handout:
-            return [each.ticket.task for each in await handout.under_way()]
+        async with self.turn_queue() as turn_queue:
+            return [each.ticket.task for each in await turn_queue.under_way()]
 
     async def cancel(self, *words: str) -> int:
         return await asyncio.to_thread(main, ("cancel", "--journal", self.location, *words))
@@ -97,7 +97,7 @@ class Yard:
     async def node(self) -> AsyncGenerator[None]:
         """A node at work; it leaves at the end, at once."""
         ready = asyncio.Event()
-        async with joined(
+        async with open_node(
             *(self.journal, self.location, identity("node-a")),
             home=self.home,
             settings=SETTINGS,
@@ -164,14 +164,14 @@ async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(y
 async def test_a_turn_is_taken_only_from_the_process_that_has_it(yard: Yard) -> None:
     await yard.submit(", labels: [gpu]")
     await asyncio.to_thread(_give, yard.location, "node-b:1")
-    async with yard.handout() as handout:
-        (handed,) = await handout.under_way()
+    async with yard.turn_queue() as turn_queue:
+        (handed,) = await turn_queue.under_way()
         of_others = [
-            await handout.rescue(handed.ticket, labels=("gpu",), holder=holder)
+            await turn_queue.rescue(handed.ticket, labels=("gpu",), holder=holder)
             for holder in ("node-a:1", "node-b:1", "node-b:1")
         ]
         assert (handed.holder, of_others) == ("node-b:1", [False, True, False])
-        assert await handout.under_way() == [Handed(ticket=handed.ticket)]
+        assert await turn_queue.under_way() == [TurnUnderWay(ticket=handed.ticket)]
 
 
 def _give(location: str, holder: str) -> None:

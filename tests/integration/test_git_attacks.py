@@ -15,13 +15,12 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspaces.aside import make_way
-from midwatch_supervisor.workspaces.changes import changed_names, changes
-from midwatch_supervisor.workspaces.handover import take_over
-from midwatch_supervisor.workspaces.listing import listing
+from midwatch_supervisor.workspaces.changes import changed_names, changes, listing
+from midwatch_supervisor.workspaces.handover import take_over_files
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
-from midwatch_supervisor.workspaces.snapshot import Mark, files_of, spread, take
-from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
+from midwatch_supervisor.workspaces.move_aside import make_way
+from midwatch_supervisor.workspaces.snapshot import Mark, check_out, files_of, take_snapshot
+from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_tools.git import git
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 BRANCH = "midwatch/r1/fix-1"
 Attack = Callable[["Trap", Path], None]
-Act = Callable[[Ground, Path], Awaitable[object]]
+Act = Callable[[Workspace, Path], Awaitable[object]]
 
 
 def by_worker(folder: Path, *command: str) -> None:
@@ -92,7 +91,7 @@ async def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def ground(source: Path, tmp_path: Path) -> Ground:
+async def workspace(source: Path, tmp_path: Path) -> Workspace:
     folder = tmp_path / "home" / "work" / "r1" / "fix-1"
     return await prepare(folder, source, branch=BRANCH, merges=())
 
@@ -144,57 +143,57 @@ def drivers_of_the_owner(trap: Trap, folder: Path) -> None:
     edit(folder)
 
 
-async def keep_twice(ground: Ground, _: Path) -> None:
-    await keep(ground, "First")
-    (ground.folder / "a.txt").write_text("three\n")
-    await keep(ground, "Second")
+async def keep_twice(workspace: Workspace, _: Path) -> None:
+    await keep(workspace, "First")
+    (workspace.folder / "a.txt").write_text("three\n")
+    await keep(workspace, "Second")
 
 
-async def compare(ground: Ground, _: Path) -> None:
-    await changes(ground)
-    await changed_names(ground.at)
-    await listing(ground)
+async def compare(workspace: Workspace, _: Path) -> None:
+    await changes(workspace)
+    await changed_names(workspace.at)
+    await listing(workspace)
 
 
-async def compare_what_is_kept(ground: Ground, source: Path) -> None:
-    await keep(ground, "First")
-    await compare(ground, source)
+async def compare_what_is_kept(workspace: Workspace, source: Path) -> None:
+    await keep(workspace, "First")
+    await compare(workspace, source)
 
 
-async def snapshot(ground: Ground, source: Path) -> None:
-    files = await files_of(ground, source.parent / "private.git")
-    await spread(files, (await take(files, Mark(of="fix-1 of now"))).commit)
+async def snapshot(workspace: Workspace, source: Path) -> None:
+    files = await files_of(workspace, source.parent / "private.git")
+    await check_out(files, (await take_snapshot(files, Mark(of="fix-1 of now"))).commit)
 
 
-async def watch(ground: Ground, _: Path) -> None:
-    tree = Tree(ground.folder, max_files=100, ignored_by_git=ignored_in(ground.at))
+async def watch(workspace: Workspace, _: Path) -> None:
+    tree = Tree(workspace.folder, max_files=100, ignored_by_git=ignored_in(workspace.at))
     await tree.begin()
-    (ground.folder / "seen.txt").write_text("seen\n")
+    (workspace.folder / "seen.txt").write_text("seen\n")
     assert await tree.changes(Writer.WORKER)
 
 
-async def merge(ground: Ground, source: Path) -> None:
-    await keep(ground, "First")
+async def merge(workspace: Workspace, source: Path) -> None:
+    await keep(workspace, "First")
     (source / "a.txt").write_text("one\nand mine\n")
     (source / "b.txt").write_text("mine\n")
     await git(source, "add", "b.txt")
     await git(source, "commit", "--quiet", "--message", "Mine", "b.txt")
     await git(source, "checkout", "--quiet", "--", "a.txt")
-    plan = await plan_merge(ground, source)
+    plan = await plan_merge(workspace, source)
     await rehearse(plan)
     await merge_branch(plan)
     assert (source / "new.txt").read_text() == "new\n"
 
 
-async def build_on(ground: Ground, source: Path) -> None:
-    await keep(ground, "First")
-    folder = ground.folder.with_name("next-1")
+async def build_on(workspace: Workspace, source: Path) -> None:
+    await keep(workspace, "First")
+    folder = workspace.folder.with_name("next-1")
     later = await prepare(folder, source, branch="midwatch/r1/next-1", merges=[BRANCH])
-    await take_over(ground, later, ["a.txt", "new.txt"], number=1)
+    await take_over_files(workspace, later, ["a.txt", "new.txt"], number=1)
 
 
-async def move_aside(ground: Ground, source: Path) -> None:
-    await make_way(ground.folder, source, branch=BRANCH)
+async def move_aside(workspace: Workspace, source: Path) -> None:
+    await make_way(workspace.folder, source, branch=BRANCH)
 
 
 ACTS = (keep_twice, compare, compare_what_is_kept, snapshot, watch, merge, build_on, move_aside)
@@ -205,13 +204,13 @@ ACTS = (keep_twice, compare, compare_what_is_kept, snapshot, watch, merge, build
     "attack", [another_repository, another_pointer, repository_inside, drivers_of_the_owner]
 )
 async def test_nothing_that_a_worker_wrote_is_run(
-    trap: Trap, ground: Ground, source: Path, attack: Attack, act: Act
+    trap: Trap, workspace: Workspace, source: Path, attack: Attack, act: Act
 ) -> None:
-    attack(trap, ground.folder)
+    attack(trap, workspace.folder)
     trap.trace.unlink(missing_ok=True)  # the worker's own git has met its own traps
     replaced = attack in {another_repository, another_pointer}
     try:
-        await act(ground, source)
+        await act(workspace, source)
         refused = ""
     except WorkspaceError as error:
         refused = str(error)
@@ -234,14 +233,14 @@ async def test_a_plain_folder_in_which_the_worker_makes_a_repository_is_not_aske
     trap: Trap, tmp_path: Path
 ) -> None:
     (plain := tmp_path / "plain").mkdir()
-    ground = Ground(folder=plain)
+    workspace = Workspace(folder=plain)
     by_worker(plain, "init")
     edit(plain)
     trap.configure(plain)
-    await keep(ground, "First")
-    assert await changes(ground) is None
-    assert "new.txt" in await listing(ground)
-    await snapshot(ground, tmp_path / "project")
+    await keep(workspace, "First")
+    assert await changes(workspace) is None
+    assert "new.txt" in await listing(workspace)
+    await snapshot(workspace, tmp_path / "project")
     assert trap.sprung == ""
 
 
@@ -262,14 +261,14 @@ async def test_an_embedded_agent_cannot_make_its_watch_run_a_program(
 
 
 async def test_a_git_that_a_worker_wrote_is_not_the_one_that_runs(
-    trap: Trap, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    trap: Trap, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (ground.folder / "bin").mkdir()
-    shutil.copy2(trap.program, ground.folder / "bin" / "git")
-    shutil.copy2(trap.program, ground.folder / "git")
-    monkeypatch.setenv("PATH", f".::{ground.folder / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.chdir(ground.folder)
-    await keep(ground, "First")
+    (workspace.folder / "bin").mkdir()
+    shutil.copy2(trap.program, workspace.folder / "bin" / "git")
+    shutil.copy2(trap.program, workspace.folder / "git")
+    monkeypatch.setenv("PATH", f".::{workspace.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(workspace.folder)
+    await keep(workspace, "First")
     assert trap.sprung == ""
 
 
@@ -291,17 +290,17 @@ async def test_a_link_in_the_workspace_before_leads_no_file_into_the_next(tmp_pa
         folder.mkdir()
     (secret / "id").write_text("private")
     (old / "keys").symlink_to(secret)
-    await take_over(Ground(folder=old), Ground(folder=new), ["keys/id"], number=1)
+    await take_over_files(Workspace(folder=old), Workspace(folder=new), ["keys/id"], number=1)
     assert not (new / "keys").exists()
 
 
 # -- the workspace is another one ----------------------------------------------------------
 
 
-async def test_another_branch_is_not_kept_or_compared(ground: Ground) -> None:
-    by_worker(ground.folder, "checkout", "-b", "elsewhere")
-    edit(ground.folder)
-    for act in (changes(ground), keep(ground, "First")):
+async def test_another_branch_is_not_kept_or_compared(workspace: Workspace) -> None:
+    by_worker(workspace.folder, "checkout", "-b", "elsewhere")
+    edit(workspace.folder)
+    for act in (changes(workspace), keep(workspace, "First")):
         with pytest.raises(WorkspaceError, match=f"its branch {BRANCH} is not checked out"):
             await act
 

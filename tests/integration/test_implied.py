@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.present.assignment import Assignment, branch_of
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
-from midwatch_supervisor.workspaces.workspace import reopened
+from midwatch_supervisor.workspaces.workspace import reopen_workspace
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -162,7 +162,7 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
     journal: Journal, repository: Repository, attempted: Attempted
 ) -> None:
     folder = await attempted()
-    ground = await reopened(folder, repository.folder, branch=branch_of(folder))
+    ground = await reopen_workspace(folder, repository.folder, branch=branch_of(folder))
     await merge_branch(await plan_merge(ground, repository.folder))
     repository.git("worktree", "remove", "--force", str(folder))
     repository.git("branch", "-D", "midwatch/r1/fix-1")

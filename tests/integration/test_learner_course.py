@@ -95,8 +95,8 @@ def test_c16_lessons_feedback_and_facts_are_on() -> None:
 
 def test_c16_guidelines_review_and_control_group_are_off() -> None:
     learning = Settings().learning
-    off = (learning.guidelines.enabled, learning.guidelines.auto, learning.facts.review)
-    assert (off, learning.lessons.control_share) == ((False, False, False), 0)
+    off = (learning.guidelines.enabled, learning.facts.review)
+    assert (off, learning.lessons.control_share) == ((False, False), 0)
 
 
 def refuse(connection: Connection) -> None:

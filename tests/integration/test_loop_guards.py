@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.fleet.monitors.guards import Leases
+from midwatch_supervisor.fleet.monitors.leases import Leases
 
 T = TypeVar("T")
 LOW = AlertKey(rule="low_confidence")

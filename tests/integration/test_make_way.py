@@ -12,9 +12,9 @@ import pytest
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspaces.aside import Aside, make_way
-from midwatch_supervisor.workspaces.placing import Site, made
-from midwatch_supervisor.workspaces.workspace import Ground, git, keep, prepare
+from midwatch_supervisor.workspaces.move_aside import Aside, make_way
+from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ASIDE = "midwatch/r1/fix-1.aside-1"
@@ -37,9 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 async def left(folder: Path, source: Path) -> None:
     """The worktree of an attempt that has committed one file and not another."""
-    ground = await prepare(folder, source, branch=BRANCH, merges=())
+    workspace = await prepare(folder, source, branch=BRANCH, merges=())
     (folder / "b.txt").write_text("two\n")
-    await keep(ground, "Write b.txt")
+    await keep(workspace, "Write b.txt")
     (folder / "c.txt").write_text("three\n")
 
 
@@ -64,8 +64,8 @@ async def test_a_worktree_in_the_way_is_kept_with_its_branch_and_the_log_says_wh
 ) -> None:
     await left(folder, source)
     with caplog.at_level(logging.WARNING):
-        ground = await made(Site(source=source), folder)
-    assert ground == Ground(folder=folder, branch=BRANCH)
+        workspace = await make_workspace(WorkspacePlan(source=source), folder)
+    assert workspace == Workspace(folder=folder, branch=BRANCH)
     assert names(folder) == [".git", "a.txt"]
     aside = beside(folder)
     assert (aside / "c.txt").read_text() == "three\n"
@@ -95,7 +95,7 @@ async def test_a_branch_alone_is_moved_aside(folder: Path, source: Path) -> None
     await left(folder, source)
     await git(source, "worktree", "remove", "--force", str(folder))
     assert await way(folder, source) == Aside(folder=None, branch=ASIDE)
-    assert (await made(Site(source=source), folder)).branch == BRANCH
+    assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 
 @pytest.mark.parametrize("without_git", [True, False])
@@ -128,7 +128,7 @@ async def test_a_worktree_that_is_gone_and_locked_is_in_nobody_s_way(
     await git(source, "worktree", "lock", str(folder))
     shutil.rmtree(folder)
     assert await way(folder, source) == Aside(folder=None, branch=ASIDE)
-    assert (await made(Site(source=source), folder)).branch == BRANCH
+    assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 
 async def test_what_still_runs_in_the_way_is_ended(folder: Path) -> None:

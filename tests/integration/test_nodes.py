@@ -12,8 +12,8 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Attempt, AttemptTransition, Commit, Draft, Lifecycle, NodeState
 from midwatch_stage.matrix import DATABASES
-from midwatch_supervisor.fleet.nodes.identity import Identity
 from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.process import Identity
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

@@ -15,9 +15,9 @@ from pydantic_ai.messages import ModelRequest
 
 from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.models import model_for
-from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.settings import (
     PolicySettings,
+    ProviderSettings,
     RunSettings,
     Sandbox,
     Settings,
@@ -191,13 +191,13 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
             run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
         )
         wanted = assignments(file, tmp_path)
-        deck, jobs = await begin(
+        resources, jobs = await begin(
             journal, wanted, source="tasks.yaml", settings=settings, home=tmp_path / "home"
         )
 
         async def follow(_: object) -> None: ...
 
-        code = await conduct(deck, jobs, follow)
+        code = await conduct(resources, jobs, follow)
         attempt = told(await journal.attempts(jobs[0].task.id))
         dossier = await Dossier.read(journal, attempt)
         assert dossier.state is not None

@@ -219,10 +219,10 @@ async def conducted(
 ) -> int:
     """Run a task over a bus of our own, with somebody who follows it; the exit code."""
     wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks(name))), stage.folder)
-    deck, jobs = await begin(
+    resources, jobs = await begin(
         stage.journal, wanted, source="t", settings=stage.settings, home=stage.home
     )
-    return await conduct(replace(deck, bus=bus), jobs, follow)
+    return await conduct(replace(resources, bus=bus), jobs, follow)
 
 
 async def ignore(entries: Sequence[Entry]) -> None:

@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_supervisor.workspaces.workspace import is_repository
+from midwatch_tools.git import is_repository
 
 if TYPE_CHECKING:
     from conftest import Stage

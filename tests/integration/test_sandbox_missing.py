@@ -77,8 +77,8 @@ async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     (run,) = await stage.journal.runs()
     with pytest.raises(SandboxError, match="bwrap is not installed"):
         await again(stage.journal, run, home=stage.home)
-    deck, _ = await again(stage.journal, run, home=stage.home, attended=True)
-    assert deck.walls is Walls.NONE
+    resources, _ = await again(stage.journal, run, home=stage.home, attended=True)
+    assert resources.walls is Walls.NONE
 
 
 async def test_the_demo_runs_without_as_its_commands_are_known(

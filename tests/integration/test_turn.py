@@ -26,12 +26,12 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.fleet.monitors.run_monitor import RunWatch
-from midwatch_supervisor.fleet.nodes.identity import Identity
-from midwatch_supervisor.fleet.nodes.mishaps import UNREACHABLE
+from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
+from midwatch_supervisor.fleet.nodes.task_failures import UNREACHABLE
 from midwatch_supervisor.fleet.nodes.turn import Machine, Outcome, take_turn
-from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
+from midwatch_supervisor.fleet.process import Identity
+from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
@@ -90,8 +90,10 @@ class Yard:
             home=home,
             walls=await find_walls(Sandbox.OFF),
             breakers=Breakers(SETTINGS.provider),
-            dockets=UnfinishedRuns(self.journal),
-            depot=SnapshotStore(journal=self.journal, home=home, node=name, settings=fleet),
+            unfinished_runs=UnfinishedRuns(self.journal),
+            snapshot_store=SnapshotStore(
+                journal=self.journal, home=home, node=name, settings=fleet
+            ),
             clock=lambda: self.now,
         )
         return await take_turn(machine, 1)
@@ -158,7 +160,7 @@ async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
 async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard) -> None:
     await yard.submit(settings='{"of": "a newer Midwatch"}')
     with pytest.raises(JournalTooNewError, match="cannot read the settings of run 1"):
-        await RunWatch.open(
+        await RunMonitor.open(
             yard.journal,
             1,
             bus=LocalBus(),

@@ -101,7 +101,7 @@ async def watching(url: str) -> AsyncGenerator[tuple[Console, Pilot[int]]]:
         )
         app = Console(feed, OperatorActions(journal, author="ada"))
         async with app.run_test(size=(140, 40)) as pilot:
-            await until(pilot, lambda: 1 in app.board.rows and bool(app.board.muster.nodes))
+            await until(pilot, lambda: 1 in app.board.rows and bool(app.board.node_list.nodes))
             yield app, pilot
 
 
@@ -117,7 +117,7 @@ async def test_the_journal_alone_is_enough_to_follow_and_to_act(postgres: str) -
         await until(pilot, lambda: app.board.rows[1].last_step == 1)
         await Nodes(machine.journal).beat("north", "1", busy=0, state=NodeState.LOST)
         await until(pilot, lambda: app.board.rows[1].adrift)
-        await app.desk.act(machine.attempt, Action.PAUSE)
+        await app.operator.act(machine.attempt, Action.PAUSE)
         assert [each.action for each in await interventions(machine)] == [Action.PAUSE]
 
 
@@ -138,7 +138,7 @@ async def test_a_database_that_is_away_for_a_while_is_gone_on_with(database: Dat
         await until(pilot, lambda: "no connection" not in app.banner.said)
         view = app.screen
         assert isinstance(view, AttemptScreen)
-        await until(pilot, lambda: view.story.account.last_step == 1)
+        await until(pilot, lambda: view.timeline.account.last_step == 1)
 
 
 @pytest.fixture

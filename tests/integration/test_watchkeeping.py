@@ -42,7 +42,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseTold
-from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, PostTold
+from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleTold
 from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")
@@ -228,7 +228,7 @@ async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
 
 
 async def test_one_of_all_learns(fleet: Fleet) -> None:
-    taken = PostTold(name=LEARNER, held=True)
+    taken = RoleTold(name=LEARNER, held=True)
     async with fleet.monitor("b"):
         async with fleet.monitor("a"):
             await fleet.until(lambda: taken in fleet.told["a"] + fleet.told["b"])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placing import Site, made
-from midwatch_supervisor.workspaces.snapshot import Mark, files_of, take
-from midwatch_supervisor.workspaces.workspace import Ground, keep, prepare
+from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.snapshot import Mark, files_of, take_snapshot
+from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
 from midwatch_tools.git import git
 
 pytestmark = pytest.mark.anyio
@@ -45,10 +45,10 @@ def _program(folder: Path, mark: Path) -> str:
     return str(program)
 
 
-async def _ground(folder: Path) -> Ground:
+async def _workspace(folder: Path) -> Workspace:
     _repository(folder / "source")
-    ground = folder / "home" / "work" / "r1" / "task-1"
-    return await prepare(ground, folder / "source", branch="midwatch/r1/task-1", merges=())
+    workspace = folder / "home" / "work" / "r1" / "task-1"
+    return await prepare(workspace, folder / "source", branch="midwatch/r1/task-1", merges=())
 
 
 async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_path: Path) -> None:
@@ -64,65 +64,69 @@ async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_
         _git(worked, "config", *setting.split("=", 1))
     (worked / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
 
-    ground = await made(Site(source=source, copied=worked), worked.with_name("b-1"))
+    workspace = await make_workspace(
+        WorkspacePlan(source=source, copied=worked), worked.with_name("b-1")
+    )
 
     assert not mark.exists()
-    assert ground.worktree is None
-    assert (ground.folder / "file").read_text() == "one\n"
+    assert workspace.worktree is None
+    assert (workspace.folder / "file").read_text() == "one\n"
 
 
 async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
     tmp_path: Path,
 ) -> None:
-    mark, ground = tmp_path / "ran", await _ground(tmp_path)
-    nested = ground.folder / "nested"
+    mark, workspace = tmp_path / "ran", await _workspace(tmp_path)
+    nested = workspace.folder / "nested"
     _repository(nested)
-    await keep(ground, "first")
+    await keep(workspace, "first")
     _git(nested, "config", "filter.own.clean", _program(nested, mark))
     (nested / ".gitattributes").write_text("* filter=own\n")
     (nested / "file").write_text("two\n")
-    (ground.folder / "more").write_text("more\n")
+    (workspace.folder / "more").write_text("more\n")
 
-    await keep(ground, "second")
+    await keep(workspace, "second")
     (nested / "file").write_text("six\n")
-    taken = await take(await files_of(ground, tmp_path / "private"), Mark(of="it"))
+    taken = await take_snapshot(await files_of(workspace, tmp_path / "private"), Mark(of="it"))
 
     assert not mark.exists()
     assert not taken.fault
-    assert "more" in (await git(ground.at, "show", "--name-only", "--format=", "HEAD")).split()
+    assert "more" in (await git(workspace.at, "show", "--name-only", "--format=", "HEAD")).split()
 
 
 async def test_nested_repositories_are_kept_as_git_would_keep_them(tmp_path: Path) -> None:
-    ground = await _ground(tmp_path)
+    workspace = await _workspace(tmp_path)
     for name in ("moved", "absorbed", "empty", "gone"):
-        _repository(ground.folder / name)
-    (ground.folder / "more").write_text("more\n")
-    await keep(ground, "first")
-    was = {name: await git(ground.at, "rev-parse", f"HEAD:{name}") for name in ("moved", "empty")}
-    _git(ground.folder / "moved", "commit", "--quiet", "--allow-empty", "--message", "two")
-    (ground.folder / "more").write_text("still more\n")
-    shutil.rmtree(ground.folder / "absorbed" / ".git")
+        _repository(workspace.folder / name)
+    (workspace.folder / "more").write_text("more\n")
+    await keep(workspace, "first")
+    was = {
+        name: await git(workspace.at, "rev-parse", f"HEAD:{name}") for name in ("moved", "empty")
+    }
+    _git(workspace.folder / "moved", "commit", "--quiet", "--allow-empty", "--message", "two")
+    (workspace.folder / "more").write_text("still more\n")
+    shutil.rmtree(workspace.folder / "absorbed" / ".git")
     for name in ("gone", "empty"):
-        shutil.rmtree(ground.folder / name)
-    (ground.folder / "empty").mkdir()
+        shutil.rmtree(workspace.folder / name)
+    (workspace.folder / "empty").mkdir()
 
-    await keep(ground, "second")
+    await keep(workspace, "second")
 
-    assert await git(ground.at, "rev-parse", "HEAD:moved") != was["moved"]
-    assert await git(ground.at, "rev-parse", "HEAD:empty") == was["empty"]
-    assert await git(ground.at, "show", "HEAD:absorbed/file") == "one\n"
-    assert not await git(ground.at, "ls-files", "gone")
+    assert await git(workspace.at, "rev-parse", "HEAD:moved") != was["moved"]
+    assert await git(workspace.at, "rev-parse", "HEAD:empty") == was["empty"]
+    assert await git(workspace.at, "show", "HEAD:absorbed/file") == "one\n"
+    assert not await git(workspace.at, "ls-files", "gone")
 
 
 async def test_git_that_a_pipe_holds_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
-    ground = await _ground(tmp_path)
-    os.mkfifo(ground.folder / ".gitattributes")
-    (ground.folder / "file").write_text("six\n")
+    workspace = await _workspace(tmp_path)
+    os.mkfifo(workspace.folder / ".gitattributes")
+    (workspace.folder / "file").write_text("six\n")
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(changes(ground), 1)
+        await asyncio.wait_for(changes(workspace), 1)
 
-    assert not _commands_about(ground.folder)
+    assert not _commands_about(workspace.folder)
 
 
 def _commands_about(folder: Path) -> list[bytes]:

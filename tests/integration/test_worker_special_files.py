@@ -10,10 +10,10 @@ import pytest
 from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
-from midwatch_supervisor.run.acceptance import check_all
-from midwatch_supervisor.workspaces.handover import EVERYTHING, chosen, take_over
-from midwatch_supervisor.workspaces.listing import listing
-from midwatch_supervisor.workspaces.workspace import Ground, prepare
+from midwatch_supervisor.run.completion import check_all
+from midwatch_supervisor.workspaces.changes import listing
+from midwatch_supervisor.workspaces.handover import EVERYTHING, matching, take_over_files
+from midwatch_supervisor.workspaces.workspace import Workspace, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 
 _DEEP = 1500
@@ -49,10 +49,10 @@ async def test_a_hostile_folder_is_copied_for_the_next_task(worked: Path, tmp_pa
 async def test_a_hostile_folder_is_listed_and_handed_over(worked: Path, tmp_path: Path) -> None:
     new = tmp_path / "next"
     new.mkdir()
-    names = chosen(["good", "itself", "pipe"], EVERYTHING)
+    names = matching(["good", "itself", "pipe"], EVERYTHING)
 
-    assert "good" in (await listing(Ground(folder=worked))).splitlines()
-    await take_over(Ground(folder=worked), Ground(folder=new), names, number=1)
+    assert "good" in (await listing(Workspace(folder=worked))).splitlines()
+    await take_over_files(Workspace(folder=worked), Workspace(folder=new), names, number=1)
 
     assert (new / "good").read_text() == "good\n"
     assert not (new / "pipe").exists()

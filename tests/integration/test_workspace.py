@@ -10,14 +10,14 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.workspaces.merge import plan_merge, rehearse
 from midwatch_supervisor.workspaces.workspace import (
-    Ground,
+    Workspace,
     fetch_into,
     free_label,
     git,
-    is_repository,
     keep,
     prepare,
 )
+from midwatch_tools.git import is_repository
 
 
 @pytest.fixture
@@ -31,20 +31,20 @@ async def repository(tmp_path: Path) -> Path:
     return folder
 
 
-async def branch(repository: Path, name: str, file: str, text: str) -> Ground:
+async def branch(repository: Path, name: str, file: str, text: str) -> Workspace:
     """A finished attempt on a branch of its own."""
-    ground = await prepare(
+    workspace = await prepare(
         repository.parent / "work" / name, repository, branch=f"midwatch/{name}", merges=()
     )
-    (ground.folder / file).write_text(text)
-    await keep(ground, f"Write {file}")
-    return ground
+    (workspace.folder / file).write_text(text)
+    await keep(workspace, f"Write {file}")
+    return workspace
 
 
 async def test_without_a_source_the_folder_is_empty(tmp_path: Path) -> None:
-    ground = await prepare(tmp_path / "deep" / "er", None, branch="b", merges=())
-    assert ground == Ground(folder=tmp_path / "deep" / "er")
-    assert list(ground.folder.iterdir()) == []
+    workspace = await prepare(tmp_path / "deep" / "er", None, branch="b", merges=())
+    assert workspace == Workspace(folder=tmp_path / "deep" / "er")
+    assert list(workspace.folder.iterdir()) == []
 
 
 async def test_a_plain_folder_is_copied_without_what_is_made_from_it(tmp_path: Path) -> None:
@@ -53,23 +53,25 @@ async def test_a_plain_folder_is_copied_without_what_is_made_from_it(tmp_path: P
         (source / name).mkdir(parents=True)
         (source / name / "x.txt").write_text("x")
     (source / "link").symlink_to("sub")
-    ground = await prepare(tmp_path / "copy", source, branch="b", merges=())
-    assert ground.branch == ""
-    assert sorted(path.name for path in ground.folder.iterdir()) == ["link", "sub"]
-    assert (ground.folder / "link").is_symlink()
+    workspace = await prepare(tmp_path / "copy", source, branch="b", merges=())
+    assert workspace.branch == ""
+    assert sorted(path.name for path in workspace.folder.iterdir()) == ["link", "sub"]
+    assert (workspace.folder / "link").is_symlink()
 
 
 async def test_a_copy_may_lie_below_what_it_copies(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    ground = await prepare(tmp_path / ".midwatch" / "work" / "a-1", tmp_path, branch="b", merges=())
-    assert [path.name for path in ground.folder.iterdir()] == ["a.txt"]
+    workspace = await prepare(
+        tmp_path / ".midwatch" / "work" / "a-1", tmp_path, branch="b", merges=()
+    )
+    assert [path.name for path in workspace.folder.iterdir()] == ["a.txt"]
 
 
 async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> None:
-    ground = await branch(repository, "b", "b.txt", "two\n")
-    assert is_repository(ground.folder)
-    assert (await git(ground.folder, "branch", "--show-current")).strip() == "midwatch/b"
-    assert (ground.folder / "a.txt").read_text() == "one\n"
+    workspace = await branch(repository, "b", "b.txt", "two\n")
+    assert is_repository(workspace.folder)
+    assert (await git(workspace.folder, "branch", "--show-current")).strip() == "midwatch/b"
+    assert (workspace.folder / "a.txt").read_text() == "one\n"
     assert not (repository / "b.txt").exists()
     assert await git(repository, "show", "midwatch/b:b.txt") == "two\n"
 
@@ -79,32 +81,32 @@ async def test_a_worktree_may_start_from_an_older_commit(repository: Path) -> No
     (repository / "a.txt").write_text("two\n")
     await commit_all(repository, "Second")
     folder = repository.parent / "old"
-    ground = await prepare(folder, repository, branch="midwatch/b", merges=(), base=base)
-    assert ground == Ground(folder=folder, branch="midwatch/b", base=base)
+    workspace = await prepare(folder, repository, branch="midwatch/b", merges=(), base=base)
+    assert workspace == Workspace(folder=folder, branch="midwatch/b", base=base)
     assert (folder / "a.txt").read_text() == "one\n"
 
 
 async def test_many_worktrees_may_begin_at_the_same_time(repository: Path) -> None:
     names = [f"many-{number}" for number in range(16)]
-    grounds = await asyncio.gather(
+    workspaces = await asyncio.gather(
         *(
             prepare(repository.parent / name, repository, branch=f"midwatch/{name}", merges=())
             for name in names
         )
     )
-    assert [ground.branch for ground in grounds] == [f"midwatch/{name}" for name in names]
+    assert [workspace.branch for workspace in workspaces] == [f"midwatch/{name}" for name in names]
 
 
 async def test_finished_branches_are_merged_in(repository: Path) -> None:
     await branch(repository, "b", "b.txt", "two\n")
     await branch(repository, "c", "c.txt", "three\n")
-    ground = await prepare(
+    workspace = await prepare(
         repository.parent / "d",
         repository,
         branch="midwatch/d",
         merges=("midwatch/b", "midwatch/c"),
     )
-    names = sorted(path.name for path in ground.folder.glob("*.txt"))
+    names = sorted(path.name for path in workspace.folder.glob("*.txt"))
     assert names == ["a.txt", "b.txt", "c.txt"]
 
 
@@ -142,18 +144,18 @@ async def test_a_repository_without_a_commit_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
-    ground = await branch(repository, "b", "b.txt", "two\n")
+    workspace = await branch(repository, "b", "b.txt", "two\n")
     for _ in range(number):
-        await keep(ground, "Again")
-    log = await git(ground.folder, "log", "--format=%s by %an", "-1")
+        await keep(workspace, "Again")
+    log = await git(workspace.folder, "log", "--format=%s by %an", "-1")
     assert log == "Write b.txt by Midwatch\n"
 
 
 async def test_without_git_there_is_nothing_to_keep(tmp_path: Path) -> None:
-    ground = await prepare(tmp_path / "new", None, branch="b", merges=())
-    (ground.folder / "a.txt").write_text("one")
-    await keep(ground, "First")
-    assert not is_repository(ground.folder)
+    workspace = await prepare(tmp_path / "new", None, branch="b", merges=())
+    (workspace.folder / "a.txt").write_text("one")
+    await keep(workspace, "First")
+    assert not is_repository(workspace.folder)
 
 
 async def test_a_label_that_folders_or_branches_have_is_not_given_again(
@@ -193,11 +195,11 @@ def opened(pipe: Path) -> int | None:
 async def test_a_commit_that_is_cancelled_is_made_all_the_same(
     repository: Path, tmp_path: Path
 ) -> None:
-    ground = await prepare(tmp_path / "work", repository, branch="midwatch/a", merges=())
-    (ground.folder / "b.txt").write_text("two\n")
-    pipe = ground.folder / ".gitignore"  # git waits for who writes to it
+    workspace = await prepare(tmp_path / "work", repository, branch="midwatch/a", merges=())
+    (workspace.folder / "b.txt").write_text("two\n")
+    pipe = workspace.folder / ".gitignore"  # git waits for who writes to it
     os.mkfifo(pipe)
-    keeping = asyncio.create_task(keep(ground, "Second"))
+    keeping = asyncio.create_task(keep(workspace, "Second"))
     async with asyncio.timeout(30):
         while (writer := await asyncio.to_thread(opened, pipe)) is None:
             pass
@@ -207,8 +209,8 @@ async def test_a_commit_that_is_cancelled_is_made_all_the_same(
         os.close(writer)
         await asyncio.wait({keeping})
     assert keeping.cancelled()
-    assert await git(ground.folder, "log", "-1", "--format=%s") == "Second\n"
-    assert await git(ground.folder, "status", "--porcelain") == ""
+    assert await git(workspace.folder, "log", "-1", "--format=%s") == "Second\n"
+    assert await git(workspace.folder, "status", "--porcelain") == ""
 
 
 async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
-from midwatch_supervisor.workspaces.behind import missing, notice
+from midwatch_supervisor.workspaces.snapshot_store import outdated_files, outdated_notice
 
 
 def step(number: int, *edits: Edit) -> Step:
@@ -28,7 +28,7 @@ def edit(path: str, digest: str, writer: Writer = Writer.WORKER, *, deleted: boo
     ],
 )
 def test_only_the_last_state_of_a_file_counts(steps: list[Step], lacks: tuple[str, ...]) -> None:
-    assert missing(steps, look) == lacks
+    assert outdated_files(steps, look) == lacks
 
 
 def look(path: str) -> str:
@@ -46,7 +46,7 @@ def look(path: str) -> str:
 def test_a_worker_is_told_since_when_its_files_are_behind(
     saved: int, last: int, state: str
 ) -> None:
-    assert notice(("a.py", "b.py"), saved=saved, last=last).message == (
+    assert outdated_notice(("a.py", "b.py"), saved=saved, last=last).message == (
         f"This attempt goes on on another machine. Its files are {state}; "
         "look before you rely on them."
     )
@@ -54,4 +54,4 @@ def test_a_worker_is_told_since_when_its_files_are_behind(
 
 def test_many_files_are_counted_and_not_all_named() -> None:
     names = tuple(f"{n:02}.py" for n in range(30))
-    assert "19.py and 10 more; look" in notice(names, saved=1, last=3).message
+    assert "19.py and 10 more; look" in outdated_notice(names, saved=1, last=3).message

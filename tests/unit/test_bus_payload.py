@@ -1,4 +1,4 @@
-"""What is said on the broker comes back as it was, and nothing else gets through."""
+"""Topics and payloads are read as they were written, and nothing else gets through."""
 
 import json
 import random
@@ -7,8 +7,58 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.bus.payload import packed, read_status, stated, unpacked
+from midwatch_monitor.bus.payload import decode_hints, decode_status, encode_hints, encode_status
+from midwatch_monitor.bus.topics import Topics, is_topic_name
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
+
+OURS = Topics("night")
+
+
+def test_the_topics_are_those_of_the_design() -> None:
+    assert OURS.status("node-a") == "midwatch/v1/night/nodes/node-a/status"
+    assert OURS.events_of(7) == "midwatch/v1/night/attempts/7/events"
+    assert OURS.events_of(None) == "midwatch/v1/night/attempts/0/events"
+    assert OURS.statuses == "midwatch/v1/night/nodes/+/status"
+    assert OURS.turns("monitors") == "$share/monitors/midwatch/v1/night/attempts/+/events"
+
+
+def test_what_was_written_is_read() -> None:
+    assert OURS.node_of(OURS.status("node-a.example_2")) == "node-a.example_2"
+    assert [OURS.attempt_of(OURS.events_of(each)) for each in (1, 10**17, None)] == [1, 10**17, 0]
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "",
+        "midwatch/v1/day/nodes/a/status",
+        "midwatch/v2/night/nodes/a/status",
+        "midwatch/v1/night/nodes/status",
+        "midwatch/v1/night/nodes//status",
+        "midwatch/v1/night/nodes/a/b/status",
+        "midwatch/v1/night/nodes/a/status/",
+        "midwatch/v1/night/nodes/../status",
+        "midwatch/v1/night/nodes/ä/status",
+        "midwatch/v1/night/nodes/a\n/status",
+        f"midwatch/v1/night/nodes/{'a' * 81}/status",
+        "midwatch/v1/night/attempts//events",
+        "midwatch/v1/night/attempts/-1/events",
+        "midwatch/v1/night/attempts/01/events",
+        "midwatch/v1/night/attempts/1.0/events",
+        "midwatch/v1/night/attempts/\u0661/events",
+        "midwatch/v1/night/attempts/1_0/events",
+        f"midwatch/v1/night/attempts/{'9' * 5_000}/events",
+        "midwatch/v1/night/attempts/1/events/2",
+    ],
+)
+def test_other_topics_are_none_of_ours(topic: str) -> None:
+    assert (OURS.node_of(topic), OURS.attempt_of(topic)) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "+", "#", "a b", "$share", "-a", "a" * 81, "a\n"])
+def test_a_name_that_could_stand_for_others_does_not_fit(name: str) -> None:
+    assert not is_topic_name(name)
+
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 STATUS = NodeStatus(
@@ -32,9 +82,9 @@ def hint(entry: int = 1, note: str = "") -> Hint:
 def sent(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
     """What arrives of hints that are sent."""
     arrived: list[Hint] = []
-    for payload, _ in packed(hints, limit):
+    for payload, _ in encode_hints(hints, limit):
         assert len(payload) <= limit
-        arrived += unpacked(payload, 3) or []
+        arrived += decode_hints(payload, 3) or []
     return arrived
 
 
@@ -47,8 +97,8 @@ def test_hints_arrive_as_they_were_in_their_order(count: int, note: str) -> None
 
 def test_every_message_knows_what_it_says() -> None:
     hints = [hint(number) for number in range(100)]
-    parts = packed(hints, 1024)
-    assert [unpacked(payload, 3) for payload, _ in parts] == [list(said) for _, said in parts]
+    parts = encode_hints(hints, 1024)
+    assert [decode_hints(payload, 3) for payload, _ in parts] == [list(said) for _, said in parts]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +156,7 @@ GOOD = [1, "step", 1, 1, ""]
     ],
 )
 def test_a_row_that_is_no_hint_spoils_its_message(row: object) -> None:
-    assert unpacked(json.dumps([GOOD, row]).encode(), 3) is None
+    assert decode_hints(json.dumps([GOOD, row]).encode(), 3) is None
 
 
 @pytest.mark.parametrize(
@@ -131,17 +181,17 @@ def test_a_row_that_is_no_hint_spoils_its_message(row: object) -> None:
     ],
 )
 def test_a_payload_that_is_no_message_is_none(payload: bytes) -> None:
-    assert unpacked(payload, 3) is None
-    assert read_status(payload, "node-a") is None
+    assert decode_hints(payload, 3) is None
+    assert decode_status(payload, "node-a") is None
 
 
 def test_no_damage_raises_and_what_gets_through_is_well_formed() -> None:
     chance = random.Random(7)
-    ((whole, _),) = packed([hint(entry, "a note") for entry in range(20)], 65_536)
-    status = stated(STATUS)
+    ((whole, _),) = encode_hints([hint(entry, "a note") for entry in range(20)], 65_536)
+    status = encode_status(STATUS)
     for _ in range(2_000):
-        unpacked(damaged(whole, chance), 3)
-        read_status(damaged(status, chance), "node-a")
+        decode_hints(damaged(whole, chance), 3)
+        decode_status(damaged(status, chance), "node-a")
 
 
 def damaged(payload: bytes, chance: random.Random) -> bytes:
@@ -154,18 +204,18 @@ def damaged(payload: bytes, chance: random.Random) -> bytes:
 
 
 def test_a_status_arrives_as_it_was() -> None:
-    assert read_status(stated(STATUS), "node-a") == STATUS
+    assert decode_status(encode_status(STATUS), "node-a") == STATUS
     doubted = replace(STATUS, doubted_at=AT, labels=(), state=NodeState.DRAINING)
-    assert read_status(stated(doubted), "node-a") == doubted
+    assert decode_status(encode_status(doubted), "node-a") == doubted
 
 
 def test_a_status_of_a_newer_version_may_say_more() -> None:
-    more = {**json.loads(stated(STATUS)), "mood": "fine"}
-    assert read_status(json.dumps(more).encode(), "node-a") == STATUS
+    more = {**json.loads(encode_status(STATUS)), "mood": "fine"}
+    assert decode_status(json.dumps(more).encode(), "node-a") == STATUS
 
 
 def test_a_status_that_stands_where_another_node_speaks_is_none() -> None:
-    assert read_status(stated(STATUS), "node-b") is None
+    assert decode_status(encode_status(STATUS), "node-b") is None
 
 
 @pytest.mark.parametrize(
@@ -198,6 +248,6 @@ def test_a_status_that_stands_where_another_node_speaks_is_none() -> None:
     ],
 )
 def test_a_status_with_a_wrong_field_is_none(field: str, value: object) -> None:
-    payload = json.dumps({**json.loads(stated(STATUS)), field: value}).encode()
-    assert read_status(payload, "node-a") is None
-    assert read_status(payload, str(value)) is None
+    payload = json.dumps({**json.loads(encode_status(STATUS)), field: value}).encode()
+    assert decode_status(payload, "node-a") is None
+    assert decode_status(payload, str(value)) is None

@@ -7,11 +7,11 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import NodeState, NodeStatus, Run
-from midwatch_supervisor.fleet.nodes.identity import identity, name_of
+from midwatch_supervisor.fleet.process import identity, name_of
 from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
 from midwatch_supervisor.fleet.queue.queue import (
-    Handed,
     QueuedTurn,
+    TurnUnderWay,
     queue_for,
     queues_of,
     run_key,
@@ -22,8 +22,8 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 RUN = Run(id=7, started_at=AT, source="tasks.yaml", settings="{}")
 
 
-def handed(task: int, number: int = 1, holder: str = "") -> Handed:
-    return Handed(ticket=QueuedTurn.of("night", RUN, task, number), holder=holder)
+def handed(task: int, number: int = 1, holder: str = "") -> TurnUnderWay:
+    return TurnUnderWay(ticket=QueuedTurn.of("night", RUN, task, number), holder=holder)
 
 
 def node(name: str, state: NodeState = NodeState.UP) -> NodeStatus:

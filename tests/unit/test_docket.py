@@ -43,11 +43,11 @@ def task(id: int, name: str, *after: str, labels: tuple[str, ...] = (), parent: 
 
 
 class Story:
-    """A docket, and the entries that it is told."""
+    """A ready_tasks, and the entries that it is told."""
 
     def __init__(self, *tasks: Task) -> None:
-        self.docket = ReadyTasks()
-        self.docket.meet(tasks)
+        self.ready_tasks = ReadyTasks()
+        self.ready_tasks.meet(tasks)
         self._ids = count(1)
 
     def say(self, task: int, *records: Record, attempt: int | None = None) -> int:
@@ -55,7 +55,7 @@ class Story:
         id = 0
         for record in records:
             id = next(self._ids)
-            self.docket.take(Entry(id=id, record=record, at=AT, task=task, attempt=attempt))
+            self.ready_tasks.take(Entry(id=id, record=record, at=AT, task=task, attempt=attempt))
         return id
 
     def park(self, task: int, *, attempt: int = 1) -> None:
@@ -71,25 +71,25 @@ def said(action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False) 
 
 def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
     story = Story(task(1, "a"), task(2, "b", "a"), task(3, "c", "a", "b"))
-    assert story.docket.ready() == [1]
+    assert story.ready_tasks.ready() == [1]
     story.say(1, TaskTransition(lifecycle=Lifecycle.FAILED))
-    assert story.docket.ready() == [2]  # which fails with that reason
+    assert story.ready_tasks.ready() == [2]  # which fails with that reason
     story.say(2, OVER)
-    assert story.docket.ready() == [3]
+    assert story.ready_tasks.ready() == [3]
 
 
 @pytest.mark.parametrize("spec", ["{}", '{"of": "a newer Midwatch"}'])
 def test_what_this_submit_did_not_make_is_never_ready(spec: str) -> None:
     story = Story(Task(id=1, run=1, name="a", title="a", spec=spec))
-    assert story.docket.ready() == []
-    assert not story.docket.knows(1)
+    assert story.ready_tasks.ready() == []
+    assert not story.ready_tasks.knows(1)
 
 
 def test_an_attempt_at_work_is_ready_if_nobody_is_at_it() -> None:
     story = Story(task(1, "a"))
     story.say(1, WORKING, attempt=1)
-    assert story.docket.ready() == [1]
-    assert story.docket.live(1) == 1
+    assert story.ready_tasks.ready() == [1]
+    assert story.ready_tasks.live(1) == 1
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_a_parked_attempt_is_ready_once_somebody_may_end_the_waiting(
 ) -> None:
     story = Story(task(1, "a"))
     story.park(1)
-    assert story.docket.ready() == []
+    assert story.ready_tasks.ready() == []
     story.say(1, answer, attempt=1)
-    assert story.docket.ready() == ready
+    assert story.ready_tasks.ready() == ready
 
 
 def test_what_was_said_before_the_question_is_no_answer() -> None:
     story = Story(task(1, "a"))
     story.say(1, said(Action.NUDGE), attempt=1)
     story.park(1)
-    assert story.docket.ready() == []
+    assert story.ready_tasks.ready() == []
 
 
 def test_an_approved_answer_is_one() -> None:
@@ -128,7 +128,7 @@ def test_an_approved_answer_is_one() -> None:
     story.park(1)
     held = story.say(1, said(Action.STOP, Actor.POLICY, approval=True), attempt=1)
     story.say(1, Delivery(intervention=held, state=DeliveryState.APPROVED), attempt=1)
-    assert story.docket.ready() == [1]
+    assert story.ready_tasks.ready() == [1]
 
 
 def test_an_attempt_that_goes_on_and_asks_again_waits_again() -> None:
@@ -137,9 +137,9 @@ def test_an_attempt_that_goes_on_and_asks_again_waits_again() -> None:
     told = story.say(1, said(Action.NUDGE), attempt=1)
     stamp = Delivery(intervention=told, state=DeliveryState.DELIVERED)
     story.say(1, stamp, WORKING, attempt=1)
-    assert story.docket.ready() == [1]
+    assert story.ready_tasks.ready() == [1]
     story.park(1)
-    assert story.docket.ready() == []
+    assert story.ready_tasks.ready() == []
 
 
 def restarted_after(story: Story, id: int, name: str) -> None:
@@ -153,37 +153,37 @@ def restarted_after(story: Story, id: int, name: str) -> None:
 def test_a_restart_after_another_task_waits_for_it() -> None:
     story = Story(task(1, "a"), task(2, "b"))
     restarted_after(story, 1, "b")
-    assert story.docket.ready() == [2]
-    assert story.docket.concerns(1) == {1}
+    assert story.ready_tasks.ready() == [2]
+    assert story.ready_tasks.concerns(1) == {1}
     story.say(2, OVER)
-    assert story.docket.ready() == [1]
-    assert story.docket.concerns(1) == {1, 2}
+    assert story.ready_tasks.ready() == [1]
+    assert story.ready_tasks.concerns(1) == {1, 2}
 
 
 def test_two_restarts_after_each_other_do_not_wait_for_ever() -> None:
     story = Story(task(1, "a"), task(2, "b"))
     restarted_after(story, 1, "b")
     restarted_after(story, 2, "a")
-    assert story.docket.ready() == [1, 2]
+    assert story.ready_tasks.ready() == [1, 2]
 
 
 def test_a_dependency_that_waits_for_its_dependent_still_holds_it_up() -> None:
     story = Story(task(1, "a"), task(2, "b", "a"))
     restarted_after(story, 1, "b")
-    assert story.docket.ready() == [1]
+    assert story.ready_tasks.ready() == [1]
 
 
 def test_parts_of_a_split_are_done_with_the_whole_and_wait_for_it() -> None:
     story = Story(task(1, "a"), task(2, "a.1", parent="a"), task(3, "a.2", "a.1", parent="a"))
-    assert story.docket.ready() == [1]
-    assert story.docket.concerns(1) == {1, 2, 3}
+    assert story.ready_tasks.ready() == [1]
+    assert story.ready_tasks.concerns(1) == {1, 2, 3}
     story.park(2, attempt=7)
-    assert story.docket.ready() == []
+    assert story.ready_tasks.ready() == []
     story.say(2, said(Action.NUDGE), attempt=7)
-    assert story.docket.ready() == [1]
-    assert story.docket.live(1) == 7
+    assert story.ready_tasks.ready() == [1]
+    assert story.ready_tasks.live(1) == 7
 
 
 def test_the_labels_of_a_task_are_in_order_and_once() -> None:
     story = Story(task(1, "a", labels=("gpu", "big", "gpu")))
-    assert story.docket.labels(1) == ("big", "gpu")
+    assert story.ready_tasks.labels(1) == ("big", "gpu")

@@ -13,7 +13,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_supervisor.cli.app import build
-from midwatch_supervisor.fleet.nodes.joining import ALIVE_BEATS
+from midwatch_supervisor.fleet.nodes.node import ALIVE_BEATS
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "configs" / "fleet"

@@ -192,6 +192,29 @@ async def test_s24_guidelines_in_force_are_merged_with_what_is_new() -> None:
     assert ROUNDING["content"] in reflector.told[1]
 
 
+async def test_s2_one_answer_holds_every_kind_and_the_document_is_made_of_all() -> None:
+    reflector = Reflector(GOOD, DOCUMENT)
+    result = await reflector.look()
+    assert result.explanation == GOOD["explanation"]
+    parts = [each for kind in ("do", "dont", "procedures", "advice") for each in GOOD[kind]]
+    assert all(f"- {each}" in reflector.told[1] for each in parts)
+
+
+async def test_s31_the_document_is_what_was_written_anew_and_nothing_is_added_to_the_old() -> None:
+    heading, _, kept, dropped = DOCUMENT.splitlines()
+    anew = f"{heading}\n\n{kept}\n- Ask for the rounding rule where the goal does not say it."
+    result = await Reflector(GOOD, anew).look(current=DOCUMENT)
+    assert result.guidelines == anew
+    assert dropped not in anew
+
+
+async def test_s45_a_document_that_keeps_too_little_of_the_old_one_is_refused() -> None:
+    strange = "## Working rules\n\n- Name the columns of each table in the order of its migration."
+    result = await Reflector(GOOD, strange).look(current=DOCUMENT)
+    assert result.guidelines is None
+    assert result.reason == "too little of the guidelines in force is left in it"
+
+
 async def test_s25_after_two_retries_of_a_malformed_answer_nothing_is_kept() -> None:
     reflector = Reflector({"insights": "none"}, "There is nothing to say.")
     result = await reflector.look()

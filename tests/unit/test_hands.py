@@ -20,7 +20,7 @@ RUN = Run(
 
 
 class InMemory:
-    """Queues that only note what they were told."""
+    """PoolQueue that only note what they were told."""
 
     def __init__(self) -> None:
         self.offered: list[tuple[QueuedTurn, float]] = []

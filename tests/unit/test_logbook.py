@@ -6,14 +6,14 @@ import re
 import pytest
 
 from midwatch_stage.made_up import SECRETS
-from midwatch_supervisor.cli.fleet.log import logbook
+from midwatch_supervisor.cli.fleet.log import log_to_stderr
 
 
 def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_open(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
-    with logbook():
+    with log_to_stderr():
         log.info("one takes nothing more")
         log.debug("a detail")
     log.info("afterwards")
@@ -25,7 +25,7 @@ def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
-    with logbook():
+    with log_to_stderr():
         try:
             raise ValueError("a\nForged\x1b[2J")
         except ValueError:
@@ -37,7 +37,7 @@ def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
 
 def test_a_secret_in_an_error_is_masked_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     secret = SECRETS["openai key"]
-    with logbook():
+    with log_to_stderr():
         try:
             raise ValueError(f"the provider refuses {secret}")
         except ValueError:

@@ -59,6 +59,12 @@ def standing(
     )
 
 
+def test_d6_long_work_on_one_plan_step_leads_to_doubt_before_another_try() -> None:
+    order = order_for("steps_on_plan_step", Severity.WARNING, Diagnosis.UNKNOWN, DEFAULTS)
+    assert order[:2] == TALK
+    assert order.index(Action.RESTART) > 1
+
+
 @pytest.mark.parametrize(
     ("rule", "cause", "first"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
-from midwatch_supervisor.fleet.monitors.leader_roles import Post, PostTold, called
+from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleTold, called
 
 
 class Willing:
@@ -33,12 +33,12 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
             steps += 1
             began.set()
 
-    def tell(told: PostTold) -> None:
+    def tell(told: RoleTold) -> None:
         if not told.held:
             left.set()
 
     clerk = Willing()
-    post = Post(*("learner", work), watches=clerk, holder="a", lease_seconds=0.05, tell=tell)
+    post = LeaderRole(*("learner", work), watches=clerk, holder="a", lease_seconds=0.05, tell=tell)
     keeping = asyncio.create_task(post.keep())
     await began.wait()
     clerk.answers = False

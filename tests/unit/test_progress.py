@@ -19,6 +19,7 @@ from midwatch_monitor.records import (
     Severity,
     StepKind,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.line import (
     AlertLine,
     AttemptLine,
@@ -28,7 +29,6 @@ from midwatch_supervisor.present.line import (
     DoneLine,
     EscalationLine,
     InterventionLine,
-    InterventionState,
     Line,
     StepLine,
     TaskLine,
@@ -85,7 +85,7 @@ def alert(state: AlertState, severity: Severity, resolution: Resolution | None =
     )
 
 
-def intervention(state: InterventionState, outcome: Outcome | None = None) -> InterventionLine:
+def intervention(state: InterventionStatus, outcome: Outcome | None = None) -> InterventionLine:
     return InterventionLine(
         at=AT,
         task="totals",
@@ -193,19 +193,19 @@ DECISION = DecisionLine(
             "totals#1: split (coder with m): too slow",
         ),
         (
-            replace(intervention(InterventionState.ISSUED), terms="20 requests"),
+            replace(intervention(InterventionStatus.ISSUED), terms="20 requests"),
             "totals#1: INTERVENTION nudge (12) by policy (20 requests): Look up.",
         ),
         (
-            intervention(InterventionState.HELD),
+            intervention(InterventionStatus.HELD),
             "totals#1: INTERVENTION nudge (12) by policy waits for approval: Look up.",
         ),
         (
-            intervention(InterventionState.DELIVERED),
+            intervention(InterventionStatus.DELIVERED),
             "totals#1: INTERVENTION nudge (12) by policy delivered",
         ),
         (
-            intervention(InterventionState.DELIVERED, Outcome.NO_EFFECT),
+            intervention(InterventionStatus.DELIVERED, Outcome.NO_EFFECT),
             "totals#1: OUTCOME of nudge (12): no effect: it moved",
         ),
     ],

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from midwatch_monitor.errors import JournalError
-from midwatch_supervisor.fleet.nodes.reach import Reach
+from midwatch_supervisor.fleet.process import JournalOutageLog
 
 
 async def say(error: str = "") -> str:
@@ -21,7 +21,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 async def test_an_outage_and_its_end_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    reach = Reach("one", "the database")
+    reach = JournalOutageLog("one", "the database")
     for error in ("", "refused", "refused again"):
         if error:
             with pytest.raises(JournalError):
@@ -42,7 +42,7 @@ async def test_an_answer_that_stays_away_is_an_outage_before_patience_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    reach = Reach("one", "the database", slow_seconds=0.01)
+    reach = JournalOutageLog("one", "the database", slow_seconds=0.01)
     may_answer = asyncio.Event()
 
     def answer(record: logging.LogRecord) -> bool:

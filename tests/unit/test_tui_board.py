@@ -1,50 +1,35 @@
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Alert,
-    AlertKey,
     AlertState,
-    Attempt,
     AttemptTransition,
-    Checkpoint,
-    Delivery,
-    DeliveryState,
-    Entry,
-    Intervention,
     Lifecycle,
-    Outcome,
-    OutcomeReport,
     Record,
     Severity,
-    Step,
-    StepKind,
-    Task,
-    TaskTransition,
+)
+from midwatch_stage.factories import (
+    alert,
+    attempt,
+    delivery,
+    entry,
+    intervention,
+    outcome,
+    reflecting,
+    task,
+    task_transition,
+    transition,
 )
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.order import Order, by_node, by_task
 from midwatch_supervisor.tui.state.row import Row
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-ASKS = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
-CYCLE = AlertKey(rule="cycle")
-STUCK = Alert(
-    key=CYCLE,
-    severity=Severity.CRITICAL,
-    state=AlertState.FIRING,
-    value=3,
-    summary="",
-    since_step=1,
-    step=4,
-)
-FINE = replace(STUCK, state=AlertState.RESOLVED)
+WORKING = transition()
+ASKS = transition(Lifecycle.INPUT_REQUIRED)
+DONE = transition(Lifecycle.COMPLETED)
+STUCK = alert(severity=Severity.CRITICAL)
+FINE = alert(state=AlertState.RESOLVED)
 
 
 class Fleet:
@@ -55,17 +40,16 @@ class Fleet:
         self.order = Order()
         self._entries = 0
         for id, name in enumerate(names + queued, start=1):
-            self.board.meet_task(Task(id=id, run=1, name=name, title=f"Do {name}", spec=""))
+            self.board.meet_task(task(id, name, spec=""))
             if name in names:
-                self.board.meet_attempt(attempt(id))
+                self.board.meet_attempt(attempt(id, task=id, node=f"n{id % 2}"))
 
     def say(self, name: str, record: Record) -> None:
         """Let the first attempt of a task, or what stands for it, say something."""
         self._entries += 1
         id = next(task.id for task in self.board.tasks.values() if task.name == name)
-        at = AT + timedelta(seconds=self._entries)
         about = id if id in self.board.rows else None
-        self.board.fold(Entry(id=self._entries, record=record, at=at, task=id, attempt=about))
+        self.board.fold(entry(self._entries, record, task=id, attempt=about))
 
     @property
     def lines(self) -> str:
@@ -73,19 +57,6 @@ class Fleet:
         changed, gone = self.board.take_moved()
         self.order.move(changed, gone=gone)
         return named(self.order.rows)
-
-
-def attempt(id: int, *, task: int = 0, number: int = 1) -> Attempt:
-    return Attempt(
-        id=id,
-        task=task or id,
-        number=number,
-        worker="coder",
-        model="scripted",
-        node=f"n{id % 2}",
-        workspace="",
-        started_at=AT,
-    )
 
 
 def named(rows: list[Row]) -> str:
@@ -117,7 +88,7 @@ def test_moved_one_by_one_or_sorted_the_lines_are_the_same(agents: int) -> None:
 def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
     fleet = Fleet("a", queued="b")
     assert fleet.lines == "ab"
-    fleet.board.meet_attempt(attempt(2))
+    fleet.board.meet_attempt(attempt(2, task=2))
     assert [(row.name, row.number) for row in fleet.order.rows if fleet.lines] == [
         ("a", 1),
         ("b", 1),
@@ -159,7 +130,7 @@ def test_a_filter_hears_of_what_changes() -> None:
 def test_a_queued_task_that_failed_is_over() -> None:
     fleet = Fleet("b", queued="a")
     fleet.say("b", WORKING)
-    fleet.say("a", TaskTransition(lifecycle=Lifecycle.FAILED, reason="b failed"))
+    fleet.say("a", task_transition(Lifecycle.FAILED, reason="b failed"))
     assert (fleet.lines, fleet.board.queued[2].reason) == ("ba", "b failed")
 
 
@@ -190,8 +161,8 @@ def test_an_acknowledged_alert_calls_nobody() -> None:
     fleet = Fleet("a")
     fleet.say("a", WORKING)
     fleet.say("a", STUCK)
-    fleet.say("a", Intervention(action=Action.ACKNOWLEDGE, by=Actor.OPERATOR, answers=(CYCLE,)))
-    fleet.say("a", Delivery(intervention=3, state=DeliveryState.DELIVERED))
+    fleet.say("a", intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(STUCK.key,)))
+    fleet.say("a", delivery(3))
     assert (fleet.board.attention(), fleet.board.totals.interventions) == ([], 0)
 
 
@@ -201,9 +172,9 @@ def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
         WORKING,
         STUCK,
         STUCK,
-        Intervention(action=Action.NUDGE, by=Actor.POLICY),
-        Delivery(intervention=4, state=DeliveryState.DELIVERED),
-        OutcomeReport(intervention=4, outcome=Outcome.RECOVERED, step=9, reason=""),
+        intervention(),
+        delivery(4),
+        outcome(4),
     ):
         fleet.say("a", record)
     totals = fleet.board.totals
@@ -213,6 +184,5 @@ def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
 def test_a_report_tells_the_change_of_the_confidence() -> None:
     fleet = Fleet("a")
     for number, confidence in enumerate((70, 45), start=1):
-        said = Checkpoint(progress_percent=10, confidence=confidence)
-        fleet.say("a", Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said))
+        fleet.say("a", reflecting(number, 10, confidence))
     assert [(each.step, each.change) for each in fleet.board.reports] == [(1, None), (2, -25)]

@@ -5,11 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.records import Activity, Fault, Lifecycle
-from midwatch_supervisor.tui.bell import Bell, call, command, escape, notifier
+from midwatch_monitor.records import Action, Activity, Fault, Lifecycle, Severity
+from midwatch_stage.factories import alert, intervention
+from midwatch_supervisor.tui.bell import Bell, call_text, command, escape, notifier
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.screens.banner import Told, Trouble, broken, spoken, standing_still
-from midwatch_supervisor.tui.state.attention import Waiting
+from midwatch_supervisor.tui.screens.banner import (
+    ReportedTrouble,
+    Trouble,
+    banner_text,
+    failed_parts,
+    journal_still,
+)
+from midwatch_supervisor.tui.state.attention import QueueItem, waiting_attempt
 from midwatch_supervisor.tui.state.row import Need, Row
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -24,47 +31,57 @@ def row(lifecycle: Lifecycle = Lifecycle.WORKING, attempt: int = 1) -> Row:
 
 def need(
     kind: Need = Need.ANSWER, *, attempt: int = 1, since: datetime = AT, what: str = "Which port?"
-) -> Waiting:
-    return Waiting(row=row(attempt=attempt), need=kind, since=since, what=what)
+) -> QueueItem:
+    found = row(attempt=attempt)
+    match kind:
+        case Need.ANSWER:
+            found.lifecycle, found.reason = Lifecycle.INPUT_REQUIRED, what
+        case Need.APPROVAL:
+            found.held[1] = intervention(Action.STOP, message=what)
+        case _:
+            told = alert(severity=Severity.CRITICAL, summary=what, at=since)
+            found.firing[told.key] = told
+    found.needed_since = since
+    return waiting_attempt(found)
 
 
 def test_one_need_is_announced_once() -> None:
     bell = Bell(opened_at=AT)
-    assert bell.hear([need()]) == "fix#1 waits for an answer: Which port?"
-    assert bell.hear([need()]) is None
+    assert bell.next_call([need()]) == "fix#1 waits for an answer: Which port?"
+    assert bell.next_call([need()]) is None
 
 
 def test_another_need_of_the_same_attempt_is_announced_again() -> None:
     bell = Bell(opened_at=AT)
-    bell.hear([need(Need.STUCK)])
-    assert bell.hear([need()]) is not None
-    bell.hear([])
-    assert bell.hear([need(since=LATER)]) is not None
+    bell.next_call([need(Need.STUCK)])
+    assert bell.next_call([need()]) is not None
+    bell.next_call([])
+    assert bell.next_call([need(since=LATER)]) is not None
 
 
 def test_what_waited_before_the_console_was_opened_does_not_ring() -> None:
-    assert Bell(opened_at=LATER).hear([need()]) is None
+    assert Bell(opened_at=LATER).next_call([need()]) is None
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
         (Need.ANSWER, "fix#1 waits for an answer: Which port?"),
-        (Need.APPROVAL, "fix#1 waits for approval: Which port?"),
+        (Need.APPROVAL, "fix#1 waits for approval: policy wants to stop: Which port?"),
         (Need.STUCK, "fix#1 is stuck: Which port?"),
     ],
 )
 def test_a_call_says_who_needs_what(kind: Need, words: str) -> None:
-    assert call([need(kind)]) == words
+    assert call_text([need(kind)]) == words
 
 
 def test_several_at_once_are_one_call() -> None:
-    said = call([need(), need(attempt=2)])
+    said = call_text([need(), need(attempt=2)])
     assert said == "2 attempts need a person; fix#1 waits for an answer: Which port?"
 
 
 def test_a_long_call_is_cut() -> None:
-    assert len(call([need(what="why " * 200)])) == 160
+    assert len(call_text([need(what="why " * 200)])) == 160
 
 
 def test_a_desktop_gets_no_markup_and_a_text_is_no_option() -> None:
@@ -98,69 +115,65 @@ def test_a_program_notifies_only_where_there_is_a_desktop(
 def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
     faults = [(AT, row(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
     what = "the rule repeated_edits broke and is off in fix#1: ValueError: no [bold]"
-    assert broken(faults) == [Trouble(what=what, since=AT)]
+    assert failed_parts(faults) == [Trouble(what=what, since=AT)]
 
 
 def test_another_part_is_told_by_its_name() -> None:
-    found = broken([(AT, None, Fault(part="observer", error="gone"))])
+    found = failed_parts([(AT, None, Fault(part="observer", error="gone"))])
     assert found == [Trouble(what="the observer failed: gone", since=AT)]
 
 
 def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
     over = row(Lifecycle.COMPLETED)
-    assert broken([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
+    assert failed_parts([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
 
 
 def test_a_journal_that_does_not_grow_is_told_while_somebody_works() -> None:
-    found = standing_still([row(), row(attempt=2)], AT, LATER, stale_seconds=60)
-    what = "the journal does not grow, though 2 attempts work"
+    found = journal_still([row(), row(attempt=2)], AT, LATER, stale_seconds=60)
+    what = "No new data for 3 min; 2 agents should be working"
     assert found == Trouble(what=what, since=AT)
 
 
-@pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
-def test_a_journal_rests_while_nobody_works(lifecycle: Lifecycle) -> None:
-    assert standing_still([row(lifecycle)], AT, LATER, stale_seconds=60) is None
-
-
-def test_a_parked_attempt_lets_the_journal_rest() -> None:
+def test_a_journal_rests_while_nobody_works() -> None:
     parked = row()
     parked.activity = Activity.WAITING
-    assert standing_still([parked], AT, LATER, stale_seconds=60) is None
+    idle = [parked, row(Lifecycle.INPUT_REQUIRED), row(Lifecycle.COMPLETED)]
+    assert journal_still(idle, AT, LATER, stale_seconds=60) is None
 
 
 def test_a_journal_that_grew_a_moment_ago_is_well() -> None:
-    assert standing_still([row()], AT, LATER, stale_seconds=181) is None
-    assert standing_still([row()], None, LATER, stale_seconds=60) is None
+    assert journal_still([row()], AT, LATER, stale_seconds=181) is None
+    assert journal_still([row()], None, LATER, stale_seconds=60) is None
 
 
 def test_the_banner_says_the_newest_trouble_and_how_many_more_there_are() -> None:
     old, new = Trouble(what="old", since=AT), Trouble(what="new\x1b[2J", since=AT.replace(minute=1))
-    assert spoken([new, old], LATER) == "! since 20:01:00 (2m) (and 1 more): new"
-    assert spoken([old], LATER) == "! since 20:00:00 (3m): old"
-    assert spoken([], LATER) == ""
+    assert banner_text([new, old], LATER) == "! since 20:01:00 (2m) (and 1 more): new"
+    assert banner_text([old], LATER) == "! since 20:00:00 (3m): old"
+    assert banner_text([], LATER) == ""
 
 
 @pytest.mark.parametrize(("passing", "passed"), [(True, True), (False, False)])
 def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
-    told = Told(what="late", since=AT, told_at=AT, passing=passing)
+    told = ReportedTrouble(what="late", since=AT, reported_at=AT, passing=passing)
     assert told.passed(LATER) is passed
     assert not told.passed(AT + timedelta(seconds=60))
 
 
 def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
-    with LogCapture() as complaints:
+    with LogCapture() as captured:
         logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails")
         logging.getLogger("midwatch_supervisor.run.attempt_run").error("a worker failed")
-        assert complaints.take() == "it fails"
-        assert complaints.take() is None
+        assert captured.take() == "it fails"
+        assert captured.take() is None
     logging.getLogger("midwatch_monitor.loop").warning("afterwards")
-    assert complaints.take() is None
+    assert captured.take() is None
 
 
-def test_a_complaint_names_its_error() -> None:
-    with LogCapture() as complaints:
+def test_a_captured_line_names_its_error() -> None:
+    with LogCapture() as captured:
         try:
             raise ValueError("no number")
         except ValueError:
             logging.getLogger("midwatch_monitor.loop").exception("the monitor failed")
-        assert complaints.take() == "the monitor failed (ValueError: no number)"
+        assert captured.take() == "the monitor failed (ValueError: no number)"

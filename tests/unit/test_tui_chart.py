@@ -24,8 +24,8 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_supervisor.present.text_line import Tone
+from midwatch_supervisor.tui.screens.attempt_tabs import diff_lines, diff_tone, flat
 from midwatch_supervisor.tui.screens.chart import series, ticks
-from midwatch_supervisor.tui.screens.diff import flat, lines, tone
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -109,12 +109,12 @@ def test_steps_below_the_chart_are_whole_and_few(
     ],
 )
 def test_the_sign_of_a_line_says_how_it_is_meant(line: str, expected: Tone) -> None:
-    assert tone(line) is expected
+    assert diff_tone(line) is expected
 
 
 def test_a_diff_ends_lines_at_line_feeds_only() -> None:
-    assert lines("+a\x0cb\n-c\n") == ["+a\x0cb", "-c"]
-    assert lines("") == ()
+    assert diff_lines("+a\x0cb\n-c\n") == ["+a\x0cb", "-c"]
+    assert diff_lines("") == ()
 
 
 def test_a_line_of_code_keeps_its_indentation_and_loses_its_escapes() -> None:

@@ -6,13 +6,13 @@ from textual.theme import BUILTIN_THEMES
 
 from midwatch_monitor.records import Health
 from midwatch_supervisor.tui.themes import THEMES
-from midwatch_supervisor.tui.widgets.columns import Column, draw, fitted, heading, sized
 from midwatch_supervisor.tui.widgets.palette import (
     Palette,
     health_style,
     laid,
     palette,
 )
+from midwatch_supervisor.tui.widgets.table import Column, draw, fitted, heading, sized
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 

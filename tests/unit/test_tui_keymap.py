@@ -8,7 +8,7 @@ from midwatch_supervisor.tui import keys
 from midwatch_supervisor.tui.keymap import check_keys, in_force, named, spoken
 from midwatch_supervisor.tui.keys import Key, all_keys, key_groups
 from midwatch_supervisor.tui.looks import THEME_NAMES, check_looks, following
-from midwatch_supervisor.tui.widgets.help import lines
+from midwatch_supervisor.tui.widgets.dialogs import help_lines
 
 PLACE = Place(file=Path("midwatch.yaml"))
 UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")
@@ -88,7 +88,7 @@ def test_the_consoles_own_keys_have_one_id_each_and_no_clash() -> None:
 
 
 def test_the_help_says_every_key_with_its_keys_in_force() -> None:
-    said = lines([("Lists", [UP, DOWN]), ("Empty", [])], {"up": "f2"})
+    said = help_lines([("Lists", [UP, DOWN]), ("Empty", [])], {"up": "f2"})
     assert said == [
         ("Lists", "", ""),
         ("f2", "Go up", "up"),

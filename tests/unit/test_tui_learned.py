@@ -29,11 +29,16 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_supervisor.tui.learned import facts, guidelines, lessons
-from midwatch_supervisor.tui.learned.learning_view import Lore, Marked
+from midwatch_supervisor.tui.learned.lists import (
+    fact_detail,
+    fact_standing,
+    lesson_detail,
+    version_diff,
+)
 from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
 from midwatch_supervisor.tui.learned.statistics import EMPTY, Statistics
-from midwatch_supervisor.tui.learned.tally import HISTORY, Tally
+from midwatch_supervisor.tui.state.learning_counts import HISTORY, LearningCounts
+from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
 from midwatch_supervisor.tui.widgets.palette import Palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -81,7 +86,7 @@ def version(id: int, text: str, state: GuidelinesState, *, decided: int = 0) -> 
 LIVE = version(2, "# How\n- Wait.\n", GuidelinesState.LIVE, decided=3)
 PROPOSED = version(3, "# How\n- Wait long.\n", GuidelinesState.PROPOSED)
 FORMER = version(1, "- Go.", GuidelinesState.FORMER, decided=1)
-LORE = Lore(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPOSED, LIVE, FORMER))
+LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPOSED, LIVE, FORMER))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +131,7 @@ def test_rolling_back_names_what_is_in_force_again() -> None:
 
 
 def test_rolling_the_only_version_back_leaves_none() -> None:
-    asked = question(Mark.ROLL_BACK, LIVE, Lore(guidelines=(LIVE,)))
+    asked = question(Mark.ROLL_BACK, LIVE, LearningView(guidelines=(LIVE,)))
     assert asked is not None
     assert "no guidelines are in force again" in asked.title
 
@@ -141,17 +146,17 @@ def test_a_rating_is_a_number_from_one_to_five(words: str, rating: tuple[int, st
 
 def test_what_a_version_in_force_changed_is_told_against_its_base() -> None:
     based = replace(LIVE, guidelines=replace(LIVE.guidelines, base=FORMER.id))
-    diff = guidelines.changes(based, LORE)
+    diff = version_diff(based, LORE)
     assert diff.splitlines()[:2] == ["--- v1 (former)", "+++ v2 (live)"]
 
 
 def test_the_first_version_is_all_new() -> None:
-    assert guidelines.changes(FORMER, Lore(guidelines=(FORMER,))).splitlines()[-1] == "+- Go."
+    assert version_diff(FORMER, LearningView(guidelines=(FORMER,))).splitlines()[-1] == "+- Go."
 
 
 def test_v11_both_sides_of_a_conflict_are_told() -> None:
-    assert "instead of it stands:\n2: Cold." in facts.detail(REPLACED, LORE)
-    assert "it stands instead of:\n3: Warm." in facts.detail(FACT, LORE)
+    assert "instead of it stands:\n2: Cold." in fact_detail(REPLACED, LORE)
+    assert "it stands instead of:\n3: Warm." in fact_detail(FACT, LORE)
 
 
 @pytest.mark.parametrize(
@@ -165,33 +170,33 @@ def test_v11_both_sides_of_a_conflict_are_told() -> None:
     ],
 )
 def test_a_fact_says_where_it_stands(known: KnownFact, told: str) -> None:
-    assert facts.standing(known) == told
+    assert fact_standing(known) == told
 
 
 def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
-    lore = Lore(facts=(REPLACED,), others={2: FACT})
-    assert "instead of it stands:\n2: Cold." in facts.detail(REPLACED, lore)
+    lore = LearningView(facts=(REPLACED,), others={2: FACT})
+    assert "instead of it stands:\n2: Cold." in fact_detail(REPLACED, lore)
 
 
 def test_a_lesson_that_nobody_was_given_says_so() -> None:
-    assert "use:\nnot given to anybody yet" in lessons.detail(LESSON)
-    assert "state:\nretired or archived" in lessons.detail(OBSOLETE)
+    assert "use:\nnot given to anybody yet" in lesson_detail(LESSON)
+    assert "state:\nretired or archived" in lesson_detail(OBSOLETE)
 
 
 def entry(id: int, record: Record, attempt: int | None = 1) -> Entry:
     return Entry(id=id, record=record, at=AT + timedelta(seconds=id), task=1, attempt=attempt)
 
 
-def said(tally: Tally) -> str:
+def said(tally: LearningCounts) -> str:
     return Statistics(tally, tally.figures(), COLOURS, UTC).text().plain
 
 
 def test_statistics_of_nothing_say_how_a_verdict_comes() -> None:
-    assert said(Tally()) == EMPTY
+    assert said(LearningCounts()) == EMPTY
 
 
 def test_what_failed_is_told_with_the_reason() -> None:
-    tally = Tally()
+    tally = LearningCounts()
     failed = Study(about=1, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer")
     tally.fold(entry(1, failed), "fix#1")
     tally.fold(entry(2, Fault(part="learning: facts", error="no time")), "fix#1")
@@ -199,7 +204,7 @@ def test_what_failed_is_told_with_the_reason() -> None:
 
 
 def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
-    tally = Tally()
+    tally = LearningCounts()
     done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
     tally.fold(entry(1, done), "fix#1")
     tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
@@ -215,7 +220,7 @@ def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
         Guidelines(version=1, text="# How"),
     )
     entries = [entry(id, record) for id, record in enumerate(records, start=1)]
-    tally = Tally()
+    tally = LearningCounts()
     for each in entries:
         tally.fold(each, "fix#1")
     assert tally.figures() == Learning(entries).figures()
@@ -224,7 +229,7 @@ def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
 
 def test_what_waits_for_its_count_keeps_no_long_text() -> None:
     """The statistics may not be looked at for days."""
-    tally, text = Tally(), "x" * 10_000
+    tally, text = LearningCounts(), "x" * 10_000
     tracemalloc.start()
     for id in range(1, HISTORY + 1):
         for record in (Lesson(text=f"{id}{text}"), Feedback(accepted=True, diff=f"{id}{text}")):
@@ -236,7 +241,7 @@ def test_what_waits_for_its_count_keeps_no_long_text() -> None:
 
 
 def test_r20_old_verdicts_leave_the_history_and_still_count() -> None:
-    tally = Tally()
+    tally = LearningCounts()
     for id in range(1, HISTORY + 2):
         tally.fold(entry(id, Feedback(accepted=True), attempt=id), f"fix#{id}")
     assert tally.history[0].name == "fix#2"

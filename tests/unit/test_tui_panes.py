@@ -6,60 +6,33 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    AlertKey,
-    AlertState,
     Budget,
     Checkpoint,
-    Intervention,
     Lifecycle,
     Meter,
     Outcome,
-    Severity,
 )
 from midwatch_supervisor.tui.screens.checkpoints import since
 from midwatch_supervisor.tui.screens.checkpoints import text as told_in
-from midwatch_supervisor.tui.screens.overview import Bars, Sums, axis, bars, drawn, rate, summed
-from midwatch_supervisor.tui.state.attention import Waiting, next_of, waiting
-from midwatch_supervisor.tui.state.attention import text as said_of
+from midwatch_supervisor.tui.screens.overview import (
+    Bars,
+    Sums,
+    amount,
+    axis,
+    bars,
+    drawn,
+    rate,
+    summed,
+)
 from midwatch_supervisor.tui.state.board import Report, Totals
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.filtered import holds
+from midwatch_supervisor.tui.widgets.table import matches
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-HELD = Intervention(action=Action.STOP, by=Actor.POLICY, message="It is\x1b[31m lost.")
 
 
-def row(lifecycle: Lifecycle = Lifecycle.WORKING, *, attempt: int = 1, reason: str = "") -> Row:
-    return Row(
-        run=1,
-        task=attempt,
-        name="fix",
-        attempt=attempt,
-        number=1,
-        lifecycle=lifecycle,
-        reason=reason,
-        needed_since=AT if lifecycle is Lifecycle.INPUT_REQUIRED else None,
-        last_at=AT + timedelta(minutes=5),
-    )
-
-
-def stuck(*, at: datetime | None = AT) -> Row:
-    found = row()
-    key = AlertKey(rule="cycle")
-    found.firing[key] = Alert(
-        key=key,
-        severity=Severity.CRITICAL,
-        state=AlertState.FIRING,
-        value=3,
-        summary="the same three acts",
-        since_step=1,
-        step=4,
-        at=at,
-    )
-    return found
+def row(lifecycle: Lifecycle = Lifecycle.WORKING) -> Row:
+    return Row(run=1, task=1, name="fix", attempt=1, number=1, lifecycle=lifecycle)
 
 
 def report(name: str = "fix", notes: str = "") -> Report:
@@ -72,51 +45,7 @@ def report(name: str = "fix", notes: str = "") -> Report:
     ("wanted", "found"), [("", True), ("RED fox", True), ("fox red", True), ("fox blue", False)]
 )
 def test_a_filter_wants_every_word_in_any_case_and_order(wanted: str, found: bool) -> None:
-    assert holds("a Red fox", wanted) is found
-
-
-def test_who_waits_for_an_answer_is_shown_with_the_question_since_it_was_asked() -> None:
-    asks = row(Lifecycle.INPUT_REQUIRED, reason="Which\nport?")
-    assert waiting(asks) == Waiting(row=asks, need=Need.ANSWER, since=AT, what="Which port?")
-
-
-def test_who_was_paused_without_a_word_waits_to_be_let_go_on() -> None:
-    paused = waiting(row(Lifecycle.INPUT_REQUIRED))
-    assert paused.what == "it is paused, and waits to be let go on"
-
-
-def test_a_held_decision_is_shown_with_who_wants_what_and_no_escapes() -> None:
-    held = row()
-    held.held = {7: HELD}
-    assert waiting(held).what == "policy wants to stop: It is lost."
-    held.held[8] = HELD
-    assert waiting(held).what == "policy wants to stop (and 1 more): It is lost."
-
-
-def test_what_is_stuck_is_shown_with_its_critical_alert_since_that_fired() -> None:
-    line = waiting(stuck())
-    assert (line.need, line.since, line.what) == (Need.STUCK, AT, "the same three acts")
-
-
-def test_an_alert_without_a_time_counts_from_the_last_entry() -> None:
-    assert waiting(stuck(at=None)).since == AT + timedelta(minutes=5)
-
-
-def test_a_filter_of_the_queue_looks_at_the_task_the_need_the_text_and_the_rules() -> None:
-    assert holds(said_of(waiting(stuck())), "fix stuck acts cycle")
-
-
-@pytest.mark.parametrize(("after", "follows"), [(None, 1), (9, 1), (1, 2), (2, 3), (3, 1)])
-def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
-    after: int | None, follows: int
-) -> None:
-    found = next_of([row(attempt=id) for id in (1, 2, 3)], after)
-    assert found is not None
-    assert found.attempt == follows
-
-
-def test_an_empty_queue_has_no_next() -> None:
-    assert next_of([], 1) is None
+    assert matches("a Red fox", wanted) is found
 
 
 def test_only_what_came_after_the_last_checkpoint_is_new() -> None:
@@ -127,7 +56,7 @@ def test_only_what_came_after_the_last_checkpoint_is_new() -> None:
 
 
 def test_a_filter_of_the_stream_looks_at_blockers_and_notes_too() -> None:
-    assert holds(told_in(report(notes="Trying half a cent.")), "coder continue KEY cent")
+    assert matches(told_in(report(notes="Trying half a cent.")), "coder continue KEY cent")
 
 
 def test_the_overview_sums_what_all_attempts_used() -> None:
@@ -136,6 +65,21 @@ def test_the_overview_sums_what_all_attempts_used() -> None:
     one.budget = other.budget = used
     needs = Counter({Need.WORKING: 1, Need.OVER: 1})
     assert summed([one, other]) == Sums(needs=needs, requests=6, tokens=800, cost_usd=0.5)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (840, "840"),
+        (9_999, "9,999"),
+        (12_340, "12.3 k"),
+        (999_960, "1.0 M"),
+        (1_004_300, "1.0 M"),
+        (2_500_000_000, "2.5 G"),
+    ],
+)
+def test_large_numbers_are_written_as_people_write_them(number: int, text: str) -> None:
+    assert amount(number) == text
 
 
 def times(*seconds: int) -> dict[datetime, Counter[str]]:

@@ -1,66 +1,57 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from midwatch_monitor.records import (
     Action,
     Activity,
-    Actor,
-    Alert,
     AlertKey,
     AlertState,
-    AttemptTransition,
     Budget,
+    BudgetRequest,
     Change,
-    Checkpoint,
-    Delivery,
     DeliveryState,
-    Entry,
+    Ending,
+    Grant,
     Health,
-    Intervention,
     Lifecycle,
     Meter,
-    Plan,
-    PlanStep,
-    PlanStepState,
+    PlanCheck,
     Record,
+    Ruling,
     Severity,
-    Step,
-    StepKind,
+)
+from midwatch_stage.factories import (
+    AT,
+    alert,
+    delivery,
+    ended,
+    entry,
+    intervention,
+    plan,
+    reflecting,
+    transition,
 )
 from midwatch_supervisor.tui.state.row import TREND, Need, Row
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-HELD = Intervention(action=Action.RESTART, by=Actor.POLICY, needs_approval=True)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-ASKS = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
-
-
-def alert(severity: Severity, *, rule: str = "cycle", firing: bool = True) -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule),
-        severity=severity,
-        state=AlertState.FIRING if firing else AlertState.RESOLVED,
-        value=3,
-        summary="",
-        since_step=1,
-        step=4,
-    )
+HELD = intervention(Action.RESTART, needs_approval=True)
+WORKING = transition()
+ASKS = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
+DONE = transition(Lifecycle.COMPLETED)
+NOTICE, WARNING, CRITICAL = (alert(severity=each) for each in Severity)
+RESOLVED = alert(state=AlertState.RESOLVED)
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+REVISION = PlanCheck(
+    plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
+)
 
 
 def folded(*records: Record) -> Row:
     """A row after records with ids from 1, a minute apart."""
-    row = Row(run=1, task=1, name="fix", attempt=1, number=1)
+    row = Row(run=1, task=1, name="fix", attempt=1, number=1, model="m")
     for id, record in enumerate(records, start=1):
-        at = AT + timedelta(minutes=id)
-        row.fold(Entry(id=id, record=record, at=at, task=1, attempt=1))
+        row.fold(entry(id, record, at=AT + timedelta(minutes=id)))
     return row
-
-
-def report(progress: int, confidence: int) -> Step:
-    said = Checkpoint(progress_percent=progress, confidence=confidence)
-    return Step(number=4, kind=StepKind.CHECKPOINT, checkpoint=said)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +59,10 @@ def report(progress: int, confidence: int) -> Step:
     [
         ((), Need.QUEUED),
         ((WORKING,), Need.WORKING),
-        ((WORKING, alert(Severity.NOTICE)), Need.WORKING),
-        ((WORKING, alert(Severity.WARNING)), Need.SUSPECT),
-        ((WORKING, alert(Severity.CRITICAL)), Need.STUCK),
-        ((WORKING, alert(Severity.CRITICAL), HELD), Need.APPROVAL),
+        ((WORKING, NOTICE), Need.WORKING),
+        ((WORKING, WARNING), Need.SUSPECT),
+        ((WORKING, CRITICAL), Need.STUCK),
+        ((WORKING, CRITICAL, HELD), Need.APPROVAL),
         ((WORKING, HELD, ASKS), Need.ANSWER),
         ((WORKING, HELD, DONE), Need.OVER),
     ],
@@ -86,11 +77,11 @@ def test_a_row_needs_a_person_for_what_is_most_urgent(
     ("records", "health"),
     [
         (
-            (WORKING, alert(Severity.WARNING), alert(Severity.CRITICAL, rule="silence")),
+            (WORKING, WARNING, alert("silence", Severity.CRITICAL)),
             Health.STUCK,
         ),
-        ((WORKING, alert(Severity.WARNING), alert(Severity.WARNING, firing=False)), Health.OK),
-        ((WORKING, alert(Severity.CRITICAL), ASKS), Health.OK),
+        ((WORKING, WARNING, RESOLVED), Health.OK),
+        ((WORKING, CRITICAL, ASKS), Health.OK),
     ],
 )
 def test_health_is_what_the_worst_firing_alert_says_of_one_that_works(
@@ -101,7 +92,7 @@ def test_health_is_what_the_worst_firing_alert_says_of_one_that_works(
 
 @pytest.mark.parametrize("state", DeliveryState)
 def test_a_decision_that_was_dealt_with_waits_no_more(state: DeliveryState) -> None:
-    row = folded(WORKING, HELD, Delivery(intervention=2, state=state))
+    row = folded(WORKING, HELD, delivery(2, state))
     assert (row.need, row.held, row.needed_since) == (Need.WORKING, {}, None)
 
 
@@ -115,12 +106,12 @@ def test_an_answer_leaves_a_held_decision_waiting() -> None:
 
 
 def test_progress_belongs_to_the_plan_step() -> None:
-    row = folded(WORKING, report(80, 70), Change(plan_step=2, plan_steps=5))
+    row = folded(WORKING, reflecting(4, 80, 70), Change(plan_step=2, plan_steps=5))
     assert (row.progress, list(row.trend), row.plan_step, row.plan_steps) == (None, [70], 2, 5)
 
 
 def test_the_trend_is_of_the_last_confidences() -> None:
-    row = folded(*(report(0, confidence) for confidence in range(30)))
+    row = folded(*(reflecting(4, 0, confidence) for confidence in range(30)))
     assert list(row.trend) == list(range(30 - TREND, 30))
 
 
@@ -142,15 +133,35 @@ def test_used_is_the_share_of_what_is_nearest_to_its_limit() -> None:
 
 
 def test_a_plan_says_which_step_is_next() -> None:
-    steps = (PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b"))
-    row = folded(Plan(steps=steps))
+    row = folded(plan("a", "b", done=1))
     assert (row.plan_step, row.plan_steps) == (2, 2)
 
 
 def test_an_alert_that_fires_again_is_not_acknowledged() -> None:
-    row = folded(WORKING, alert(Severity.CRITICAL))
+    row = folded(WORKING, CRITICAL)
     row.acknowledged.add(AlertKey(rule="cycle"))
-    for id, firing in ((3, False), (4, True)):
-        record = alert(Severity.CRITICAL, firing=firing)
-        row.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    for id, record in ((3, RESOLVED), (4, CRITICAL)):
+        row.fold(entry(id, record))
     assert row.acknowledged == set()
+
+
+def test_a_row_keeps_what_was_asked_until_it_is_answered() -> None:
+    asking = folded(WORKING, BUDGET, REVISION)
+    assert (asking.petitions, asking.need) == ({2: BUDGET, 3: REVISION}, Need.WORKING)
+    grant = intervention(Action.GRANT_BUDGET, petition=2, needs_approval=True)
+    asking.fold(entry(4, grant))
+    assert (asking.petitions, asking.held) == ({3: REVISION}, {4: grant})
+
+
+def test_the_end_of_an_attempt_ends_what_it_asked_for() -> None:
+    asking = folded(WORKING, BUDGET, transition(Lifecycle.FAILED))
+    assert (asking.petitions, asking.asked_since) == ({}, None)
+
+
+def test_a_row_shows_the_model_in_force() -> None:
+    assert folded(WORKING, Change(model="big")).model == "big"
+
+
+def test_a_split_row_is_over_and_well() -> None:
+    split = folded(ended(Ending.SPLIT))
+    assert (split.standing, split.need, split.health) == ("split", Need.OVER, Health.OK)

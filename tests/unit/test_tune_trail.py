@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, RepeatedCall, Rules
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
 from midwatch_monitor.replay.tune.knob import with_levels
 from midwatch_monitor.replay.tune.trail import Trail, first_alarms, follow

@@ -1,6 +1,6 @@
 """What is told of attempts that go from one monitor to another."""
 
-from midwatch_supervisor.fleet.monitors.turnover import listed
+from midwatch_supervisor.fleet.monitors.leases import listed
 
 
 def test_the_first_ten_are_named_and_the_others_counted() -> None:

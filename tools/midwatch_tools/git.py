@@ -326,3 +326,14 @@ async def _end(process: Process) -> None:
     with suppress(TimeoutError):  # what waits for a device cannot be killed
         async with asyncio.timeout(_LAST_SECONDS):
             await process.wait()
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether the folder is the top of a git repository or of a worktree."""
+    return (folder / ".git").exists()
+
+
+def is_bare(folder: Path) -> bool:
+    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
+    parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
+    return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)

@@ -1,6 +1,7 @@
 """The bus: hints that the journal has grown. It may lose any of them; then things are only late."""
 
 from midwatch_monitor.bus.local import (
+    CAPACITY,
     Bus,
     BusCounters,
     Departures,
@@ -9,7 +10,6 @@ from midwatch_monitor.bus.local import (
     NodeGone,
     Subscription,
 )
-from midwatch_monitor.bus.mailbox import CAPACITY
 from midwatch_monitor.bus.mqtt import bus_for
 
 __all__ = [

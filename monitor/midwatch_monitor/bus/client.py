@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from midwatch_monitor.bus.link import Address, Heard, Login, Will
+from midwatch_monitor.bus.connection import Address, Login, Received, Will
 from midwatch_monitor.errors import LinkError, LinkFault
 
 _PATIENCE = 5.0
@@ -46,7 +46,7 @@ class _Client(Client):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._flights: dict[int, asyncio.Future[None]] = {}
+        self._in_flight: dict[int, asyncio.Future[None]] = {}
 
     @property
     def accepted(self) -> bool:
@@ -74,7 +74,7 @@ class _Client(Client):
         if info.rc:
             flight.set_exception(_fault(MqttCodeError(info.rc, "Could not publish message")))
             return flight
-        self._flights[info.mid] = flight
+        self._in_flight[info.mid] = flight
         patience = self._loop.call_later(_PATIENCE, _time_out, flight)
         flight.add_done_callback(lambda _: patience.cancel())
         return flight
@@ -87,7 +87,7 @@ class _Client(Client):
         reason_code: ReasonCode,
         properties: Properties,
     ) -> None:
-        flight = self._flights.pop(mid, None)
+        flight = self._in_flight.pop(mid, None)
         if flight is None:
             super()._on_publish(client, userdata, mid, reason_code, properties)
         elif not flight.done():
@@ -167,8 +167,8 @@ class Link:
 
 
 @asynccontextmanager
-async def linked(
-    address: Address, login: Login, will: Will | None, hear: Callable[[Heard], None]
+async def connect(
+    address: Address, login: Login, will: Will | None, hear: Callable[[Received], None]
 ) -> AsyncGenerator[Link]:
     """Connect, and disconnect in the end. Raises LinkError where that cannot be done.
 
@@ -215,7 +215,7 @@ def _client(
     address: Address,
     login: Login,
     will: Will | None,
-    hear: Callable[[Heard], None],
+    hear: Callable[[Received], None],
     tls: ssl.SSLContext | None,
 ) -> _Client:
     properties = Properties(PacketTypes.CONNECT)
@@ -244,7 +244,7 @@ def _client(
     return client
 
 
-def _ear(hear: Callable[[Heard], None]) -> type[asyncio.Queue[Message]]:
+def _ear(hear: Callable[[Received], None]) -> type[asyncio.Queue[Message]]:
     """A queue that hands everything on at once: none that grows, and no task for each message."""
 
     class Ear(asyncio.Queue[Message]):
@@ -254,9 +254,11 @@ def _ear(hear: Callable[[Heard], None]) -> type[asyncio.Queue[Message]]:
     return Ear
 
 
-def _heard(message: Message) -> Heard:
+def _heard(message: Message) -> Received:
     numbers: list[int] = getattr(message.properties, "SubscriptionIdentifier", [])
-    return Heard(topic=message.topic.value, payload=message.payload, subscriptions=tuple(numbers))
+    return Received(
+        topic=message.topic.value, payload=message.payload, subscriptions=tuple(numbers)
+    )
 
 
 def _tls(address: Address) -> ssl.SSLContext:

@@ -11,16 +11,29 @@ from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from midwatch_monitor.bus.flights import Flights
-from midwatch_monitor.bus.link import Login, Will, address_of
-from midwatch_monitor.bus.local import BusCounters, Departures, FleetBus, LocalBus, Subscription
-from midwatch_monitor.bus.outage import Outage, pause
-from midwatch_monitor.bus.outbox import Outbox, by_attempt
-from midwatch_monitor.bus.password import password_of
-from midwatch_monitor.bus.payload import packed, stated
-from midwatch_monitor.bus.reception import FOR_ALL, FOR_US, Reception
-from midwatch_monitor.bus.seat import Seat
-from midwatch_monitor.bus.topics import Topics, fits
+from midwatch_monitor.bus.connection import (
+    ClientId,
+    Login,
+    OutageLog,
+    Received,
+    Will,
+    address_of,
+    pause,
+    read_password,
+)
+from midwatch_monitor.bus.local import (
+    Audience,
+    BusCounters,
+    Departures,
+    FleetBus,
+    Listeners,
+    LocalBus,
+    NodeGone,
+    Subscription,
+)
+from midwatch_monitor.bus.outbox import InFlight, Outbox, by_attempt
+from midwatch_monitor.bus.payload import decode_hints, decode_status, encode_hints, encode_status
+from midwatch_monitor.bus.topics import Topics, is_topic_name
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import LinkError, LinkFault, UsageError
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
@@ -30,12 +43,68 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FOR_ALL, FOR_US = 1, 2
+"""The numbers of our subscriptions: what everybody hears, and what one of a group does."""
+_GONE = (NodeState.LOST, NodeState.DOWN)
+
+
+class Receiver:
+    """Everybody who listens in this process. What cannot be read changes nothing but a number."""
+
+    def __init__(self, topics: Topics, *, limit: int) -> None:
+        self._topics = topics
+        self._limit = limit
+        self.hints = Audience()
+        self.claims = Audience()
+        """Those who listen for what is ours alone."""
+        self.departures: Listeners[NodeGone] = Listeners()
+        self.holder = ""
+        """Who we are: our own last will, from a connection that we lost, is no news."""
+        self.received = 0
+        self.malformed = 0
+        self.oversize = 0
+
+    def hear(self, heard: Received) -> None:
+        """Take one message. Never raises."""
+        try:
+            self._take(heard)
+        except Exception:  # one message must not end the connection that all others come by
+            self.malformed += 1
+            log.exception("a message from the broker could not be taken")
+
+    def _take(self, heard: Received) -> None:
+        attempt = self._topics.attempt_of(heard.topic)
+        if len(heard.payload) > self._limit:
+            self.oversize += 1
+        elif attempt is not None:
+            self._take_hints(decode_hints(heard.payload, attempt or None), heard.subscriptions)
+        else:
+            node = self._topics.node_of(heard.topic)
+            self._take_status(decode_status(heard.payload, node) if node else None)
+
+    def _take_hints(self, hints: list[Hint] | None, subscriptions: Sequence[int]) -> None:
+        if hints is None:
+            self.malformed += 1
+            return
+        if FOR_US in subscriptions:
+            self.claims.offer_all(hints)
+        if FOR_ALL in subscriptions or FOR_US not in subscriptions:
+            self.received += len(hints)
+            self.hints.offer_all(hints)
+
+    def _take_status(self, status: NodeStatus | None) -> None:
+        if status is None:
+            self.malformed += 1
+        elif status.state in _GONE and status.holder != self.holder:
+            self.departures.offer(NodeGone(name=status.name, boot=status.boot))
+
+
 _STEADY = 5.0
 """Seconds: a connection that was lost sooner was none, and the next pause is longer."""
 _FEW = 64
 """Hints that may be under way while more are sent: it is quick while there are few, and in large
 batches while there are many."""
-_FAREWELL = 3.0
+_CLOSE_SECONDS = 3.0
 """Seconds to say goodbye."""
 
 
@@ -79,7 +148,7 @@ class MqttBus:
         `session` the broker keeps nothing for this process while it is away: for consoles, of
         which several may have the same name. Raises UsageError for a name that topics cannot hold.
         """
-        if not fits(name) or (status and status.name != name):
+        if not is_topic_name(name) or (status and status.name != name):
             raise UsageError(f"{name!r} is no name for a node: letters, digits, and . _ - in it")
         self._settings = settings.broker
         self._address = address_of(settings.broker)
@@ -90,15 +159,15 @@ class MqttBus:
         self._share = share
         role = "monitor" if share else "node"
         client = f"midwatch-{settings.name}-{role}-{name}"
-        self._seat = Seat(client if session else "", own=f"{client}-{token_hex(4)}")
+        self._client_id = ClientId(client if session else "", own=f"{client}-{token_hex(4)}")
         self._status: NodeStatus | None = None
         self._said: NodeStatus | None = None
         self._outbox = Outbox(settings.broker.max_waiting)
-        self._reception = Reception(self._topics, limit=settings.broker.max_payload_bytes)
-        self._outage = Outage(self._address, settings.broker, self._username)
+        self._reception = Receiver(self._topics, limit=settings.broker.max_payload_bytes)
+        self._outage = OutageLog(self._address, settings.broker, self._username)
         self._visits = 0
         self._connected = False
-        self._flights = Flights(failed=self._outbox.ring)
+        self._in_flight = InFlight(failed=self._outbox.ring)
         self._leaving = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         if status is not None:
@@ -108,9 +177,9 @@ class MqttBus:
     def counters(self) -> BusCounters:
         """What went through it."""
         return BusCounters(
-            sent=self._flights.sent,
+            sent=self._in_flight.sent,
             received=self._reception.received,
-            waiting=len(self._outbox) + self._flights.waiting,
+            waiting=len(self._outbox) + self._in_flight.waiting,
             dropped=self._outbox.dropped,
             malformed=self._reception.malformed,
             oversize=self._reception.oversize,
@@ -169,7 +238,7 @@ class MqttBus:
         if task is None:
             return
         try:
-            await asyncio.wait({task}, timeout=_FAREWELL)
+            await asyncio.wait({task}, timeout=_CLOSE_SECONDS)
         finally:
             task.cancel()
             await asyncio.wait({task})
@@ -184,16 +253,16 @@ class MqttBus:
             lasted = clock() - began
             tries = 1 if lasted > _STEADY else tries + 1
             if fault is not None:
-                self._outage.tell(self._seat.ended(fault, after=lasted))
+                self._outage.failed(self._client_id.lost(fault, after=lasted))
                 await self._pause(pause(tries, self._settings.max_wait_seconds))
 
     async def _visit(self) -> LinkError | None:
         """One connection, from its beginning to its end; why it ended, unless we left."""
-        from midwatch_monitor.bus.client import linked  # dear, and only who has a broker needs it
+        from midwatch_monitor.bus.client import connect  # dear, and only who has a broker needs it
 
         try:
             login = await asyncio.to_thread(self._login)
-            async with linked(self._address, login, self._will(), self._reception.hear) as link:
+            async with connect(self._address, login, self._will(), self._reception.hear) as link:
                 return await self._talk(link)
         except LinkError as error:
             return error
@@ -212,17 +281,17 @@ class MqttBus:
 
     def _login(self) -> Login:
         return Login(
-            client=self._seat.client,
+            client=self._client_id.client,
             username=self._username,
-            password=password_of(self._settings, self._environ),
-            session_seconds=self._settings.session_seconds if self._seat.kept else 0,
+            password=read_password(self._settings, self._environ),
+            session_seconds=self._settings.session_seconds if self._client_id.kept else 0,
         )
 
     def _will(self) -> Will | None:
         if self._status is None:
             return None
         lost = replace(self._status, state=NodeState.LOST)
-        return Will(topic=self._topics.status(self._name), payload=stated(lost))
+        return Will(topic=self._topics.status(self._name), payload=encode_status(lost))
 
     async def _talk(self, link: "Link") -> LinkError | None:
         """Say and hear what there is, until the connection ends or it is time to leave."""
@@ -251,7 +320,7 @@ class MqttBus:
             await link.subscribe(self._topics.turns(self._share), number=FOR_US)
         self._visits += 1
         self._connected = True
-        self._outage.end()
+        self._outage.connected()
 
     async def _send(self, link: "Link") -> None:
         """Send what waits at once, while few hints are under way; else the next batch grows until
@@ -260,27 +329,27 @@ class MqttBus:
         try:
             while not self._leaving.is_set() or len(self._outbox):
                 await self._outbox.wait()
-                await self._flights.fewer(_FEW)
+                await self._in_flight.fewer(_FEW)
                 self._send_batch(link, self._outbox.take())
                 await self._say(link)
-            await self._flights.fewer(1)
+            await self._in_flight.fewer(1)
         finally:
-            self._outbox.put_back(self._flights.end())  # repeated is better than lost
+            self._outbox.put_back(self._in_flight.end())  # repeated is better than lost
         await self._leave(link)
 
     def _send_batch(self, link: "Link", hints: Sequence[Hint]) -> None:
         said = 0
         for attempt, group in by_attempt(hints).items():
             topic = self._topics.events_of(attempt)
-            for payload, part in packed(group, self._settings.max_payload_bytes):
+            for payload, part in encode_hints(group, self._settings.max_payload_bytes):
                 said += len(part)
-                self._flights.add(link.send(topic, payload), part)
+                self._in_flight.add(link.send(topic, payload), part)
         self._outbox.dropped += len(hints) - said  # what no message can say
 
     async def _say(self, link: "Link") -> None:
         status = self._status
         if status is not None and status != self._said:
-            await link.publish(self._topics.status(self._name), stated(status), retain=True)
+            await link.publish(self._topics.status(self._name), encode_status(status), retain=True)
             self._said = status
 
     async def _leave(self, link: "Link") -> None:

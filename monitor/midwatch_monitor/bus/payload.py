@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from midwatch_monitor.bus.topics import fits
+from midwatch_monitor.bus.topics import is_topic_name
 from midwatch_monitor.records import Hint, NodeStatus
 
 MAX_STATUS = 8_192
@@ -37,15 +37,15 @@ _Row = tuple[
 ]
 
 
-def packed(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
+def encode_hints(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
     """Hints of one attempt as messages of at most `limit` bytes, 1,024 or more, each with what it
     says. What no message can say is left out."""
     length = max(1, limit // _ROW)
     pieces = [hints[start : start + length] for start in range(0, len(hints), length)]
-    return [message for piece in pieces for message in _cut(piece, limit)]
+    return [message for piece in pieces for message in _split(piece, limit)]
 
 
-def _cut(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
+def _split(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
     rows = [
         (entry, kind, task, step, note and _note(note))
         for entry, kind, task, _, step, note in hints
@@ -57,7 +57,7 @@ def _cut(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]
     if payload and len(payload) <= limit:
         return [(payload, hints)]
     half = len(hints) // 2
-    return _cut(hints[:half], limit) + _cut(hints[half:], limit) if half else []
+    return _split(hints[:half], limit) + _split(hints[half:], limit) if half else []
 
 
 def _note(note: str) -> str:
@@ -67,7 +67,7 @@ def _note(note: str) -> str:
     return "".join(each if each.isprintable() else " " for each in cut)
 
 
-def unpacked(payload: bytes, attempt: int | None) -> list[Hint] | None:
+def decode_hints(payload: bytes, attempt: int | None) -> list[Hint] | None:
     """The hints in a message about an attempt; `None` where it is no such message."""
     try:
         rows = _rows().validate_json(payload)
@@ -81,12 +81,12 @@ def _rows() -> TypeAdapter[list[_Row]]:
     return TypeAdapter(list[_Row], config={"strict": True})
 
 
-def stated(status: NodeStatus) -> bytes:
+def encode_status(status: NodeStatus) -> bytes:
     """A node's status as a message."""
     return _statuses().dump_json(status)
 
 
-def read_status(payload: bytes, node: str) -> NodeStatus | None:
+def decode_status(payload: bytes, node: str) -> NodeStatus | None:
     """What a node says of itself; `None` where it is no status, or that of another node."""
     if len(payload) > MAX_STATUS:
         return None
@@ -94,14 +94,14 @@ def read_status(payload: bytes, node: str) -> NodeStatus | None:
         status = _statuses().validate_json(payload, strict=True)
     except ValidationError:
         return None
-    return status if status.name == node and _sound(status) else None
+    return status if status.name == node and _valid(status) else None
 
 
-def _sound(status: NodeStatus) -> bool:
+def _valid(status: NodeStatus) -> bool:
     words = (status.boot, status.version, status.revision, *status.labels)
     times = (status.started_at, status.beat_at, status.doubted_at)
     return (
-        fits(status.name)
+        is_topic_name(status.name)
         and bool(status.boot)
         and all(len(word) <= _MAX_WORD and _VISIBLE.fullmatch(word) for word in words)
         and len(status.labels) <= _MAX_LABELS

@@ -40,7 +40,7 @@ class Topics:
     def node_of(self, topic: str) -> str | None:
         """Whose status is said there; `None` for another topic."""
         name = self._between(topic, "nodes", "status")
-        return name if fits(name) else None
+        return name if is_topic_name(name) else None
 
     def attempt_of(self, topic: str) -> int | None:
         """Of which attempt the hints are, 0 for those of none; `None` for another topic."""
@@ -54,6 +54,6 @@ class Topics:
         return ""
 
 
-def fits(name: str) -> bool:
+def is_topic_name(name: str) -> bool:
     """Whether it can stand in a topic, and in a topic of nobody else."""
     return _NAME.fullmatch(name) is not None

@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from midwatch_monitor.config.section import Section
-from midwatch_monitor.config.span import Duration, Length, Seconds
+from midwatch_monitor.config.section import Duration, Length, Seconds, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 
 _COMMANDS = {
     "run": ("run.run:run", "Run the tasks of a file."),
-    "demo": ("run.demo:demo", "Run the bundled example, offline."),
+    "demo": ("run.run:demo", "Run the bundled example, offline."),
     "submit": ("fleet.submit:submit", "Hand the tasks of a file over to a fleet."),
     "cancel": ("fleet.cancel:cancel", "Withdraw tasks of a fleet, or a whole run."),
     "node": ("fleet.node:node", "Work for a fleet on this machine."),

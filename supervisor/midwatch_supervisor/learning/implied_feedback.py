@@ -41,7 +41,7 @@ from midwatch_supervisor.learning.merge_outcome import (
 )
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.lookup import assignment_of
-from midwatch_supervisor.workspaces.workspace import is_repository
+from midwatch_tools.git import is_repository
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.task_ends import RunEnd
+from midwatch_monitor.journal.learned.learned import RunEnd
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Reflection
 from midwatch_supervisor.learning.archive import archive

@@ -19,7 +19,7 @@ from midwatch_monitor.config.tasks import (
 )
 from midwatch_monitor.errors import JournalCorruptError, UsageError
 from midwatch_monitor.records import Task
-from midwatch_supervisor.workspaces.workspace import head_of, is_bare
+from midwatch_tools.git import is_bare
 from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
@@ -124,20 +124,6 @@ def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
             problem = "is no folder" if each.workspace.exists() else "does not exist"
             task = f"{file}: task {each.task.id}"
             raise UsageError(f"{task}: the workspace {each.workspace} {problem}")
-
-
-async def pinned(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
-    """The tasks, each with the commit that it starts from, so that every node starts from the same.
-
-    Raises WorkspaceError for a repository without a commit, or one that does not answer.
-    """
-    known: dict[str, str] = {}
-    for each in wanted:
-        if each.source not in known:
-            known[each.source] = each.base or await head_of(each.source, url=bool(each.origin))
-    return tuple(
-        each.model_copy(update={"base": each.base or known[each.source]}) for each in wanted
-    )
 
 
 def _other(file: TaskFile, name: str) -> WorkerSpec:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Literal
 
 from midwatch_monitor.records import (
@@ -20,28 +19,7 @@ from midwatch_monitor.records import (
     Severity,
     StepKind,
 )
-
-
-class InterventionState(StrEnum):
-    """Where an intervention stands: what the journal says in several entries, as one word."""
-
-    ISSUED = "issued"
-    HELD = "held"
-    """Waits until an operator approves it."""
-    APPROVED = "approved"
-    REJECTED = "rejected"
-    DELIVERED = "delivered"
-    EXPIRED = "expired"
-
-    @property
-    def under_way(self) -> bool:
-        """Whether it can still arrive."""
-        return self in _UNDER_WAY
-
-
-_UNDER_WAY = frozenset(
-    {InterventionState.ISSUED, InterventionState.HELD, InterventionState.APPROVED}
-)
+from midwatch_monitor.state.intervention import InterventionStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +160,7 @@ class InterventionLine(_Line):
     by: Actor
     author: str
     message: str
-    state: InterventionState
+    state: InterventionStatus
     outcome: Outcome | None
     reason: str
     """Of the outcome."""

@@ -28,6 +28,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.intervention import Interventions, InterventionState
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.line import (
     AlertLine,
     AttemptLine,
@@ -37,7 +39,6 @@ from midwatch_supervisor.present.line import (
     DoneLine,
     EscalationLine,
     InterventionLine,
-    InterventionState,
     Line,
     StepLine,
     TaskLine,
@@ -57,38 +58,6 @@ class _Subject(TypedDict):
     task: str
     attempt: int | None
     number: int | None
-
-
-@dataclass(slots=True, kw_only=True)
-class Fate:
-    """How one intervention has fared so far."""
-
-    intervention: Intervention
-    state: InterventionState
-    outcome: Outcome | None = None
-    reason: str = ""
-    """Of the outcome."""
-
-    def fold(self, news: Delivery | OutcomeReport) -> None:
-        """Take in what became of it."""
-        if isinstance(news, Delivery):
-            self.state = InterventionState(news.state.value)
-        else:
-            self.outcome, self.reason = news.outcome, news.reason
-
-
-def fate_of(intervention: Intervention) -> Fate:
-    """The fate of an intervention that was just issued."""
-    held = intervention.needs_approval
-    state = InterventionState.HELD if held else InterventionState.ISSUED
-    return Fate(intervention=intervention, state=state)
-
-
-def reservations(done: Completion) -> tuple[str, ...]:
-    """With what reservations a task counts as done; none for a plan step, or for what does not."""
-    if done.plan_step or not done.accepted:
-        return ()
-    return tuple(dict.fromkeys(filter(None, (done.flag, *done.doubts))))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +83,7 @@ class Transcript:
         self._tasks = {task.id: task for task in tasks}
         self._attempts = {attempt.id: attempt for attempt in attempts}
         self._tallies = {id: _Tally() for id in self._tasks}
-        self._fates: dict[int, Fate] = {}
+        self._interventions = Interventions()
         self._models: dict[int, str] = {}
         """What attempts were switched to."""
 
@@ -162,17 +131,15 @@ class Transcript:
                 return _alert(subject, alert)
             case Escalation() | Decision() as asked:
                 return _asked(subject, asked)
-            case Intervention() as intervention:
-                self._fates[entry.id] = fate_of(intervention)
-                return _intervention(subject, entry.id, self._fates[entry.id])
-            case Delivery() | OutcomeReport() as news:
-                return self._further(subject, news)
+            case Intervention() | Delivery() | OutcomeReport():
+                state = self._interventions.fold(entry)
+                return None if state is None else _intervention(subject, state)
             case _:
                 return None
 
-    def fate(self, intervention: int) -> Fate | None:
+    def intervention(self, id: int) -> InterventionState | None:
         """How the intervention with that journal id has fared; `None` if there is none."""
-        return self._fates.get(intervention)
+        return self._interventions.get(id)
 
     def done(self, *, exit_code: int, at: datetime) -> DoneLine:
         """The run's last line."""
@@ -234,13 +201,6 @@ class Transcript:
                 tally.reservations = reservations(done)
             case _:
                 pass
-
-    def _further(self, subject: _Subject, news: Delivery | OutcomeReport) -> Line | None:
-        fate = self._fates.get(news.intervention)
-        if fate is None:
-            return None
-        fate.fold(news)
-        return _intervention(subject, news.intervention, fate)
 
     def _attempt(self, subject: _Subject, state: AttemptTransition) -> AttemptLine:
         id = subject["attempt"] or 0
@@ -334,18 +294,18 @@ def _asked(subject: _Subject, asked: Escalation | Decision) -> EscalationLine | 
     )
 
 
-def _intervention(subject: _Subject, id: int, fate: Fate) -> InterventionLine:
-    what = fate.intervention
+def _intervention(subject: _Subject, about: InterventionState) -> InterventionLine:
+    what = about.intervention
     return InterventionLine(
         **subject,
-        id=id,
+        id=about.id,
         action=what.action,
         by=what.by,
         author=what.author,
         message=what.message,
-        state=fate.state,
-        outcome=fate.outcome,
-        reason=fate.reason,
+        state=about.status,
+        outcome=about.outcome,
+        reason=about.reason,
         answers=_rules(what.answers),
         diagnosis=None if what.diagnosis is Diagnosis.UNKNOWN else what.diagnosis,
         terms=terms_words(what.terms),

@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     Severity,
     StepKind,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.line import (
     AlertLine,
     AttemptLine,
@@ -20,7 +21,6 @@ from midwatch_supervisor.present.line import (
     DoneLine,
     EscalationLine,
     InterventionLine,
-    InterventionState,
     Line,
     StepLine,
     TaskLine,
@@ -31,12 +31,12 @@ from midwatch_supervisor.present.spelling import in_brackets, steps_words
 _WIDTH = 160
 """Characters that a text of somebody else's may take on a line."""
 _WAY = {
-    InterventionState.ISSUED: "",
-    InterventionState.HELD: " waits for approval",
-    InterventionState.APPROVED: " approved",
-    InterventionState.REJECTED: " rejected",
-    InterventionState.DELIVERED: " delivered",
-    InterventionState.EXPIRED: " came too late",
+    InterventionStatus.ISSUED: "",
+    InterventionStatus.HELD: " waits for approval",
+    InterventionStatus.APPROVED: " approved",
+    InterventionStatus.REJECTED: " rejected",
+    InterventionStatus.DELIVERED: " delivered",
+    InterventionStatus.EXPIRED: " came too late",
 }
 
 
@@ -151,7 +151,7 @@ def _intervention(line: InterventionLine) -> str:
         return f"OUTCOME of {line.action} ({line.id}): {line.outcome}{_reason(line.reason)}"
     by = f" by {line.author or line.by}"
     told = f"INTERVENTION {line.action} ({line.id}){by}{_WAY[line.state]}"
-    fresh = line.state in {InterventionState.ISSUED, InterventionState.HELD}
+    fresh = line.state in {InterventionStatus.ISSUED, InterventionStatus.HELD}
     if not fresh:
         return told
     return f"{told}{in_brackets(short(line.terms))}{_reason(line.message)}"

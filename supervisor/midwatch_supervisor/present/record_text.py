@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present import accounts
 from midwatch_supervisor.present import learning_text as taught
 from midwatch_supervisor.present.plain import plain
+from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.spelling import (
     in_brackets,
     plan_lines,
@@ -44,7 +45,6 @@ from midwatch_supervisor.present.spelling import (
     terms_words,
 )
 from midwatch_supervisor.present.text_line import LEARNING, NODE, Told, Tone, because, brief
-from midwatch_supervisor.tui.widgets.palette import LIFECYCLE_SIGNS, SEVERITY_SIGNS, SPLIT_SIGN
 
 _ARGUMENTS = TypeAdapter(dict[str, object])
 _MAX_ARGS = 10_000

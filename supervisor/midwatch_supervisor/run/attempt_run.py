@@ -41,19 +41,17 @@ from midwatch_monitor.records import (
 from midwatch_monitor.shielding import heed, sheltered
 from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.acceptance import check_all
 from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import budget_of, circumstances, own_plan
-from midwatch_supervisor.run.completion import Work, finish, room
+from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.introduction import Introduction
 from midwatch_supervisor.run.outage import passes, sit_out
 from midwatch_supervisor.run.parking import Question, hung, park
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.handover import changed, records
-from midwatch_supervisor.workspaces.sandbox_paths import sandbox_paths
+from midwatch_supervisor.workspaces.handover import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
-from midwatch_supervisor.workspaces.workspace import Ground, keep
+from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_tools import Watch
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.tools.board import Board
@@ -79,15 +77,15 @@ class Halt:
 
 
 @dataclass(slots=True, kw_only=True)
-class Attendance:
+class AttemptRun:
     """Attends one attempt. It holds the worker's task and the means to cancel it."""
 
-    deck: RunResources
+    resources: RunResources
     task: Task
     assignment: Assignment
-    crew: TaskAgents
+    agents: TaskAgents
     attempt: Attempt
-    ground: Ground
+    workspace: Workspace
     past: tuple[Past, ...] = ()
     spent: Budget | None = None
     """What the attempt before left of the task's budget, with what it was granted."""
@@ -99,10 +97,10 @@ class Attendance:
     """What was said to it, once that was read since it waits for a person."""
     busy: Recorder | None = None
     """By whose voice the worker is at work, and not its planner or the checks."""
-    saver: SnapshotWriter = field(init=False)
+    snapshot_writer: SnapshotWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self.saver = SnapshotWriter(self.deck.depot, self.ground)
+        self.snapshot_writer = SnapshotWriter(self.resources.snapshot_store, self.workspace)
 
     @property
     def parked(self) -> bool:
@@ -117,12 +115,16 @@ class Attendance:
         Cancelling this leaves the attempt as it is, to be resumed.
         """
         recorder = self.recorder = await self._claim()
-        await end_all_leftovers(str(self.ground.folder))  # of a process that was killed
-        if self.deck.depot is not None:  # by now nobody else writes its steps
-            await self.deck.depot.tell(self.attempt, self.ground, incarnation=recorder.incarnation)
-        fleet = self.deck.run.keeper is Keeper.MONITOR
+        await end_all_leftovers(str(self.workspace.folder))  # of a process that was killed
+        if self.resources.snapshot_store is not None:  # by now nobody else writes its steps
+            await self.resources.snapshot_store.tell(
+                self.attempt, self.workspace, incarnation=recorder.incarnation
+            )
+        fleet = self.resources.run.keeper is Keeper.MONITOR
         # It may have been elsewhere.
-        here = Change(node=self.deck.node if fleet else None, sandbox=self.deck.walls.value)
+        here = Change(
+            node=self.resources.node if fleet else None, sandbox=self.resources.walls.value
+        )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._beginning(), here)
         elif recorder.lifecycle is Lifecycle.WORKING:
@@ -138,20 +140,20 @@ class Attendance:
     def _mark(self) -> str:
         """Of what this incarnation starts: whoever has lost the attempt must end nothing else."""
         incarnation = 0 if self.recorder is None else self.recorder.incarnation
-        return process_mark(str(self.ground.folder), incarnation)
+        return process_mark(str(self.workspace.folder), incarnation)
 
     async def _claim(self) -> Recorder:
         recorder = await Recorder.claim(
-            journal=self.deck.journal,
-            bus=self.deck.bus,
+            journal=self.resources.journal,
+            bus=self.resources.bus,
             attempt=self.attempt,
-            settings=self.deck.settings,
-            holder=self.deck.holder,
-            clock=self.deck.clock,
+            settings=self.resources.settings,
+            holder=self.resources.holder,
+            clock=self.resources.clock,
         )
         if recorder.lifecycle.over:
             raise StaleIncarnationError(f"attempt {self.attempt.id} is already over")
-        self.saver.follow(recorder)
+        self.snapshot_writer.follow(recorder)
         return recorder
 
     # -- the beginning ---------------------------------------------------------------------
@@ -167,16 +169,16 @@ class Attendance:
             )
             return working(), planning
         plan = self.plan or own_plan(self.assignment.task)
-        return working(), *circumstances(plan, budget, self.deck.settings)
+        return working(), *circumstances(plan, budget, self.resources.settings)
 
     def _introduction(self) -> Introduction:
         return Introduction(
-            deck=self.deck,
+            resources=self.resources,
             task=self.task,
             assignment=self.assignment,
-            crew=self.crew,
+            agents=self.agents,
             attempt=self.attempt,
-            ground=self.ground,
+            workspace=self.workspace,
             past=self.past,
         )
 
@@ -184,31 +186,31 @@ class Attendance:
 
     def _watch(self, recorder: Recorder, board: Board) -> Watch:
         return Watch(
-            root=self.ground.folder,
-            settings=self.deck.settings,
+            root=self.workspace.folder,
+            settings=self.resources.settings,
             recorder=recorder,
-            bus=self.deck.bus,
-            clock=self.deck.clock,
+            bus=self.resources.bus,
+            clock=self.resources.clock,
             check=self._check,
-            model_for=self.crew.model_named(self.attempt.worker),
+            model_for=self.agents.model_named(self.attempt.worker),
             board=board,
             facts=self._facts(),
-            ignored_by_git=ignored_in(self.ground.worktree),
+            ignored_by_git=ignored_in(self.workspace.worktree),
         )
 
     def _facts(self) -> Facts:
         """What is known about the project. New facts wait for a review, or for a person."""
         return Facts(
-            journal=self.deck.journal,
+            journal=self.resources.journal,
             task=self.task,
             attempt=self.attempt,
-            reviewed=self.deck.settings.learning.facts.review and reflects(self.assignment),
+            reviewed=self.resources.settings.learning.facts.review and reflects(self.assignment),
         )
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
         """Run the acceptance commands of a plan step where the attempt works."""
-        seconds = self.deck.settings.run.check_seconds
-        return await check_all(commands, room(self.deck, self.ground), seconds=seconds)
+        seconds = self.resources.settings.run.check_seconds
+        return await check_all(commands, shell_for(self.resources, self.workspace), seconds=seconds)
 
     async def _work(self, watch: Watch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
@@ -229,7 +231,9 @@ class Attendance:
             done = await self._done(recorder)
         except WorkspaceError as error:
             return Ended(ending=Ending.ERROR, reason=str(error))
-        return await finish(self.deck, self.assignment, self.ground, done, self.crew.reviewer)
+        return await finish(
+            self.resources, self.assignment, self.workspace, done, self.agents.reviewer
+        )
 
     async def _run(
         self, prompt: str | None, history: list[ModelMessage], watch: Watch, recorder: Recorder
@@ -238,7 +242,7 @@ class Attendance:
 
         Raises as `Worker.run` does, for an outage only when there are too many in a row.
         """
-        worker = self.crew.worker(self.attempt.worker, self.attempt.model)
+        worker = self.agents.worker(self.attempt.worker, self.attempt.model)
         outages = 0
         while True:
             try:
@@ -247,19 +251,22 @@ class Attendance:
             except WorkerError as error:
                 known, history = len(history), await self._history()
                 outages = 1 if len(history) > known else outages + 1
-                if outages >= self.deck.settings.provider.max_outages or not passes(error):
+                if outages >= self.resources.settings.provider.max_outages or not passes(error):
                     raise
                 prompt = None if history else prompt
-                seconds = self.deck.settings.provider.breaker_seconds
+                seconds = self.resources.settings.provider.breaker_seconds
                 await sit_out(recorder, str(error), seconds)
 
     def _station(self) -> Station:
-        paths, network = sandbox_paths(self.deck, self.ground), self.deck.settings.run.network
-        return Station(paths=paths, walls=self.deck.walls, network=network, mark=self._mark)
+        paths, network = (
+            self.resources.sandbox_paths(self.workspace),
+            self.resources.settings.run.network,
+        )
+        return Station(paths=paths, walls=self.resources.walls, network=network, mark=self._mark)
 
     async def _history(self) -> list[ModelMessage]:
         """What was said so far. Raises WorkerError where it cannot be gone on with."""
-        journal, attempt = self.deck.journal, self.attempt.id
+        journal, attempt = self.resources.journal, self.attempt.id
         try:
             saved = await journal.messages(attempt)
             await journal.results(attempt)  # the watch gives them to the worker
@@ -277,7 +284,7 @@ class Attendance:
     async def _done(self, recorder: Recorder) -> Work:
         """What the worker leaves, and how sure it last said it was."""
         stated: int | None = None
-        async for record in records(self.deck.journal, self.attempt, (Step, Completion)):
+        async for record in records(self.resources.journal, self.attempt, (Step, Completion)):
             match record:
                 case Step(checkpoint=Checkpoint(confidence=confidence)):
                     stated = confidence
@@ -286,14 +293,14 @@ class Attendance:
                 case _:
                     pass
         bare = self.assignment.bare
-        files = await changed(self.deck.journal, self.attempt, self.ground, bare=bare)
+        files = await changed_files(self.resources.journal, self.attempt, self.workspace, bare=bare)
         return Work(plan=recorder.plan, changed=files, stated=stated)
 
     # -- until it ends ---------------------------------------------------------------------
 
     async def _until_halted(self, recorder: Recorder) -> Halt:
         """Have the work done until it ends, or hangs and a person is asked."""
-        board = Board(journal=self.deck.journal, task=self.task, attempt=self.attempt)
+        board = Board(journal=self.resources.journal, task=self.task, attempt=self.attempt)
         watch = self._watch(recorder, board)
         work = asyncio.create_task(self._work(watch, recorder, board))
         work.add_done_callback(heed)  # the journal may fail it and us at the same time
@@ -316,10 +323,12 @@ class Attendance:
         self, work: "asyncio.Task[Ended]", watch: Watch, recorder: Recorder
     ) -> Ended | tuple[Question, ...]:
         """Wait for the work, or for what ends it at once."""
-        poll_seconds = self.deck.settings.monitor.poll_seconds
-        inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=poll_seconds)
+        poll_seconds = self.resources.settings.monitor.poll_seconds
+        inbox = Inbox(
+            self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=poll_seconds
+        )
         divisible = not self.assignment.parent
-        async with self.deck.bus.subscribe(self.attempt.id) as hints:
+        async with self.resources.bus.subscribe(self.attempt.id) as hints:
             while True:
                 waits = recorder.lifecycle is Lifecycle.INPUT_REQUIRED
                 due = await inbox.due()
@@ -338,7 +347,7 @@ class Attendance:
                 heard.cancel()
                 if work.done():
                     return result(work)
-                self.saver.wake()
+                self.snapshot_writer.wake()
                 if not heard.result():
                     await recorder.record()  # refused if another process has taken it over
 
@@ -346,12 +355,12 @@ class Attendance:
         """End what is under way, and save it for whoever goes on with the attempt."""
         await self._gone(work)
         await end_leftovers(self._mark)
-        await self.saver.leave()
+        await self.snapshot_writer.leave()
 
     async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
         """Cancel the work if it still runs; answers whether it has really ended."""
         work.cancel()
-        _, pending = await asyncio.wait({work}, timeout=self.deck.settings.run.grace_seconds)
+        _, pending = await asyncio.wait({work}, timeout=self.resources.settings.run.grace_seconds)
         return not pending
 
     def _hangs(self, recorder: Recorder) -> bool:
@@ -362,7 +371,7 @@ class Attendance:
         """Store that a hung attempt waits for a person; its voice from here on."""
         # What was being written as it was cut off is in the journal by then, or refused.
         recorder = await self._claim()
-        inbox = Inbox(self.deck.journal, self.deck.bus, self.attempt.id, poll_seconds=0)
+        inbox = Inbox(self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=0)
         due = {id for id, _ in await inbox.due()}
         # It may have come to its next request after all, and have parked itself.
         if questions := [each for each in halt.questions if each[0] in due]:
@@ -393,8 +402,8 @@ class Attendance:
         task = self.assignment.task
         message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."
         try:
-            await keep(self.ground, message)
+            await keep(self.workspace, message)
         except MidwatchError as error:
-            log.exception("the work stays uncommitted in %s", self.ground.folder)
+            log.exception("the work stays uncommitted in %s", self.workspace.folder)
             return str(error)
         return ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_agents.sandbox import MARK, place
+from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import (
     Acceptance,
@@ -22,23 +23,77 @@ from midwatch_monitor.records import (
     Record,
     Sign,
 )
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.lines import reservations
-from midwatch_supervisor.run.acceptance import check_all, summary
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.listing import listing
-from midwatch_supervisor.workspaces.sandbox_paths import sandbox_paths
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.changes import changes, listing
+from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import open_file
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
-    from pydantic_ai.workspaces import Workspace
+    from pydantic_ai.workspaces import Workspace as Shell
 
 log = logging.getLogger(__name__)
+
+_MAX_DETAIL = 4_000
+
+
+async def check_all(
+    checks: Sequence[AcceptanceSpec], shell: "Shell", *, seconds: float
+) -> tuple[Acceptance, ...]:
+    """Run every check, the failing ones too, each for at most `seconds`."""
+    return tuple([await _check(check, shell, seconds) for check in checks])
+
+
+async def _check(check: AcceptanceSpec, shell: "Shell", seconds: float) -> Acceptance:
+    if isinstance(check, FileCheck):
+        return await _file(check.file, shell)
+    return await _command(check, shell, seconds)
+
+
+async def _file(path: str, shell: "Shell") -> Acceptance:
+    from pydantic_ai.workspaces import WorkspaceError
+
+    name = f"file {path}"
+    try:
+        # Not by its content: a worker can make a file of terabytes, which would all be read.
+        entry = await shell.stat(path)
+    except FileNotFoundError:
+        return Acceptance(check=name, passed=False, detail="it is missing")
+    except (OSError, WorkspaceError) as error:
+        return Acceptance(check=name, passed=False, detail=str(error))
+    if entry.is_dir:
+        return Acceptance(check=name, passed=False, detail="it is a folder")
+    return Acceptance(
+        check=name, passed=bool(entry.size), detail="" if entry.size else "it is empty"
+    )
+
+
+async def _command(command: str, shell: "Shell", seconds: float) -> Acceptance:
+    from pydantic_ai.workspaces import WorkspaceError, WorkspaceTimeoutError
+
+    try:
+        result = await shell.run(command, shell=True, timeout=seconds)
+    except WorkspaceTimeoutError:
+        return Acceptance(check=command, passed=False, detail=f"not done after {seconds:g} s")
+    except WorkspaceError as error:
+        return Acceptance(check=command, passed=False, detail=str(error))
+    said = (result.stdout + result.stderr).strip()[-_MAX_DETAIL:]
+    detail = f"exit code {result.exit_code}\n{said}" if result.exit_code else ""
+    return Acceptance(check=command, passed=result.exit_code == 0, detail=detail)
+
+
+def summary(results: Sequence[Acceptance]) -> str:
+    """The failing checks in one line; empty if there are none."""
+    return "; ".join(
+        f"{result.check} ({result.detail.splitlines()[0] if result.detail else 'failed'})"
+        for result in results
+        if not result.passed
+    )
+
 
 _MAX_FILES = 50
 """Changed files that a completion names one by one."""
@@ -59,19 +114,23 @@ class Work:
     """How sure its worker said it was, in percent."""
 
 
-def room(deck: RunResources, ground: Ground) -> "Workspace":
-    """The workspace for Midwatch's own commands: the same walls, the same mark."""
+def shell_for(resources: RunResources, workspace: Workspace) -> "Shell":
+    """Runs Midwatch's own commands in a workspace, in the sandbox that its worker has."""
     # Numbers would be the same for the first attempt of every journal on the machine.
-    mark = str(ground.folder)
-    paths = sandbox_paths(deck, ground)
-    return place(paths, deck.walls, network=deck.settings.run.network, env={MARK: mark})
+    mark = str(workspace.folder)
+    paths = resources.sandbox_paths(workspace)
+    return place(paths, resources.walls, network=resources.settings.run.network, env={MARK: mark})
 
 
 async def finish(
-    deck: RunResources, assignment: Assignment, ground: Ground, work: Work, reviewer: "Model | None"
+    resources: RunResources,
+    assignment: Assignment,
+    workspace: Workspace,
+    work: Work,
+    reviewer: "Model | None",
 ) -> Ended:
     """Check finished work and have it reviewed where that is wanted; what it came to."""
-    checks = await _checked(deck, assignment, ground, work)
+    checks = await _checked(resources, assignment, workspace, work)
     if failing := summary(checks):
         reason = f"acceptance failed: {failing}"
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
@@ -79,7 +138,7 @@ async def finish(
     done = completion(assignment, work, checks, accepted=True)
     if not assignment.task.review:
         return _done(checks, done)
-    return await _reviewed(deck, assignment, ground, done, checks, reviewer)
+    return await _reviewed(resources, assignment, workspace, done, checks, reviewer)
 
 
 def _done(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:
@@ -90,15 +149,15 @@ def _done(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> En
 
 
 async def _checked(
-    deck: RunResources, assignment: Assignment, ground: Ground, work: Work
+    resources: RunResources, assignment: Assignment, workspace: Workspace, work: Work
 ) -> tuple[Acceptance, ...]:
     if assignment.provisional:
         changed = bool(work.changed)
         detail = "" if changed else "nothing was changed"
         return (Acceptance(check="something was changed", passed=changed, detail=detail),)
-    workspace = room(deck, ground)
-    seconds = deck.settings.run.check_seconds
-    return await check_all(assignment.task.acceptance, workspace, seconds=seconds)
+    shell = shell_for(resources, workspace)
+    seconds = resources.settings.run.check_seconds
+    return await check_all(assignment.task.acceptance, shell, seconds=seconds)
 
 
 def completion(
@@ -158,9 +217,9 @@ def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
 
 
 async def _reviewed(
-    deck: RunResources,
+    resources: RunResources,
     assignment: Assignment,
-    ground: Ground,
+    workspace: Workspace,
     done: Completion,
     checks: tuple[Acceptance, ...],
     reviewer: "Model | None",
@@ -170,17 +229,17 @@ async def _reviewed(
 
     if reviewer is None:
         return _unreviewed(done, checks, "there is no model for the reviewer")
-    masked = deck.journal.masker.text
+    masked = resources.journal.masker.text
     try:
         verdict = await review(
             reviewer,
             goal=assignment.task.goal,
             acceptance=check_words(assignment.task),
-            diff=masked(await changes(ground) or ""),
+            diff=masked(await changes(workspace) or ""),
             claims=done.claims,
-            read=Reading(ground.folder, masked=masked).read,
-            listing=await listing(ground),
-            settings=deck.settings,
+            read=Reading(workspace.folder, masked=masked).read,
+            listing=await listing(workspace),
+            settings=resources.settings,
         )
     except MidwatchError as error:
         return _unreviewed(done, checks, str(error))

@@ -11,8 +11,8 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_start import circumstances, drafted
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.listing import listing
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.changes import listing
+from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.instructions import outline
 from midwatch_tools.tools.board import Board
@@ -22,12 +22,12 @@ from midwatch_tools.tools.board import Board
 class Introduction:
     """Introduces one attempt to its work."""
 
-    deck: RunResources
+    resources: RunResources
     task: Task
     assignment: Assignment
-    crew: TaskAgents
+    agents: TaskAgents
     attempt: Attempt
-    ground: Ground
+    workspace: Workspace
     past: tuple[Past, ...] = ()
 
     async def prompt(self, recorder: Recorder, board: Board) -> str:
@@ -48,7 +48,7 @@ class Introduction:
             blocks=blocks,
             learned=learned,
             board=await board.beside(blocks),
-            precedents=await precedents(self.deck.journal, self.task) if before else "",
+            precedents=await precedents(self.resources.journal, self.task) if before else "",
             provisional=self.assignment.provisional,
         )
 
@@ -59,7 +59,9 @@ class Introduction:
             attempt=self.attempt,
             plan=recorder.plan,
         )
-        given = await recall(self.deck.journal, asker, self.deck.settings.learning, blocks)
+        given = await recall(
+            self.resources.journal, asker, self.resources.settings.learning, blocks
+        )
         if given.records:
             await recorder.record(*given.records)
         return given.text
@@ -67,14 +69,14 @@ class Introduction:
     async def _plan(self, recorder: Recorder, learned: str) -> None:
         if recorder.plan.steps:
             return
-        went = await precedents(self.deck.journal, self.task)
+        went = await precedents(self.resources.journal, self.task)
         outlined = await drafted(
-            self.crew.planner,
+            self.agents.planner,
             self.assignment,
             past=self.past,
             precedents="\n\n".join(filter(None, (went, learned))),
-            listing=await listing(self.ground),
-            settings=self.deck.settings,
+            listing=await listing(self.workspace),
+            settings=self.resources.settings,
         )
-        begun = circumstances(outlined.plan, recorder.budget, self.deck.settings)
+        begun = circumstances(outlined.plan, recorder.budget, self.resources.settings)
         await recorder.record(*outlined.records, *begun)

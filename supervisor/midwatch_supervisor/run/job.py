@@ -8,7 +8,7 @@ from pathlib import Path
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Ending, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.attempt_run import Attendance
+from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 
@@ -28,7 +28,7 @@ class Job:
 
     task: Task
     assignment: Assignment
-    crew: TaskAgents
+    agents: TaskAgents
     place: Place = Place.BLOCKED
     state: TaskTransition = field(
         default_factory=lambda: TaskTransition(lifecycle=Lifecycle.SUBMITTED)
@@ -41,7 +41,7 @@ class Job:
     """Whether it counts against the concurrency. A parked one does not, nor when it goes on."""
     awaits: frozenset[str] = frozenset()
     """The tasks that it waits for now beside those of the task file: after a restart, a split."""
-    attendance: Attendance | None = None
+    attempt_run: AttemptRun | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -57,7 +57,7 @@ class Job:
     @property
     def parked(self) -> bool:
         """Whether its attempt waits for a person."""
-        return self.attendance is not None and self.attendance.parked
+        return self.attempt_run is not None and self.attempt_run.parked
 
     def part_of(self, whole: "Job") -> bool:
         """Whether it came of the split of another."""

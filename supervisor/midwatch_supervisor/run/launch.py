@@ -1,6 +1,7 @@
 """The composition root: a run is stored or found again, and everything it needs is started."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,6 +30,24 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.workspace import free_label
 from midwatch_tools.watch import now
 
+YOUNG = 50_000
+"""New containers before a look at the young ones; Python's own number is 700 (3.14: 2,000)."""
+
+
+def calm() -> None:
+    """Let the collector look at less, and less often. To be called once, after the start.
+
+    Each attempt keeps a few thousand objects alive: its history, its agent, its rules. A full
+    collection walks over all of them, and nearly all of them are still needed; with a thousand
+    attempts that took a good part of the CPU. What is imported by now never becomes garbage: it is
+    left out for ever. The rest is looked at once per fifty thousand new objects, which delays the
+    return of at most a few tens of megabytes.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, 10, 10)
+
+
 Follow = Callable[[Sequence[Entry]], Awaitable[None]]
 """Is given every entry of the run, in order."""
 
@@ -49,7 +68,7 @@ async def begin(
     """
     breakers = Breakers(settings.provider)
     # Before the sandbox: what a worker lacks says more than what its commands would run in.
-    crews = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
+    agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
     walls = await find_walls(settings.run.sandbox, attended=attended)
     at = clock()
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
@@ -57,15 +76,15 @@ async def begin(
         Job(
             task=await stored(journal, run, assignment, at),
             assignment=assignment,
-            crew=crew,
+            agents=agents,
         )
-        for assignment, crew in zip(wanted, crews, strict=True)
+        for assignment, agents in zip(wanted, agents_of, strict=True)
     ]
     label = await free_label(run.id, home, [each.workspace for each in wanted])
-    deck = _deck(
+    resources = _resources(
         journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
     )
-    return deck, tuple(jobs)
+    return resources, tuple(jobs)
 
 
 async def again(
@@ -82,10 +101,10 @@ async def again(
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
-    deck = _deck(
+    resources = _resources(
         journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
     )
-    return deck, tuple(jobs)
+    return resources, tuple(jobs)
 
 
 async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetime) -> Task:
@@ -109,7 +128,7 @@ async def job_again(
     *,
     built: bool = True,
 ) -> Job:
-    """One task of a run as the journal holds it; its crew is made at once only if `built`."""
+    """One task of a run as the journal holds it; its agents are built at once only if `built`."""
     if task.spec == "{}":
         raise UsageError(f"run {run.id} was not started by `midwatch run`, so it cannot be resumed")
     assignment = assignment_in(task)
@@ -123,7 +142,7 @@ async def job_again(
     return Job(
         task=task,
         assignment=assignment,
-        crew=TaskAgents(assignment, settings=settings, breakers=breakers, built=built),
+        agents=TaskAgents(assignment, settings=settings, breakers=breakers, built=built),
         place=Place.OVER if state.lifecycle.over else Place.BLOCKED,
         state=state,
         ending=ending,
@@ -132,7 +151,7 @@ async def job_again(
     )
 
 
-def _deck(
+def _resources(
     journal: Journal,
     run: Run,
     settings: Settings,
@@ -160,32 +179,34 @@ def _deck(
 
 
 async def conduct(
-    deck: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool = False
+    resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool = False
 ) -> int:
     """Run the jobs under the monitor and the supervisor; answers the exit code.
 
     While a person attends at a console, it does not end because a task waits for one.
     Cancelling it leaves everything resumable.
     """
-    roster = Roster(deck, jobs)
+    roster = Roster(resources, jobs)
     # What waits for a person who has a time limit does not wait for ever.
-    patient = attended or deck.settings.policy.person.timeout_minutes > 0
-    runner = Runner(deck, jobs, hire=roster.hire, patient=patient)
+    patient = attended or resources.settings.policy.person.timeout_minutes > 0
+    runner = Runner(resources, jobs, hire=roster.hire, patient=patient)
     monitor = Monitor(
-        journal=deck.journal,
-        bus=deck.bus,
-        settings=deck.settings,
-        run=deck.run.id,
-        clock=deck.clock,
+        journal=resources.journal,
+        bus=resources.bus,
+        settings=resources.settings,
+        run=resources.run.id,
+        clock=resources.clock,
     )
-    follower = _Follower(deck, follow)
-    learner = Learner(deck.journal, settings=deck.settings, clock=deck.clock, bus=deck.bus)
+    follower = _Follower(resources, follow)
+    learner = Learner(
+        resources.journal, settings=resources.settings, clock=resources.clock, bus=resources.bus
+    )
     # A trial of guidelines is a part of what another learner does.
     learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
     helpers = [
         asyncio.create_task(monitor.run()),
-        asyncio.create_task(_supervision(deck, roster).run()),
+        asyncio.create_task(_supervision(resources, roster).run()),
         asyncio.create_task(follower.run()),
         *([asyncio.create_task(learner.run())] if learns else []),
     ]
@@ -194,7 +215,7 @@ async def conduct(
         # What helped is part of a lesson, so the last outcomes are judged first.
         await monitor.try_to_look(everything=True)
         projects = [job.task.project for job in runner.jobs.values()]
-        end_seconds = deck.settings.learning.end_seconds
+        end_seconds = resources.settings.learning.end_seconds
         await learner.finish(projects, seconds=end_seconds if learns else 0)
     finally:
         for helper in helpers:
@@ -208,8 +229,8 @@ async def conduct(
 class Roster:
     """Who supervises which task of a run. It grows where a task is split."""
 
-    def __init__(self, deck: RunResources, jobs: Sequence[Job]) -> None:
-        self._deck = deck
+    def __init__(self, resources: RunResources, jobs: Sequence[Job]) -> None:
+        self._resources = resources
         self.tasks: dict[int, TaskSpec] = {}
         self.supervisors: dict[int, Supervisor] = {}
         for job in jobs:
@@ -217,50 +238,52 @@ class Roster:
 
     def _enter(self, job: Job) -> None:
         self.tasks[job.task.id] = job.assignment.task
-        self.supervisors[job.task.id] = job.crew.supervisor
+        self.supervisors[job.task.id] = job.agents.supervisor
 
     async def hire(self, assignment: Assignment) -> Job:
         """A new task of the run, stored; raises UsageError for whom it cannot have."""
-        deck = self._deck
-        crew = TaskAgents(assignment, settings=deck.settings, breakers=deck.breakers)
-        task = await stored(deck.journal, deck.run, assignment, deck.clock())
-        job = Job(task=task, assignment=assignment, crew=crew)
+        resources = self._resources
+        agents = TaskAgents(assignment, settings=resources.settings, breakers=resources.breakers)
+        task = await stored(resources.journal, resources.run, assignment, resources.clock())
+        job = Job(task=task, assignment=assignment, agents=agents)
         self._enter(job)
         return job
 
 
-def _supervision(deck: RunResources, roster: Roster) -> Supervision:
+def _supervision(resources: RunResources, roster: Roster) -> Supervision:
     return Supervision(
-        journal=deck.journal,
-        bus=deck.bus,
-        settings=deck.settings,
-        run=deck.run.id,
+        journal=resources.journal,
+        bus=resources.bus,
+        settings=resources.settings,
+        run=resources.run.id,
         tasks=roster.tasks,
         supervisors=roster.supervisors,
-        clock=deck.clock,
+        clock=resources.clock,
     )
 
 
 class _Follower:
-    """Hands on what the journal says of the run."""
+    """DispatchQueue on what the journal says of the run."""
 
-    def __init__(self, deck: RunResources, follow: Follow) -> None:
-        self._deck = deck
+    def __init__(self, resources: RunResources, follow: Follow) -> None:
+        self._resources = resources
         self._follow = follow
         self._handing: asyncio.Future[None] | None = None
         self._after = 0
 
     async def run(self) -> None:
-        async with self._deck.bus.subscribe() as hints:
+        async with self._resources.bus.subscribe() as hints:
             while True:
                 await self.look()
-                await hints.wait(self._deck.settings.monitor.poll_seconds)
+                await hints.wait(self._resources.settings.monitor.poll_seconds)
 
     async def look(self) -> None:
         """Hand on what is new; a page that is being handed on gets to its end first."""
         if self._handing is not None and not self._handing.done():
             await self._handing
-        while page := await self._deck.journal.entries(self._after, run=self._deck.run.id):
+        while page := await self._resources.journal.entries(
+            self._after, run=self._resources.run.id
+        ):
             self._after = page[-1].id
             self._handing = asyncio.ensure_future(self._follow(page))
             await asyncio.shield(self._handing)

@@ -22,7 +22,7 @@ AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heir:
+class NextAttempt:
     """Who makes the next attempt, and what it takes over."""
 
     worker: str
@@ -59,22 +59,24 @@ async def model_in_force(journal: Journal, attempt: Attempt) -> str:
     return model
 
 
-async def heir(journal: Journal, crew: TaskAgents, earlier: Sequence[Attempt]) -> Heir:
+async def next_attempt(
+    journal: Journal, agents: TaskAgents, earlier: Sequence[Attempt]
+) -> NextAttempt:
     """Who makes the next attempt.
 
     That is whom the last restart named, else the worker before with the model that it ended
     with. What an earlier restart had to wait for is built upon ever after.
     """
     if not earlier:
-        name = crew.names[0]
-        return Heir(worker=name, model=crew.models(name)[0])
+        name = agents.names[0]
+        return NextAttempt(worker=name, model=agents.models(name)[0])
     terms = [await end_terms(journal, attempt) for attempt in earlier]
     last, said = earlier[-1], terms[-1]
-    worker = said.worker if said.worker in crew.names else last.worker
-    known = crew.models(worker)
+    worker = said.worker if said.worker in agents.names else last.worker
+    known = agents.models(worker)
     before = await model_in_force(journal, last) if worker == last.worker else ""
     model = next((each for each in (said.model, before) if each and each in known), known[0])
-    return Heir(
+    return NextAttempt(
         worker=worker,
         model=model,
         keep=said.keep,

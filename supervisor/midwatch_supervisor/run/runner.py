@@ -26,25 +26,21 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.present.assignment import Assignment, folder_of
-from midwatch_supervisor.run.assembly import assembled, whole_records
 from midwatch_supervisor.run.attempt_end import Ended, known_end
-from midwatch_supervisor.run.attempt_run import Attendance
+from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.attempt_start import budget_of
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place, latest_state
-from midwatch_supervisor.run.next_attempt import AGAIN, Heir, circular, end_terms, heir
-from midwatch_supervisor.run.split import carried, keeps_work, parts
-from midwatch_supervisor.workspaces.placing import (
-    Site,
-    folder_here,
-    found,
-    inherited,
-    located,
-    made,
-    resumed,
-    whole_saved,
+from midwatch_supervisor.run.next_attempt import (
+    AGAIN,
+    NextAttempt,
+    circular,
+    end_terms,
+    next_attempt,
 )
-from midwatch_supervisor.workspaces.workspace import Ground, reopened
+from midwatch_supervisor.run.split import assemble, carried, keeps_work, parts, whole_records
+from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
 
 Hire = Callable[[Assignment], Awaitable[Job]]
 """Stores a new task of the run and finds who works on it."""
@@ -62,7 +58,7 @@ class Runner:
 
     def __init__(
         self,
-        deck: RunResources,
+        resources: RunResources,
         jobs: tuple[Job, ...],
         *,
         hire: Hire,
@@ -70,12 +66,12 @@ class Runner:
         abroad: Abroad = nowhere,
     ) -> None:
         """Run `jobs`; where it is `patient`, what waits for a person is waited for."""
-        self._deck = deck
+        self._resources = resources
         self._hire = hire
         self._patient = patient
         self._abroad = abroad
         self.jobs = {job.name: job for job in jobs}
-        self._slots = asyncio.Semaphore(deck.settings.run.concurrency)
+        self._slots = asyncio.Semaphore(resources.settings.run.concurrency)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
@@ -90,7 +86,7 @@ class Runner:
             while pending := [task for task in self._tasks if not task.done()]:
                 await asyncio.wait(
                     pending,
-                    timeout=self._deck.settings.monitor.poll_seconds,
+                    timeout=self._resources.settings.monitor.poll_seconds,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 waits = self._waits_for_a_person() and not self._patient
@@ -143,7 +139,7 @@ class Runner:
             await self._wait_for(job, job.assignment.task.depends_on)
             await self._store(job, await self._end_of(job))
         except StaleIncarnationError:
-            state = await latest_state(self._deck.journal, job.task)
+            state = await latest_state(self._resources.journal, job.task)
             if state.lifecycle is not Lifecycle.CANCELED:
                 raise  # another process goes on with it
             job.state, job.ending = state, Ending.CANCELED
@@ -193,29 +189,29 @@ class Runner:
     async def _attempts(self, job: Job) -> Ended:
         """One attempt after the other, until one succeeds or there is no reason for another."""
         await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
-        journal = self._deck.journal
+        journal = self._resources.journal
         earlier = [
             await Dossier.read(journal, each) for each in await journal.attempts(job.task.id)
         ]
         ended = _known_end(earlier[-1]) if earlier else None
         while ended is None or ended.ending in AGAIN:
             unfinished = earlier.pop() if earlier and ended is None else None
-            successor = await heir(journal, job.crew, [each.attempt for each in earlier])
+            following = await next_attempt(journal, job.agents, [each.attempt for each in earlier])
             if unfinished is None:
                 if len(earlier) >= job.assignment.task.max_attempts:
                     break
-                await self._wait_for_others(job, successor)
-                attempt = await self._next_attempt(job, len(earlier) + 1, successor)
+                await self._wait_for_others(job, following)
+                attempt = await self._next_attempt(job, len(earlier) + 1, following)
                 unfinished = await Dossier.read(journal, attempt)
-            ended = await self._attend(job, unfinished, earlier, successor)
+            ended = await self._attend(job, unfinished, earlier, following)
             earlier.append(await Dossier.read(journal, unfinished.attempt))
         if ended is None:
             return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
         return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
 
-    async def _wait_for_others(self, job: Job, successor: Heir) -> None:
+    async def _wait_for_others(self, job: Job, following: NextAttempt) -> None:
         """Wait for the tasks that a restart put before this one, unless they wait for this."""
-        if not successor.after:
+        if not following.after:
             return
         abroad = await self._abroad()
         waits = dict(abroad) | {
@@ -225,7 +221,7 @@ class Runner:
         }
         names = [
             name
-            for name in successor.after
+            for name in following.after
             if name in waits and not circular(waits, job.name, name)
         ]
         if away := [name for name in names if name in abroad]:
@@ -233,74 +229,78 @@ class Runner:
         if names:
             await self._wait_for(job, names)
 
-    async def _next_attempt(self, job: Job, number: int, successor: Heir) -> Attempt:
-        return await self._deck.journal.add_attempt(
+    async def _next_attempt(self, job: Job, number: int, following: NextAttempt) -> Attempt:
+        return await self._resources.journal.add_attempt(
             task=job.task.id,
             number=number,
-            worker=successor.worker,
-            model=successor.model,
-            node=self._deck.node,
-            workspace=str(folder_of(self._deck.home, self._deck.label, job.name, number)),
-            at=self._deck.clock(),
+            worker=following.worker,
+            model=following.model,
+            node=self._resources.node,
+            workspace=str(folder_of(self._resources.home, self._resources.label, job.name, number)),
+            at=self._resources.clock(),
         )
 
     # -- one attempt -----------------------------------------------------------------------
 
     async def _attend(
-        self, job: Job, dossier: Dossier, before: list[Dossier], successor: Heir
+        self, job: Job, dossier: Dossier, before: list[Dossier], following: NextAttempt
     ) -> Ended:
         attempt = dossier.attempt
         last = before[-1] if before else None
         try:
-            site = await self._site(job, last, successor)
-            ground, kept = await self._ground(site, dossier)
+            plan = await self._site(job, last, following)
+            workspace, kept = await self._workspace(plan, dossier)
         except WorkspaceError as error:
             if self._elsewhere(error):
                 raise
             return await self._unplaced(attempt, str(error))
-        job.branch, job.workspace = ground.branch, ground.folder
+        job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
         if past:
             past[-1] = replace(past[-1], kept=kept)
-        job.attendance = Attendance(
-            deck=self._deck,
+        job.attempt_run = AttemptRun(
+            resources=self._resources,
             task=job.task,
             assignment=job.assignment,
-            crew=job.crew,
+            agents=job.agents,
             attempt=attempt,
-            ground=ground,
+            workspace=workspace,
             past=tuple(past),
             spent=last.budget if last else await self._carried(job),
             plan=Plan(steps=last.plan.steps) if last and kept else None,
         )
         try:
-            return await job.attendance.attend()
+            return await job.attempt_run.attend()
         finally:
-            if not job.attendance.parked:
-                job.attendance = None
+            if not job.attempt_run.parked:
+                job.attempt_run = None
 
     def _elsewhere(self, error: MidwatchError) -> bool:
         """Whether another node may do what failed here."""
-        return self._deck.depot is not None and isinstance(error, UnreachableError)
+        return self._resources.snapshot_store is not None and isinstance(error, UnreachableError)
 
     async def _unplaced(self, attempt: Attempt, reason: str) -> Ended:
         """The end of an attempt that got no workspace, and so never began."""
         state = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR)
-        draft = Draft(record=state, at=self._deck.clock(), task=attempt.task, attempt=attempt.id)
-        await self._deck.journal.commit(Commit(drafts=(draft,)))
+        draft = Draft(
+            record=state, at=self._resources.clock(), task=attempt.task, attempt=attempt.id
+        )
+        await self._resources.journal.commit(Commit(drafts=(draft,)))
         return Ended(ending=Ending.ERROR, reason=reason)
 
-    async def _ground(self, site: Site, dossier: Dossier) -> tuple[Ground, tuple[str, ...]]:
+    async def _workspace(
+        self, plan: WorkspacePlan, dossier: Dossier
+    ) -> tuple[Workspace, tuple[str, ...]]:
         """The attempt's workspace, and the files in it that the attempt before left."""
         if dossier.begun:
-            return await resumed(self._deck, site, dossier.attempt)
-        folder = folder_here(self._deck, dossier.attempt.workspace)
-        ground = await made(site, folder)
-        return ground, await inherited(self._deck, site, ground)
+            return await self._resources.placement.reopen(plan, dossier.attempt)
+        folder = self._resources.placement.local_folder(dossier.attempt.workspace)
+        workspace = await make_workspace(plan, folder)
+        return workspace, await self._resources.placement.inherit(plan, workspace)
 
-    async def _site(self, job: Job, last: Dossier | None, successor: Heir) -> Site:
-        """What the ground of the next attempt is made from."""
-        after = [name for name in successor.after if name in self.jobs]
+    async def _site(self, job: Job, last: Dossier | None, following: NextAttempt) -> WorkspacePlan:
+        """What the workspace of the next attempt is made from."""
+        after = [name for name in following.after if name in self.jobs]
         below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
         done = [each for each in below if each.completed]
         branches = [each.branch for each in done]
@@ -309,14 +309,14 @@ class Runner:
         if parent is not None and (split := await self._split_attempt(parent)) is not None:
             branches.append(split.branch)
             folders.append(split.folder)
-        site = Site(
+        plan = WorkspacePlan(
             source=job.assignment.workspace,
             merges=tuple(dict.fromkeys(branch for branch in branches if branch)),
             copied=folders[-1] if folders else None,
-            bequest=last.attempt if last else None,
-            keep=successor.keep,
+            inherits_from=last.attempt if last else None,
+            keep=following.keep,
         )
-        return await located(self._deck, job.assignment, site)
+        return await self._resources.placement.locate(job.assignment, plan)
 
     async def _carried(self, job: Job) -> Budget | None:
         """What a part of a task begins with: its share, and what the part before left of its own.
@@ -324,29 +324,29 @@ class Runner:
         `None` for any other task.
         """
         before = next((each for each in self.jobs.values() if each.precedes(job)), None)
-        attempts = await self._deck.journal.attempts(before.task.id) if before else []
+        attempts = await self._resources.journal.attempts(before.task.id) if before else []
         if not attempts:
             return None
-        left = (await Dossier.read(self._deck.journal, attempts[-1])).budget
+        left = (await Dossier.read(self._resources.journal, attempts[-1])).budget
         return carried(budget_of(job.assignment.task, None), left)
 
     # -- a split ---------------------------------------------------------------------------
 
-    async def _split_attempt(self, parent: Job) -> Ground | None:
-        """The ground of the attempt that was split, if its parts go on with the work there."""
-        attempts = await self._deck.journal.attempts(parent.task.id)
-        last = await Dossier.read(self._deck.journal, attempts[-1])
-        terms = await end_terms(self._deck.journal, last.attempt)
+    async def _split_attempt(self, parent: Job) -> Workspace | None:
+        """The workspace of the attempt that was split, if its parts go on with the work there."""
+        attempts = await self._resources.journal.attempts(parent.task.id)
+        last = await Dossier.read(self._resources.journal, attempts[-1])
+        terms = await end_terms(self._resources.journal, last.attempt)
         if not keeps_work(terms, last.plan):
             return None
-        site = Site(source=parent.assignment.workspace)
-        site = await located(self._deck, parent.assignment, site)
-        return await found(self._deck, site, last.attempt)
+        plan = WorkspacePlan(source=parent.assignment.workspace)
+        plan = await self._resources.placement.locate(parent.assignment, plan)
+        return await self._resources.placement.find(plan, last.attempt)
 
     async def _split(self, job: Job, last: Dossier) -> Ended:
         """Have the parts of a task done, and put them together. It has no other attempt."""
-        job.workspace = folder_here(self._deck, last.attempt.workspace)
-        terms = await end_terms(self._deck.journal, last.attempt)
+        job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
+        terms = await end_terms(self._resources.journal, last.attempt)
         wanted = parts(
             job.assignment,
             terms,
@@ -363,17 +363,17 @@ class Runner:
         children = [self.jobs[each.task.id] for each in wanted]
         await self._wait_for(job, [child.name for child in children])
         below = [self.jobs[name] for name in job.assignment.task.depends_on] + children
-        site = Site(
+        plan = WorkspacePlan(
             source=job.assignment.workspace,
             merges=tuple(dict.fromkeys(each.branch for each in below if each.branch)),
             copied=children[-1].workspace,
         )
-        site = await located(self._deck, job.assignment, site)
-        ended = await assembled(self._deck, job, children, site)
+        plan = await self._resources.placement.locate(job.assignment, plan)
+        ended = await assemble(self._resources, job, children, plan)
         if ended.ending is Ending.DONE:
-            whole = await reopened(job.workspace, site.source, branch=job.branch)
-            await whole_saved(self._deck, last.attempt, replace(whole, base=site.base))
-        await self._publish(whole_records(self._deck, job, ended))
+            whole = await reopen_workspace(job.workspace, plan.source, branch=job.branch)
+            await self._resources.placement.save_whole(last.attempt, replace(whole, base=plan.base))
+        await self._publish(whole_records(self._resources, job, ended))
         return ended
 
     # -- the journal -----------------------------------------------------------------------
@@ -382,12 +382,12 @@ class Runner:
         if job.state == state:
             return
         job.state = state
-        draft = Draft(record=state, at=self._deck.clock(), task=job.task.id)
+        draft = Draft(record=state, at=self._resources.clock(), task=job.task.id)
         await self._publish(Commit(drafts=(draft,)))
 
     async def _publish(self, commit: Commit) -> None:
-        for entry in await self._deck.journal.commit(commit):
-            self._deck.bus.publish(hint_of(entry))
+        for entry in await self._resources.journal.commit(commit):
+            self._resources.bus.publish(hint_of(entry))
 
 
 def _failed(task: "asyncio.Task[None]") -> bool:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from datetime import datetime
 
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.tui.state.attention import Calling, Waiting
+from midwatch_supervisor.tui.state.attention import QueueItem
 
 _LONGEST = 160
 """Characters of a notice: it is read in passing."""
 
 
 def due(
-    waiting: Iterable[Calling], announced: Collection[Hashable], *, opened_at: datetime
-) -> list[Calling]:
+    waiting: Iterable[QueueItem], announced: Collection[Hashable], *, opened_at: datetime
+) -> list[QueueItem]:
     """What a person has not been called for yet.
 
     What began before the console was opened is seen there, and no reason to ring.
@@ -24,15 +24,15 @@ def due(
     return [
         each
         for each in waiting
-        if each.calls and each.mark not in announced and each.began(opened_at)
+        if each.call and each.mark not in announced and each.began(opened_at)
     ]
 
 
-def call(new: Sequence[Calling]) -> str:
-    """What is said, in one line; the text of an agent in it is harmless."""
-    said = new[0].said
+def call_text(new: Sequence[QueueItem]) -> str:
+    """The call in one line; the text of an agent in it is harmless."""
+    said = new[0].call
     if len(new) > 1:
-        what = "attempts" if all(isinstance(each, Waiting) for each in new) else "things"
+        what = "attempts" if all(each.row is not None for each in new) else "things"
         said = f"{len(new)} {what} need a person; {said}"
     said = one_line(said)
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
@@ -45,11 +45,11 @@ class Bell:
         self._opened_at = opened_at
         self._announced: frozenset[Hashable] = frozenset()
 
-    def hear(self, waiting: Sequence[Calling]) -> str | None:
+    def next_call(self, waiting: Sequence[QueueItem]) -> str | None:
         """What is to be said now, if anything; a need that passed may be announced again."""
         new = due(waiting, self._announced, opened_at=self._opened_at)
         self._announced = frozenset(each.mark for each in waiting)
-        return call(new) if new else None
+        return call_text(new) if new else None
 
 
 def notifier(

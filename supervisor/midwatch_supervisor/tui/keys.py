@@ -37,257 +37,99 @@ class Key:
         )
 
 
+def _key(id: str, keys: str, action: str, does: str, short: str = "") -> Key:
+    return Key(id=id, keys=keys, action=action, does=does, short=short)
+
+
 EVERYWHERE = (
-    Key(id="fleet", keys="1", action="pane('fleet-pane')", does="Show the fleet"),
-    Key(
-        id="checkpoints",
-        keys="2",
-        action="pane('checkpoints-pane')",
-        does="Show the checkpoints of all attempts as they come",
-    ),
-    Key(
-        id="attention",
-        keys="3",
-        action="pane('attention-pane')",
-        does="Show what waits for a person",
-    ),
-    Key(
-        id="overview",
-        keys="4",
-        action="pane('overview-pane')",
-        does="Show the sums and the rates",
-    ),
-    Key(
-        id="learned",
-        keys="5",
-        action="pane('learned-pane')",
-        does="Show what was learned: lessons, facts, guidelines",
-    ),
-    Key(id="nodes", keys="6", action="pane('nodes-pane')", does="Show the nodes of a fleet"),
-    Key(
-        id="next",
-        keys="n",
-        action="next_attention",
-        does="Open the next attempt that needs a person",
-        short="Next",
-    ),
-    Key(id="filter", keys="slash", action="filter", does="Filter the lines", short="Filter"),
-    Key(id="group", keys="v", action="group", does="Group the fleet by need, task or node"),
-    Key(id="back", keys="escape", action="back", does="Close the filter, or go back"),
-    Key(id="help", keys="question_mark,f1", action="help", does="Show all keys"),
-    Key(id="theme", keys="T", action="next_theme", does="Change the theme"),
-    Key(id="palette", keys="ctrl+p", action="command_palette", does="Find an act by its name"),
+    _key("fleet", "1", "pane('fleet-pane')", "Show the fleet"),
+    _key("checkpoints", "2", "pane('checkpoints-pane')", "Show the checkpoints of all attempts"),
+    _key("attention", "3", "pane('attention-pane')", "Show what waits for a person"),
+    _key("overview", "4", "pane('overview-pane')", "Show the sums and the rates"),
+    _key("learned", "5", "pane('learned-pane')", "Show lessons, facts and guidelines"),
+    _key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
+    _key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
+    _key("filter", "slash", "filter", "Filter the lines", "Filter"),
+    _key("group", "v", "group", "Group the fleet by need, task or node"),
+    _key("back", "escape", "back", "Close the filter, or go back"),
+    _key("help", "question_mark,f1", "help", "Show all keys"),
+    _key("theme", "T", "next_theme", "Change the theme"),
+    _key("palette", "ctrl+p", "command_palette", "Find an act by its name"),
     # ctrl+q is Textual's own, and comes to the same.
-    Key(id="quit", keys="q", action="leave", does="Leave the console", short="Quit"),
+    _key("quit", "q", "leave", "Leave the console", "Quit"),
 )
 """Keys that work on every screen."""
 
 ROLL = (
-    Key(id="roll.down", keys="j,down", action="move(1)", does="Go to the next line"),
-    Key(id="roll.up", keys="k,up", action="move(-1)", does="Go to the line before"),
-    Key(id="roll.first", keys="g,home", action="first", does="Go to the first line"),
-    Key(id="roll.last", keys="G,end", action="last", does="Go to the last line"),
-    Key(id="roll.pagedown", keys="pagedown,ctrl+d", action="page(1)", does="Go a page down"),
-    Key(id="roll.pageup", keys="pageup,ctrl+u", action="page(-1)", does="Go a page up"),
-    Key(id="roll.open", keys="enter", action="open", does="Open the line", short="Open"),
+    _key("roll.down", "j,down", "move(1)", "Go to the next line"),
+    _key("roll.up", "k,up", "move(-1)", "Go to the line before"),
+    _key("roll.first", "g,home", "first", "Go to the first line"),
+    _key("roll.last", "G,end", "last", "Go to the last line"),
+    _key("roll.pagedown", "pagedown,ctrl+d", "page(1)", "Go a page down"),
+    _key("roll.pageup", "pageup,ctrl+u", "page(-1)", "Go a page up"),
+    _key("roll.open", "enter", "open", "Open the line", "Open"),
 )
 """Keys of every list."""
 
 ACTS = (
-    Key(
-        id="guide",
-        keys="i",
-        action="act('guide')",
-        does="Send guidance to the worker",
-        short="Guide",
-    ),
-    Key(
-        id="pause",
-        keys="p",
-        action="pause",
-        does="Pause the attempt, or let it go on",
-        short="Pause",
-    ),
-    Key(
-        id="stop",
-        keys="x",
-        action="act('stop')",
-        does="Stop the attempt, after a question",
-        short="Stop",
-    ),
-    Key(
-        id="restart",
-        keys="b",
-        action="act('restart')",
-        does="Begin the task again in a new attempt, with a note",
-    ),
-    Key(
-        id="grant",
-        keys="B",
-        action="act('grant')",
-        does="Grant the attempt more budget",
-    ),
-    Key(
-        id="switch",
-        keys="M",
-        action="act('switch')",
-        does="Let another model go on with the attempt",
-    ),
-    Key(
-        id="approve",
-        keys="a",
-        action="act('approve')",
-        does="Approve what waits: a decision or a worker's wish",
-        short="Approve",
-    ),
-    Key(
-        id="modify",
-        keys="m",
-        action="act('modify')",
-        does="Issue the decision that waits in your own words",
-    ),
-    Key(
-        id="reject",
-        keys="r",
-        action="act('reject')",
-        does="Reject what waits: a decision or a worker's wish",
-    ),
-    Key(
-        id="accept",
-        keys="A",
-        action="act('accept')",
-        does="Accept the result of an attempt that is over, with a comment",
-    ),
-    Key(
-        id="refuse",
-        keys="R",
-        action="act('refuse')",
-        does="Reject the result of an attempt that is over, with a comment",
-    ),
-    Key(
-        id="acknowledge",
-        keys="c",
-        action="act('acknowledge')",
-        does="Acknowledge the firing alerts: they no longer count as attention",
-    ),
-    Key(
-        id="silence",
-        keys="s",
-        action="act('silence')",
-        does="Silence the firing alerts: they are not escalated again in this attempt",
-    ),
+    _key("guide", "i", "act('guide')", "Send guidance to the worker", "Guide"),
+    _key("pause", "p", "pause", "Pause or resume the attempt", "Pause"),
+    _key("stop", "x", "act('stop')", "Stop the attempt", "Stop"),
+    _key("restart", "b", "act('restart')", "Restart the task in a new attempt, with a note"),
+    _key("grant", "B", "act('grant')", "Grant the attempt more budget"),
+    _key("switch", "M", "act('switch')", "Continue the attempt with another model"),
+    _key("approve", "a", "act('approve')", "Approve a decision or a worker's request", "Approve"),
+    _key("modify", "m", "act('modify')", "Approve the decision in your own words"),
+    _key("reject", "r", "act('reject')", "Reject a decision or a worker's request"),
+    _key("accept", "A", "act('accept')", "Accept the result of an attempt that is over"),
+    _key("refuse", "R", "act('refuse')", "Reject the result of an attempt that is over"),
+    _key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
+    _key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
 )
 """Keys that act on the chosen attempt. Each says so where its act makes no sense."""
 
 ATTEMPT = (
-    Key(
-        id="attempt.next", keys="l,right", action="turn(1)", does="Show the next side", short="Side"
+    _key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
+    _key("attempt.previous", "h,left", "turn(-1)", "Show the side before"),
+    _key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Detail"),
+    _key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
+    _key("attempt.timeline", "f2", "side('timeline')", "Show the timeline"),
+    _key("attempt.alerts", "f3", "side('alerts')", "Show its alerts"),
+    _key("attempt.chart", "f4", "side('chart')", "Show confidence and progress as a chart"),
+    _key("attempt.plan", "f5", "side('plan')", "Show its plan"),
+    _key("attempt.diff", "f6", "side('diff')", "Show its changes in the workspace"),
+    _key(
+        "attempt.messages",
+        "f7",
+        "side('messages')",
+        "Show what was said to it, and what came of it",
     ),
-    Key(id="attempt.previous", keys="h,left", action="turn(-1)", does="Show the side before"),
-    Key(
-        id="attempt.detail",
-        keys="space",
-        action="detail",
-        does="Show all of the line of the cursor, or close that",
-        short="Detail",
-    ),
-    Key(
-        id="attempt.evidence",
-        keys="e",
-        action="evidence",
-        does="Go to the next step of the evidence of the alert that was opened",
-    ),
-    Key(id="attempt.timeline", keys="f2", action="side('timeline')", does="Show the timeline"),
-    Key(id="attempt.alerts", keys="f3", action="side('alerts')", does="Show its alerts"),
-    Key(
-        id="attempt.chart",
-        keys="f4",
-        action="side('chart')",
-        does="Show confidence and progress as a chart",
-    ),
-    Key(id="attempt.plan", keys="f5", action="side('plan')", does="Show its plan"),
-    Key(
-        id="attempt.diff",
-        keys="f6",
-        action="side('diff')",
-        does="Show what it has changed in its workspace",
-    ),
-    Key(
-        id="attempt.messages",
-        keys="f7",
-        action="side('messages')",
-        does="Show what was said to it, by whom, and what came of it",
-    ),
-    Key(id="attempt.checks", keys="f8", action="side('checks')", does="Show the acceptance checks"),
+    _key("attempt.checks", "f8", "side('checks')", "Show the acceptance checks"),
 )
 """Keys of the view of one attempt."""
 
-
 LEARNED = (
-    Key(id="learned.next", keys="l,right", action="turn(1)", does="Show the next part"),
-    Key(id="learned.previous", keys="h,left", action="turn(-1)", does="Show the part before"),
-    Key(
-        id="learned.detail",
-        keys="space",
-        action="detail",
-        does="Show all of the line of the cursor, or close that",
+    _key("learned.next", "l,right", "turn(1)", "Show the next part"),
+    _key("learned.previous", "h,left", "turn(-1)", "Show the part before"),
+    _key("learned.detail", "space", "detail", "Show or hide the details of the line"),
+    _key(
+        "learned.approve",
+        "a",
+        "mark('approve')",
+        "Approve guidelines, a lesson or a fact",
+        "Approve",
     ),
-    Key(
-        id="learned.approve",
-        keys="a",
-        action="mark('approve')",
-        does="Put guidelines in force, or let a lesson or fact that waits be given",
-        short="Approve",
-    ),
-    Key(
-        id="learned.reject",
-        keys="r",
-        action="mark('reject')",
-        does="Reject the proposed guidelines, with a comment",
-        short="Reject",
-    ),
-    Key(
-        id="learned.rollback",
-        keys="b",
-        action="mark('roll back')",
-        does="Roll the guidelines in force back to those before",
-    ),
-    Key(
-        id="learned.rate",
-        keys="s",
-        action="mark('rate')",
-        does="Say what the lesson is worth, from 1 to 5",
-        short="Rate",
-    ),
-    Key(
-        id="learned.retire",
-        keys="x",
-        action="mark('retire')",
-        does="Retire the lesson or the fact: no worker gets it any more",
-        short="Retire",
-    ),
-    Key(
-        id="learned.restore",
-        keys="u",
-        action="mark('restore')",
-        does="Bring a lesson or a fact back",
-    ),
-    Key(
-        id="learned.source",
-        keys="o",
-        action="source",
-        does="Show the attempt that it comes from",
-    ),
-    Key(id="learned.lessons", keys="f2", action="part('lessons')", does="Show the lessons"),
-    Key(id="learned.facts", keys="f3", action="part('facts')", does="Show the facts"),
-    Key(
-        id="learned.guidelines", keys="f4", action="part('guidelines')", does="Show the guidelines"
-    ),
-    Key(
-        id="learned.statistics",
-        keys="f5",
-        action="part('statistics')",
-        does="Show verdicts, classes of failure, and what lessons are worth",
+    _key("learned.reject", "r", "mark('reject')", "Reject the proposed guidelines", "Reject"),
+    _key("learned.rollback", "b", "mark('roll back')", "Roll back to the guidelines before"),
+    _key("learned.rate", "s", "mark('rate')", "Rate the lesson, from 1 to 5", "Rate"),
+    _key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
+    _key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back"),
+    _key("learned.source", "o", "source", "Show the attempt that it comes from"),
+    _key("learned.lessons", "f2", "part('lessons')", "Show the lessons"),
+    _key("learned.facts", "f3", "part('facts')", "Show the facts"),
+    _key("learned.guidelines", "f4", "part('guidelines')", "Show the guidelines"),
+    _key(
+        "learned.statistics", "f5", "part('statistics')", "Show the statistics of what was learned"
     ),
 )
 """Keys of the view of what was learned, on the line of its cursor."""

@@ -1,12 +1,39 @@
-"""What an attempt has changed since it began, read without touching anything of its workspace."""
+"""What is in a workspace, and what its attempt has changed, read without touching anything."""
 
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from midwatch_supervisor.workspaces.workspace import Ground
-from midwatch_supervisor.workspaces.workspace_files import open_file
+from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_supervisor.workspaces.workspace_files import entries_below, open_file
 from midwatch_tools.git import Worktree, git
+
+MAX_NAMES = 300
+_HIDDEN = frozenset({".git", ".midwatch", ".venv", "__pycache__", "node_modules"})
+
+
+async def listing(workspace: Workspace) -> str:
+    """The files of a workspace, one a line; of many the first ones in order.
+
+    In git those that git knows or would know. Raises WorkspaceError with what git said.
+    """
+    if workspace.worktree is not None:
+        said = await git(workspace.worktree, "ls-files", "-co", "--exclude-standard", "-z")
+        names = sorted({name for name in said.split("\0") if name})
+    else:
+        names = await asyncio.to_thread(_names, workspace.folder)
+    left = len(names) - MAX_NAMES
+    return "\n".join([*names[:MAX_NAMES], *([f"… and {left} more"] if left > 0 else [])])
+
+
+def _names(folder: Path) -> list[str]:
+    found = (
+        each
+        for each in entries_below(folder, hidden=_HIDDEN)
+        if not each.is_dir(follow_symlinks=False)
+    )
+    return sorted(Path(each.path).relative_to(folder).as_posix() for each in found)
+
 
 MAX_CHARS = 200_000
 """Characters of a diff that are kept: nobody reads more of it at once."""
@@ -14,25 +41,25 @@ _MAX_NEW = 100
 """New files that are shown with their content."""
 
 
-async def changes(ground: Ground) -> str | None:
+async def changes(workspace: Workspace) -> str | None:
     """The work in a workspace as a diff, committed or not; `None` where there is no git.
 
     No lock is taken and the index stays as it is: a worker may use git at the same moment.
     Raises WorkspaceError with what git said.
     """
-    if ground.worktree is None:
+    if workspace.worktree is None:
         return None
-    base = await beginning(ground.worktree)
-    tracked = await git(ground.worktree, "diff", base, "--")
+    base = await base_commit(workspace.worktree)
+    tracked = await git(workspace.worktree, "diff", base, "--")
     if len(tracked) >= MAX_CHARS:
         return f"{tracked[:MAX_CHARS]}\n… the rest is cut"
-    names = await git(ground.worktree, "ls-files", "--others", "--exclude-standard", "-z")
+    names = await git(workspace.worktree, "ls-files", "--others", "--exclude-standard", "-z")
     found = [name for name in names.split("\0") if name]
     room = MAX_CHARS - len(tracked)
-    return tracked + await asyncio.to_thread(_new_files, ground.folder, found, room)
+    return tracked + await asyncio.to_thread(_new_files, workspace.folder, found, room)
 
 
-async def beginning(worktree: Worktree) -> str:
+async def base_commit(worktree: Worktree) -> str:
     """The commit that a worktree's attempt began with.
 
     Raises WorkspaceError, also where the worktree is no longer the one that was made.
@@ -44,7 +71,7 @@ async def beginning(worktree: Worktree) -> str:
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     """The files that are other than at a worktree's beginning, committed or not, by name."""
-    base = await beginning(worktree)
+    base = await base_commit(worktree)
     tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--")
     new = await git(worktree, "ls-files", "--others", "--exclude-standard", "-z")
     return tuple(sorted({name for name in (tracked + new).split("\0") if name}))

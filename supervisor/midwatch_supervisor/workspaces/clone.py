@@ -19,9 +19,8 @@ from midwatch_supervisor.workspaces.workspace import (
     CLONES,
     NETWORK_SECONDS,
     fetch_into,
-    is_repository,
 )
-from midwatch_tools.git import ask_git, git
+from midwatch_tools.git import ask_git, git, is_repository
 
 _LOOK_SECONDS = 0.05
 """How often one who waits for another's clone looks again."""

@@ -10,24 +10,26 @@ from tempfile import TemporaryDirectory
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Edit, Record, Step, Writer
-from midwatch_supervisor.workspaces.changes import beginning, changed_names
-from midwatch_supervisor.workspaces.workspace import Ground, keep
+from midwatch_supervisor.workspaces.changes import base_commit, changed_names
+from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below
 from midwatch_tools.git import Worktree, git
 
 EVERYTHING = ("**",)
 
 
-async def changed(journal: Journal, attempt: Attempt, ground: Ground, *, bare: bool) -> list[str]:
+async def changed_files(
+    journal: Journal, attempt: Attempt, workspace: Workspace, *, bare: bool
+) -> list[str]:
     """The files that an attempt changed or deleted, by name.
 
     git says it where there is git. In a copy it is what was seen of the worker's edits, and in
     a workspace that began empty (`bare`) every file there is.
     """
-    if ground.worktree is not None:
-        return list(await changed_names(ground.worktree))
+    if workspace.worktree is not None:
+        return list(await changed_names(workspace.worktree))
     if bare:
-        return await asyncio.to_thread(_files, ground.folder)
+        return await asyncio.to_thread(_files, workspace.folder)
     found = {edit.path async for edit in edits(journal, attempt) if edit.writer is Writer.WORKER}
     return sorted(found)
 
@@ -51,7 +53,7 @@ async def records(
         after = page[-1].id
 
 
-def chosen(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
+def matching(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
     """The names that paths or globs mean; a folder means all that is in it, `**` everything."""
     return tuple(name for name in names if any(_means(glob, name) for glob in globs))
 
@@ -67,12 +69,12 @@ def _means(glob: str, name: str) -> bool:
     )
 
 
-async def take_over(
-    old: Ground, new: Ground, names: Sequence[str], *, number: int
+async def take_over_files(
+    old: Workspace, new: Workspace, names: Sequence[str], *, number: int
 ) -> tuple[str, ...]:
-    """Bring what attempt `number` did to these files into the ground of the next; which were.
+    """Bring what attempt `number` did to these files into the workspace of the next; which were.
 
-    In git each file's change is applied, so that what the new ground has from elsewhere stays. A
+    In git each file's change is applied, so that what the new workspace has from elsewhere stays. A
     file whose change does not fit there any more is left out; the old branch still holds it.
     """
     if old.worktree is None or new.worktree is None:
@@ -80,7 +82,7 @@ async def take_over(
             await asyncio.to_thread(copy_file, old.folder, new.folder, name)
         return tuple(names)
     await keep(old, f"Left by attempt {number}.")
-    base = await beginning(old.worktree)
+    base = await base_commit(old.worktree)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         patch = Path(folder) / "patch"
         taken = [name for name in names if await _apply(old.at, new.at, name, base, patch)]
@@ -97,7 +99,7 @@ async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path
         # An empty patch, of a file that ended as it began, is refused too.
         await git(new, "apply", "--3way", str(patch))
     except WorkspaceError:
-        with suppress(WorkspaceError):  # what the new ground never had needs no mending
+        with suppress(WorkspaceError):  # what the new workspace never had needs no mending
             await git(
                 *(new, "restore", "--source=HEAD", "--staged", "--worktree"),
                 *("--", f":(literal){name}"),

@@ -12,10 +12,10 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.present.assignment import BRANCHES
-from midwatch_supervisor.workspaces.changes import beginning
-from midwatch_supervisor.workspaces.shipping import fetched, finished
+from midwatch_supervisor.workspaces.changes import base_commit
 from midwatch_supervisor.workspaces.snapshot import SAVED, mark_of, tip_of
-from midwatch_supervisor.workspaces.workspace import Ground, alone
+from midwatch_supervisor.workspaces.snapshot_transfer import fetch_snapshot, final_snapshot
+from midwatch_supervisor.workspaces.workspace import Workspace, lock_worktrees
 from midwatch_tools.git import Worktree, git
 
 log = logging.getLogger(__name__)
@@ -41,24 +41,24 @@ class Merge:
     """What was put into the repository only to be looked at."""
 
 
-async def plan_merge(ground: Ground, source: Path | None) -> Merge:
+async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
     """The merge of the branch of a worktree into what is checked out where it came from.
 
     That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError
     where either side has uncommitted changes or no branch.
     """
     try:
-        listed = await git(ground.at, "worktree", "list", "--porcelain")
+        listed = await git(workspace.at, "worktree", "list", "--porcelain")
     except WorkspaceError as error:
-        raise UsageError(f"{ground.branch} cannot be merged: {error}") from error
+        raise UsageError(f"{workspace.branch} cannot be merged: {error}") from error
     there = source is not None and await asyncio.to_thread(source.is_dir)
     home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
     into = await _branch(home)
-    for each in (ground.at, home):
+    for each in (workspace.at, home):
         await _require_clean(each)
-    begun = (await beginning(ground.at)).removeprefix("HEAD")
-    commits = await _lacks(home, f"refs/heads/{ground.branch}")
-    return Merge(home=home, branch=ground.branch, into=into, commits=commits, begun=begun)
+    begun = (await base_commit(workspace.at)).removeprefix("HEAD")
+    commits = await _lacks(home, f"refs/heads/{workspace.branch}")
+    return Merge(home=home, branch=workspace.branch, into=into, commits=commits, begun=begun)
 
 
 async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Path) -> Merge:
@@ -72,8 +72,8 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
     lent = [each for each in (ref, SAVED + place) if not await _commit(home, each)]
     try:
-        wanted = await finished(bundles, attempt)
-        snapshot = await fetched(bundles, home, attempt, wanted, place=place)
+        wanted = await final_snapshot(bundles, attempt)
+        snapshot = await fetch_snapshot(bundles, home, attempt, wanted, place=place)
         begun = (await mark_of(home, snapshot.commit)).begun
         tip = await tip_of(home, snapshot.commit)
     except WorkspaceError as error:
@@ -89,12 +89,12 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     )
 
 
-async def plan_cloned(ground: Ground, home: Path) -> Merge:
+async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
     """The merge of the branch of a worktree of our own clone, fetched into another one at `home`.
 
     Raises UsageError as `plan_fetched` does.
     """
-    worktree, branch, into = ground.at, ground.branch, await _branch(home)
+    worktree, branch, into = workspace.at, workspace.branch, await _branch(home)
     for each in (worktree, home):
         await _require_clean(each)
     ref = f"refs/heads/{branch}"
@@ -105,7 +105,7 @@ async def plan_cloned(ground: Ground, home: Path) -> Merge:
     except WorkspaceError as error:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
     await _give(home, ref, tip, instead_of=tip)
-    begun = (await beginning(worktree)).removeprefix("HEAD")
+    begun = (await base_commit(worktree)).removeprefix("HEAD")
     commits = await _lacks(home, ref)
     return Merge(home=home, branch=branch, into=into, commits=commits, begun=begun, lent=lent)
 
@@ -175,7 +175,7 @@ async def rehearse(merge: Merge) -> None:
         trial = Path(folder) / "trial"
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
         try:
-            async with alone(merge.home):
+            async with lock_worktrees(merge.home):
                 await sheltered(git(merge.home, *add))
             await _merge(trial, merge)
         finally:

@@ -1,4 +1,4 @@
-"""A ground's files as one commit of git's, and back: made without touching what a worker sees.
+"""A workspace's files as one commit of git's, and back: made without touching what a worker sees.
 
 The first parent of a snapshot is what was checked out, a second one what was staged, and its own
 files are those in the folder. Files that git is told to ignore are not in it, nor are empty
@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Ground, add_all, fetch_into
+from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Workspace, add_all, fetch_into
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import IGNORED
 
@@ -27,8 +27,8 @@ _NO_TIME = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """The files of one ground, and the repository that saves them."""
+class SnapshotFiles:
+    """The files of one workspace, and the repository that saves them."""
 
     worktree: Worktree
     private: bool = False
@@ -41,16 +41,16 @@ class Files:
         return await git(replace(self.worktree, environ=environ), *command)
 
 
-async def files_of(ground: Ground, private: Path) -> Files:
-    """The files of a ground; `private` is where their repository is, or is made, without git."""
-    if ground.worktree is not None:
-        return Files(worktree=ground.worktree)
+async def files_of(workspace: Workspace, private: Path) -> SnapshotFiles:
+    """The files of a workspace; `private` is where their repository is, or is made, without git."""
+    if workspace.worktree is not None:
+        return SnapshotFiles(worktree=workspace.worktree)
     exclude = private / "info" / "exclude"
     if not await asyncio.to_thread(exclude.exists):
         await asyncio.to_thread(private.mkdir, parents=True, exist_ok=True)
         await git(private, "init", "--quiet", "--bare", "--template=")
         await asyncio.to_thread(_leave_out, exclude)
-    return Files(worktree=Worktree(folder=ground.folder, git_dir=private), private=True)
+    return SnapshotFiles(worktree=Worktree(folder=workspace.folder, git_dir=private), private=True)
 
 
 def _leave_out(exclude: Path) -> None:
@@ -74,7 +74,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class TakenSnapshot:
     """A snapshot."""
 
     commit: str
@@ -82,7 +82,7 @@ class Taken:
     """Why some file is not in it."""
 
 
-async def take(files: Files, mark: Mark) -> Taken:
+async def take_snapshot(files: SnapshotFiles, mark: Mark) -> TakenSnapshot:
     """The files as they are now, as a commit that nothing leads to yet."""
     head = await _head(files)
     async with _own_index(files) as index:
@@ -90,10 +90,10 @@ async def take(files: Files, mark: Mark) -> Taken:
         fault = await _add(files, index)
         tree = (await files.git("write-tree", index=index)).strip()
     parents = [*([head] if head else []), *([staged] if staged else [])]
-    return Taken(commit=await _commit(files, tree, parents, str(mark)), fault=fault)
+    return TakenSnapshot(commit=await _commit(files, tree, parents, str(mark)), fault=fault)
 
 
-async def _head(files: Files) -> str:
+async def _head(files: SnapshotFiles) -> str:
     if files.private:
         return ""
     try:
@@ -103,7 +103,7 @@ async def _head(files: Files) -> str:
 
 
 @asynccontextmanager
-async def _own_index(files: Files) -> AsyncGenerator[Path]:
+async def _own_index(files: SnapshotFiles) -> AsyncGenerator[Path]:
     """An index to work with: a copy of the worker's, which knows already what did not change."""
     own = files.worktree.git_dir / "index"
     if files.private:
@@ -120,7 +120,7 @@ def _copy(own: Path, index: Path) -> None:
         shutil.copy2(own, index)  # with its time: git tells by it which entries it may trust
 
 
-async def _staged(files: Files, index: Path, head: str) -> str:
+async def _staged(files: SnapshotFiles, index: Path, head: str) -> str:
     """A commit of what the worker has staged; empty if that is nothing."""
     if not head:
         return ""
@@ -133,7 +133,7 @@ async def _staged(files: Files, index: Path, head: str) -> str:
     return await _commit(files, tree, [head], "Staged.")
 
 
-async def _add(files: Files, index: Path) -> str:
+async def _add(files: SnapshotFiles, index: Path) -> str:
     """Put every file into the index; what git said of those that it could not."""
     try:
         worktree = replace(files.worktree, environ={"GIT_INDEX_FILE": str(index)})
@@ -143,18 +143,18 @@ async def _add(files: Files, index: Path) -> str:
     return ""
 
 
-async def _commit(files: Files, tree: str, parents: list[str], message: str) -> str:
+async def _commit(files: SnapshotFiles, tree: str, parents: list[str], message: str) -> str:
     above = [word for parent in parents for word in ("-p", parent)]
     made = await files.git("commit-tree", tree, *above, "-m", message, undated=True)
     return made.strip()
 
 
-async def hold(files: Files, place: str, commit: str) -> None:
+async def hold_snapshot(files: SnapshotFiles, place: str, commit: str) -> None:
     """Let a name lead to a snapshot, so that it stays."""
     await files.git("update-ref", SAVED + place, commit)
 
 
-async def held(files: Files, place: str) -> str:
+async def held_snapshot(files: SnapshotFiles, place: str) -> str:
     """The snapshot that these files were saved as, or made from, last; empty if there is none."""
     try:
         return (await files.git("rev-parse", "--verify", "--quiet", SAVED + place)).strip()
@@ -162,7 +162,9 @@ async def held(files: Files, place: str) -> str:
         return ""
 
 
-async def packed(files: Files, place: str, *, base: str, max_bytes: float) -> bytes | None:
+async def pack_snapshot(
+    files: SnapshotFiles, place: str, *, base: str, max_bytes: float
+) -> bytes | None:
     """A snapshot as one file, without what `base` leads to; `None` if that is too large."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
@@ -173,7 +175,7 @@ async def packed(files: Files, place: str, *, base: str, max_bytes: float) -> by
         return await asyncio.to_thread(file.read_bytes)
 
 
-async def unpack(repository: Path, place: str, body: bytes) -> None:
+async def unpack_snapshot(repository: Path, place: str, body: bytes) -> None:
     """Bring a packed snapshot into a repository, under its name."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
@@ -211,7 +213,7 @@ async def mark_of(repository: Path | Worktree, commit: str) -> Mark:
     return Mark(of=found.get(_OF, ""), begun=found.get(_BEGUN, ""))
 
 
-async def spread(files: Files, commit: str) -> None:
+async def check_out(files: SnapshotFiles, commit: str) -> None:
     """Let the folder hold a snapshot's files, and nothing else that git would see."""
     await files.git("read-tree", "--reset", "-u", commit)
     if files.private:
@@ -220,7 +222,7 @@ async def spread(files: Files, commit: str) -> None:
     await files.git("read-tree", "--reset", staged or "HEAD")
 
 
-async def _second(files: Files, commit: str) -> str:
+async def _second(files: SnapshotFiles, commit: str) -> str:
     try:
         return (await files.git("rev-parse", "--verify", "--quiet", f"{commit}^2")).strip()
     except WorkspaceError:

@@ -5,7 +5,7 @@ A snapshot holds the files that git sees: ignored ones, such as installed packag
 
 import asyncio
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,34 +14,84 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.records import Attempt, Change, Draft, Snapshot, Step
-from midwatch_supervisor.present.assignment import branch_of, place_of
-from midwatch_supervisor.workspaces.behind import missing, notice
-from midwatch_supervisor.workspaces.changes import beginning
-from midwatch_supervisor.workspaces.clone import Origin
-from midwatch_supervisor.workspaces.shipping import (
-    branch_brought,
-    fetched,
-    find,
-    finished,
-    owner_of,
-    pushed,
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    Change,
+    Draft,
+    Edit,
+    Intervention,
+    Snapshot,
+    Step,
+    Writer,
 )
+from midwatch_supervisor.present.assignment import branch_of, place_of
+from midwatch_supervisor.workspaces.changes import base_commit
+from midwatch_supervisor.workspaces.clone import Origin
 from midwatch_supervisor.workspaces.snapshot import (
-    Files,
     Mark,
+    SnapshotFiles,
+    check_out,
     files_of,
-    held,
-    hold,
+    held_snapshot,
+    hold_snapshot,
     mark_of,
-    packed,
-    spread,
-    take,
+    pack_snapshot,
+    take_snapshot,
     tip_of,
 )
-from midwatch_supervisor.workspaces.workspace import Ground, clear, prepare, reopened
+from midwatch_supervisor.workspaces.snapshot_transfer import (
+    fetch_branch,
+    fetch_snapshot,
+    final_snapshot,
+    newest_snapshot,
+    owner_of,
+    push_snapshot,
+)
+from midwatch_supervisor.workspaces.workspace import Workspace, clear, prepare, reopen_workspace
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import digest_of
+
+_MAX_NAMES = 20
+"""Files that a worker is told by name."""
+SNAPSHOT_AUTHOR = "depot"
+"""Who tells a worker of its files: no answer to an alert, so no decision learns from it."""
+
+
+def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple[str, ...]:
+    """The files that are not as the last of these steps left them.
+
+    `digest` is the content of a file now, as edits name it; empty if there is no such file.
+    """
+    last: dict[str, Edit] = {}
+    for step in steps:
+        last |= {edit.path: edit for edit in step.edits if edit.writer is Writer.WORKER}
+    return tuple(
+        sorted(
+            path
+            for path, edit in last.items()
+            if digest(path) != ("" if edit.deleted else edit.digest)
+        )
+    )
+
+
+def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Intervention:
+    """What a worker is told whose files are as of step `saved`, and not as of its `last` one."""
+    listed = ", ".join(names[:_MAX_NAMES])
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    since = f"steps {saved + 1} to {last}" if last > saved + 1 else f"step {last}"
+    state = f"as of step {saved}" if saved else "as they were at the beginning"
+    return Intervention(
+        action=Action.NUDGE,
+        by=Actor.POLICY,
+        author=SNAPSHOT_AUTHOR,
+        message=(
+            f"This attempt goes on on another machine. Its files are {state}; {since} changed: "
+            f"{listed}{more}; look before you rely on them."
+        ),
+    )
+
 
 _MB = 1_000_000
 _IN_USE = timedelta(hours=1)
@@ -52,7 +102,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SaveResult:
     """What came of saving."""
 
     commit: str
@@ -64,7 +114,7 @@ class Saved:
 
 async def _begun(worktree: Worktree, base: str) -> str:
     try:
-        return (await beginning(worktree)).removeprefix("HEAD") or base
+        return (await base_commit(worktree)).removeprefix("HEAD") or base
     except WorkspaceError:
         return base  # the worker has left its branch
 
@@ -92,15 +142,15 @@ class SnapshotStore:
         self._newest: dict[int, Snapshot | None] = {}
         self._used: dict[str, datetime] = {}
 
-    def folder(self, workspace: str | Path) -> Path:
+    def folder(self, made_at: str | Path) -> Path:
         """Where a workspace is on this node, wherever it was made.
 
         What is there may be removed, so a path that is no workspace of ours is refused.
         """
-        path = Path(workspace)
+        path = Path(made_at)
         label, name = path.parent.name, path.name
         if not label or {label, name} & {"", ".."}:
-            raise WorkspaceError(f"{workspace!s} is no workspace of an attempt")
+            raise WorkspaceError(f"{made_at!s} is no workspace of an attempt")
         return self._home / "work" / label / name
 
     def _private(self, folder: Path) -> Path:
@@ -109,39 +159,39 @@ class SnapshotStore:
     # -- saving ----------------------------------------------------------------------------
 
     async def save(
-        self, attempt: Attempt, ground: Ground, *, step: int, incarnation: int | None
-    ) -> Saved:
-        """Save the ground's files as they are after `step`; nothing new is no error.
+        self, attempt: Attempt, workspace: Workspace, *, step: int, incarnation: int | None
+    ) -> SaveResult:
+        """Save the workspace's files as they are after `step`; nothing new is no error.
 
         Raises StaleIncarnationError where another process has taken the attempt over, and
         WorkspaceError or OSError where the files cannot be read.
         """
-        self._use(ground.folder)
-        files = await files_of(ground, self._private(ground.folder))
-        mark = await self._mark(attempt, ground)
-        taken = await take(files, mark)
+        self._use(workspace.folder)
+        files = await files_of(workspace, self._private(workspace.folder))
+        mark = await self._mark(attempt, workspace)
+        taken = await take_snapshot(files, mark)
         last = await self._last(attempt)
         if last and taken.commit == last.commit:
-            return Saved(commit=taken.commit, fault=taken.fault)
-        await hold(files, place_of(ground.folder), taken.commit)
-        snapshot = Snapshot(commit=taken.commit, base=ground.base, messages=0, step=step)
-        if self.settings.push and ground.branch:
+            return SaveResult(commit=taken.commit, fault=taken.fault)
+        await hold_snapshot(files, place_of(workspace.folder), taken.commit)
+        snapshot = Snapshot(commit=taken.commit, base=workspace.base, messages=0, step=step)
+        if self.settings.push and workspace.branch:
             await self._require_hold(attempt, incarnation)
-            branch = await pushed(ground, taken.commit, attempt, mark=mark, last=last)
+            branch = await push_snapshot(workspace, taken.commit, attempt, mark=mark, last=last)
             snapshot, body = replace(snapshot, branch=branch), b""
         else:
-            snapshot, body = await self._packed(ground, files, snapshot)
+            snapshot, body = await self._packed(workspace, files, snapshot)
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
         if not (snapshot.size or snapshot.branch):
             large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
-            return Saved(commit=taken.commit, fault=large, whole=False)
-        return Saved(commit=taken.commit, fault=taken.fault)
+            return SaveResult(commit=taken.commit, fault=large, whole=False)
+        return SaveResult(commit=taken.commit, fault=taken.fault)
 
-    def let_go(self, attempt: Attempt, ground: Ground) -> None:
+    def let_go(self, attempt: Attempt, workspace: Workspace) -> None:
         """Keep nothing in mind of an attempt that has ended, or is left as it is."""
-        self._marks.pop(ground.folder, None)
+        self._marks.pop(workspace.folder, None)
         self._newest.pop(attempt.id, None)
 
     @property
@@ -158,12 +208,12 @@ class SnapshotStore:
         self._used = {each: at for each, at in self._used.items() if at > recent}
         return place in self._used
 
-    async def _mark(self, attempt: Attempt, ground: Ground) -> Mark:
-        mark = self._marks.get(ground.folder)
+    async def _mark(self, attempt: Attempt, workspace: Workspace) -> Mark:
+        mark = self._marks.get(workspace.folder)
         if mark is None:
-            begun = await _begun(ground.worktree, ground.base) if ground.worktree else ""
-            of = f"{place_of(ground.folder)} of {attempt.started_at.isoformat()}"
-            mark = self._marks[ground.folder] = Mark(of=of, begun=begun)
+            begun = await _begun(workspace.worktree, workspace.base) if workspace.worktree else ""
+            of = f"{place_of(workspace.folder)} of {attempt.started_at.isoformat()}"
+            mark = self._marks[workspace.folder] = Mark(of=of, begun=begun)
         return mark
 
     async def _last(self, attempt: Attempt) -> Snapshot | None:
@@ -179,13 +229,13 @@ class SnapshotStore:
             raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
 
     async def _packed(
-        self, ground: Ground, files: Files, snapshot: Snapshot
+        self, workspace: Workspace, files: SnapshotFiles, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
         """The snapshot with its bundle, which is empty where it would be too large."""
-        body = await packed(
+        body = await pack_snapshot(
             files,
-            place_of(ground.folder),
-            base=ground.base,
+            place_of(workspace.folder),
+            base=workspace.base,
             max_bytes=self.settings.max_bundle_mb * _MB,
         )
         return (snapshot, b"") if body is None else (replace(snapshot, size=len(body)), body)
@@ -199,8 +249,10 @@ class SnapshotStore:
             return False
         return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
 
-    async def ground(self, attempt: Attempt, origin: Origin, *, versioned: bool) -> Ground | None:
-        """The ground of an attempt that has begun: as it is here, or made again from its snapshot.
+    async def workspace(
+        self, attempt: Attempt, origin: Origin, *, versioned: bool
+    ) -> Workspace | None:
+        """The workspace of an attempt that has begun, if need be made again from its snapshot.
 
         `None` where nothing was saved. Raises WorkspaceError where what was saved cannot be had.
         """
@@ -208,8 +260,10 @@ class SnapshotStore:
         self._use(folder)
         if await self.is_here(attempt):
             branch = branch_of(folder) if versioned else ""
-            return replace(await reopened(folder, origin.folder, branch=branch), base=origin.base)
-        snapshot = await find(self._bundles, attempt)
+            return replace(
+                await reopen_workspace(folder, origin.folder, branch=branch), base=origin.base
+            )
+        snapshot = await newest_snapshot(self._bundles, attempt)
         if snapshot is None:
             return None
         self._marks.pop(folder, None)
@@ -220,33 +274,35 @@ class SnapshotStore:
 
     async def _worktree(
         self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
-    ) -> Ground:
+    ) -> Workspace:
         """A worktree with a snapshot's files, in place of whatever is in `folder`."""
         branch, place = branch_of(folder), place_of(folder)
-        commit = (await fetched(self._bundles, clone, attempt, snapshot, place=place)).commit
+        commit = (await fetch_snapshot(self._bundles, clone, attempt, snapshot, place=place)).commit
         begun = (await mark_of(clone, commit)).begun or base
         await clear(folder, clone, branch=branch)
-        ground = await prepare(folder, clone, branch=branch, merges=(), base=begun)
+        workspace = await prepare(folder, clone, branch=branch, merges=(), base=begun)
         tip = await tip_of(clone, commit)
         if tip not in {"", begun}:
-            await git(ground.at, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
-        await spread(Files(worktree=ground.at), commit)
-        return replace(ground, base=base)
+            await git(workspace.at, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
+        await check_out(SnapshotFiles(worktree=workspace.at), commit)
+        return replace(workspace, base=base)
 
-    async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Ground:
+    async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Workspace:
         """A plain folder with a snapshot's files, in place of whatever is in `folder`."""
         private = self._private(folder)
         for each in (folder, private):
             await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
         await asyncio.to_thread(folder.mkdir, parents=True)
-        ground = Ground(folder=folder)
-        files = await files_of(ground, private)
+        workspace = Workspace(folder=folder)
+        files = await files_of(workspace, private)
         place = place_of(folder)
-        snapshot = await fetched(self._bundles, private, attempt, snapshot, place=place)
-        await spread(files, snapshot.commit)
-        return ground
+        snapshot = await fetch_snapshot(self._bundles, private, attempt, snapshot, place=place)
+        await check_out(files, snapshot.commit)
+        return workspace
 
-    async def tell(self, attempt: Attempt, ground: Ground, *, incarnation: int | None) -> None:
+    async def tell(
+        self, attempt: Attempt, workspace: Workspace, *, incarnation: int | None
+    ) -> None:
         """Have the worker told what its history says and its files, made again here, do not show.
 
         However often that is tried, it is told once, and nothing where the attempt was here before.
@@ -256,25 +312,29 @@ class SnapshotStore:
         steps, node = await self._steps(attempt)
         if not steps or node == self._node:
             return
-        saved = await self._made_of(attempt, ground)
+        saved = await self._made_of(attempt, workspace)
         steps = [step for step in steps if step.number > saved]
-        folder = ground.folder
-        names = await asyncio.to_thread(missing, steps, lambda name: digest_of(folder / name))
+        folder = workspace.folder
+
+        def digest(name: str) -> str:
+            return digest_of(folder / name)
+
+        names = await asyncio.to_thread(outdated_files, steps, digest)
         if names:
-            record = notice(names, saved=saved, last=steps[-1].number)
+            record = outdated_notice(names, saved=saved, last=steps[-1].number)
             draft = Draft(record=record, at=self._clock(), task=attempt.task, attempt=attempt.id)
             await self._bundles.issue_once(draft, incarnation=incarnation)
 
-    async def _made_of(self, attempt: Attempt, ground: Ground) -> int:
+    async def _made_of(self, attempt: Attempt, workspace: Workspace) -> int:
         """The last step before the snapshot that the files were made from; 0 if from none.
 
         There may be a newer one: the node before may have saved until the attempt was taken over.
         """
-        private = self._private(ground.folder)
-        if not ground.branch and not await asyncio.to_thread(private.is_dir):
+        private = self._private(workspace.folder)
+        if not workspace.branch and not await asyncio.to_thread(private.is_dir):
             return 0
-        files = await files_of(ground, private)
-        commit = await held(files, place_of(ground.folder))
+        files = await files_of(workspace, private)
+        commit = await held_snapshot(files, place_of(workspace.folder))
         known = await self._bundles.snapshots(attempt.id)
         moved = (each for each in known if each.size or each.branch)
         return max((each.step for each in moved if each.commit == commit), default=0)
@@ -308,14 +368,14 @@ class SnapshotStore:
         owner = owner_of(name, attempts)
         if owner.own and await self.is_here(owner.attempt):
             return
-        await branch_brought(self._bundles, repository, owner.attempt, name)
+        await fetch_branch(self._bundles, repository, owner.attempt, name)
 
-    async def bring_folder(self, workspace: Path, *, run: int) -> Path:
+    async def bring_folder(self, made_at: Path, *, run: int) -> Path:
         """The folder of another attempt of a run, without git, on this node."""
-        owner = owner_of(branch_of(workspace), await self._bundles.attempts(run))
-        folder = self.folder(workspace)
+        owner = owner_of(branch_of(made_at), await self._bundles.attempts(run))
+        folder = self.folder(made_at)
         self._use(folder)
         if not (owner.own and await self.is_here(owner.attempt)):
-            snapshot = await finished(self._bundles, owner.attempt)
+            snapshot = await final_snapshot(self._bundles, owner.attempt)
             await self._without_git(folder, owner.attempt, snapshot)
         return folder

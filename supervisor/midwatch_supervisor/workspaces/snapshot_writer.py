@@ -11,7 +11,7 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, Record, Result
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Ground
+from midwatch_supervisor.workspaces.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +30,14 @@ class SnapshotWriter:
 
     def __init__(
         self,
-        depot: SnapshotStore | None,
-        ground: Ground,
+        snapshot_store: SnapshotStore | None,
+        workspace: Workspace,
         *,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Save `ground`; without a depot nothing is saved."""
-        self._depot = depot
-        self._ground = ground
+        """Save `workspace`; without a store nothing is saved."""
+        self._snapshot_store = snapshot_store
+        self._workspace = workspace
         self._seconds = seconds
         self._at = seconds()
         self._step = 0
@@ -49,7 +49,7 @@ class SnapshotWriter:
 
     def follow(self, recorder: Recorder) -> None:
         """Save before what this voice of the attempt records."""
-        if self._depot is None:
+        if self._snapshot_store is None:
             return
         if self._recorder is None:
             self._step = recorder.last_step
@@ -64,7 +64,7 @@ class SnapshotWriter:
 
     @property
     def _due(self) -> bool:
-        every = self._depot.settings.save_seconds if self._depot else math.inf
+        every = self._snapshot_store.settings.save_seconds if self._snapshot_store else math.inf
         return not self._large and self._seconds() - self._at >= every
 
     def wake(self) -> "asyncio.Future[None] | None":
@@ -83,13 +83,13 @@ class SnapshotWriter:
             # Who is told again to leave saves all the same: nobody does it later.
             await sheltered(self.save())
         except MidwatchError as error:
-            log.warning("the work in %s was not saved: %s", self._ground.folder, error)
+            log.warning("the work in %s was not saved: %s", self._workspace.folder, error)
         finally:
             self._let_go()
 
     def _let_go(self) -> None:
-        if self._depot is not None and self._recorder is not None:
-            self._depot.let_go(self._recorder.attempt, self._ground)
+        if self._snapshot_store is not None and self._recorder is not None:
+            self._snapshot_store.let_go(self._recorder.attempt, self._workspace)
 
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
@@ -111,12 +111,12 @@ class SnapshotWriter:
     async def _save(self) -> None:
         async with self._lock:
             recorder = self._recorder
-            if recorder is None or self._depot is None:
+            if recorder is None or self._snapshot_store is None:
                 return
             step = recorder.last_step
             try:
-                saved = await self._depot.save(
-                    recorder.attempt, self._ground, step=step, incarnation=recorder.incarnation
+                saved = await self._snapshot_store.save(
+                    recorder.attempt, self._workspace, step=step, incarnation=recorder.incarnation
                 )
                 fault, self._large = saved.fault, not saved.whole
             except (WorkspaceError, OSError) as error:

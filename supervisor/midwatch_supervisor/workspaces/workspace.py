@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.workspaces.workspace_files import entries_below
-from midwatch_tools.git import Worktree, ask_git, git, worktree_of
+from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
@@ -24,7 +24,7 @@ _HALF_WRITTEN = "bad object worktrees/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Workspace:
     """One attempt's own copy of what it works on."""
 
     folder: Path
@@ -51,8 +51,8 @@ async def prepare(
     merges: Sequence[str],
     base: str = "",
     plain: bool = False,
-) -> Ground:
-    """Make the ground of an attempt in `folder`, which must not exist yet.
+) -> Workspace:
+    """Make the workspace of an attempt in `folder`, which must not exist yet.
 
     `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
     it starts from, by default the one that is checked out in `source`. A `plain` source is copied,
@@ -60,35 +60,35 @@ async def prepare(
     says. Raises WorkspaceError with the reason, a conflict between those branches among them.
     """
     if await asyncio.to_thread(_without_git, folder, source, plain=plain):
-        return Ground(folder=folder)
+        return Workspace(folder=folder)
     assert source is not None
     # Twice: it takes the place of an entry for a folder that is gone, if that is locked too.
     forced = ("worktree", "add", "--quiet", "--force", "--force")
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
-    async with alone(source):
+    async with lock_worktrees(source):
         # Until git ends nobody else may have the list.
         await sheltered(git(source, *command))
-    ground = await reopened(folder, source, branch=branch)
+    workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:
-        await _merge(ground, other)
-    return replace(ground, base=base)
+        await _merge(workspace, other)
+    return replace(workspace, base=base)
 
 
-async def reopened(folder: Path, source: Path | None, *, branch: str) -> Ground:
-    """The ground that was made in `folder`, by what its repository says; `branch` is its own.
+async def reopen_workspace(folder: Path, source: Path | None, *, branch: str) -> Workspace:
+    """The workspace that was made in `folder`, by what its repository says; `branch` is its own.
 
     Raises WorkspaceError where it is no longer the one that was made.
     """
     if source is None or not branch:
-        return Ground(folder=folder)
+        return Workspace(folder=folder)
     worktree = await asyncio.to_thread(worktree_of, source, folder, branch)
     if worktree is None:
         raise WorkspaceError(f"{folder} is no worktree of {source}")
-    return Ground(folder=folder, branch=branch, worktree=worktree)
+    return Workspace(folder=folder, branch=branch, worktree=worktree)
 
 
 def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
-    """Make the ground if it needs no git; else only the folder that will hold the worktree."""
+    """Make the workspace if it needs no git; else only the folder that will hold the worktree."""
     if folder.exists():
         raise WorkspaceError(f"{folder} exists already")
     if source is None:
@@ -107,11 +107,11 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
 
 
 async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
-    """Remove the ground that a killed process left half made; nothing to remove is no error."""
+    """Remove the workspace that a killed process left half made; nothing to remove is no error."""
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
-    async with alone(source):
+    async with lock_worktrees(source):
         with suppress(WorkspaceError):  # only of one that was killed in the middle: git locks it
             await git(source, "worktree", "unlock", str(folder))
         await git(source, "worktree", "prune")
@@ -120,7 +120,7 @@ async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
 
 
 @asynccontextmanager
-async def alone(repository: Path) -> AsyncGenerator[None]:
+async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
     """Keep all others, in other processes too, from a repository's list of worktrees.
 
     git reads that list while it adds to it, and fails over an entry that is half written: adding,
@@ -156,17 +156,6 @@ def _sweep(worktrees: Path) -> None:
                 shutil.rmtree(head.parent, ignore_errors=True)
 
 
-def is_repository(folder: Path) -> bool:
-    """Whether the folder is the top of a git repository or of a worktree."""
-    return (folder / ".git").exists()
-
-
-def is_bare(folder: Path) -> bool:
-    """Whether the folder is the inside of a git repository: nobody works in it, it is cloned."""
-    parts = (folder / "objects").is_dir(), (folder / "refs").is_dir()
-    return all(parts) and (folder / "HEAD").is_file() and not is_repository(folder)
-
-
 _NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})
 
 
@@ -183,20 +172,20 @@ def _copy(source: Path, folder: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=False)
 
 
-async def _merge(ground: Ground, branch: str) -> None:
+async def _merge(workspace: Workspace, branch: str) -> None:
     try:
-        await git(ground.at, "merge", "--quiet", "--no-edit", branch)
+        await git(workspace.at, "merge", "--quiet", "--no-edit", branch)
     except WorkspaceError as error:
         raise WorkspaceError(f"{branch} does not merge: {error}") from error
 
 
-async def keep(ground: Ground, message: str) -> None:
+async def keep(workspace: Workspace, message: str) -> None:
     """Commit what the attempt has done on its branch; nothing to commit is no error.
 
     It is brought to its end: whoever came next would find git's lock, and could not commit.
     """
-    if ground.worktree is not None:
-        await sheltered(_keep(ground.worktree, message))
+    if workspace.worktree is not None:
+        await sheltered(_keep(workspace.worktree, message))
 
 
 async def _keep(worktree: Worktree, message: str) -> None:
@@ -275,7 +264,7 @@ async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
     except WorkspaceError as error:
         if _HALF_WRITTEN not in str(error) or not is_repository(repository):
             raise
-    async with alone(repository):
+    async with lock_worktrees(repository):
         return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiomqtt import Client, MqttError
 
-from midwatch_monitor.bus.payload import read_status, stated
+from midwatch_monitor.bus.payload import decode_status, encode_status
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
 from midwatch_stage.broker import certificate
 from midwatch_stage.net import WORDS, Net, status_of
@@ -22,7 +22,7 @@ async def kept(client: Client) -> NodeStatus | None:
     await client.subscribe(STATUS, qos=1)
     async with timeout(30):
         async for message in client.messages:
-            return read_status(message.payload, "b")
+            return decode_status(message.payload, "b")
     return None
 
 
@@ -63,7 +63,7 @@ async def test_a_node_cannot_speak_for_another(guarded: Net, forged: NodeStatus)
     async with guarded.bus("b", status=status_of("b")) as b, guarded.client("a") as a:
         departures = b.departures()
         assert await kept(a) == status_of("b")
-        await a.publish(STATUS, stated(forged), qos=1, retain=True)
+        await a.publish(STATUS, encode_status(forged), qos=1, retain=True)
         async with guarded.client("b") as witness:
             assert await kept(witness) == status_of("b")
         assert (b.counters.malformed, await departures.wait(0)) == (0, [])

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from midwatch_monitor.bus import BusCounters
-from midwatch_monitor.bus.payload import stated
+from midwatch_monitor.bus.payload import encode_status
 from midwatch_monitor.records import Hint
 from midwatch_stage.net import Net, status_of
 
@@ -117,8 +117,8 @@ async def test_two_consoles_of_one_name_do_not_disturb_each_other(net: Net) -> N
         (EVENTS, b'[[1, "step", null, null, "", 0]]'),
         (EVENTS.replace("3", "three"), b"[]"),
         (STATUS, b"{}"),
-        (STATUS, stated(status_of("y"))),
-        (STATUS.replace("/x/", "//"), stated(status_of("x"))),
+        (STATUS, encode_status(status_of("y"))),
+        (STATUS.replace("/x/", "//"), encode_status(status_of("x"))),
     ],
 )
 async def test_a_malformed_message_changes_only_a_counter(

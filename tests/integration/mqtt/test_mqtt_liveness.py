@@ -4,7 +4,7 @@ from asyncio import get_running_loop, timeout
 from dataclasses import replace
 
 from midwatch_monitor.bus import NodeGone
-from midwatch_monitor.bus.payload import read_status
+from midwatch_monitor.bus.payload import decode_status
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.net import Net, status_of
 from midwatch_stage.proxy import Cut, TcpProxy
@@ -14,7 +14,7 @@ async def said(net: Net, name: str) -> NodeStatus | None:
     """What the broker keeps of a node."""
     async with net.client() as client, timeout(30):
         await client.subscribe(f"midwatch/v1/midwatch/nodes/{name}/status", qos=1)
-        return read_status((await anext(aiter(client.messages))).payload, name)
+        return decode_status((await anext(aiter(client.messages))).payload, name)
 
 
 async def test_a_killed_node_is_known_within_a_second(net: Net) -> None:
@@ -54,7 +54,7 @@ async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
         a.say(status_of("a", state=NodeState.DRAINING))
         async with timeout(30):
             payloads = [(await anext(heard)).payload, (await anext(heard)).payload]
-    assert [read_status(each, "a") for each in payloads] == [
+    assert [decode_status(each, "a") for each in payloads] == [
         status_of("a"),
         status_of("a", state=NodeState.DRAINING),
     ]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from aiomqtt import Client, ProtocolVersion
 
-from midwatch_monitor.bus.payload import read_status, stated
+from midwatch_monitor.bus.payload import decode_status, encode_status
 from midwatch_monitor.records import Hint, NodeState
 from midwatch_stage.net import WORDS, Net, status_of
 from midwatch_stage.ports import LOOPBACK
@@ -122,7 +122,7 @@ async def test_the_shipped_access_list_lets_both_in_and_hears_the_status_of_both
                 await witness.subscribe(STATUS, qos=1)
                 bus.say(draining)
                 async for message in witness.messages:
-                    if read_status(message.payload, "a") == draining:
+                    if decode_status(message.payload, "a") == draining:
                         break
 
 
@@ -138,9 +138,9 @@ async def test_a_client_id_gives_nobody_the_name_of_another(guarded: Net) -> Non
         ) as impostor,
         guarded.bus("a", status=status_of("a")),
     ):
-        lost = stated(status_of("a", state=NodeState.LOST))
+        lost = encode_status(status_of("a", state=NodeState.LOST))
         await impostor.publish(STATUS, lost, qos=1, retain=True)
         await impostor.subscribe(STATUS, qos=1)
         async with timeout(30):
             kept = await anext(aiter(impostor.messages))
-        assert read_status(kept.payload, "a") == status_of("a")
+        assert decode_status(kept.payload, "a") == status_of("a")

@@ -14,7 +14,7 @@ from asyncio import (
 import pytest
 
 from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.bus.payload import read_status
+from midwatch_monitor.bus.payload import decode_status
 from midwatch_monitor.records import Hint
 from midwatch_stage.net import Net, status_of
 from midwatch_stage.ports import LOOPBACK
@@ -64,7 +64,7 @@ async def test_a_killed_broker_costs_only_what_did_not_fit(net: Net) -> None:
         async with net.client() as client:
             await client.subscribe("midwatch/v1/midwatch/nodes/a/status", qos=1)
             kept = await anext(aiter(client.messages))
-            assert read_status(kept.payload, "a") == status_of("a")
+            assert decode_status(kept.payload, "a") == status_of("a")
 
 
 async def test_of_a_broker_that_is_started_again_nobody_hears_of_another_process(

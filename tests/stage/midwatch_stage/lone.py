@@ -8,7 +8,7 @@ import os
 import sys
 
 from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.bus.payload import read_status
+from midwatch_monitor.bus.payload import decode_status
 from midwatch_monitor.config.fleet import FleetSettings
 
 
@@ -17,7 +17,7 @@ async def main(settings: str, status: str, name: str) -> None:
     async with MqttBus(
         FleetSettings.model_validate_json(settings),
         name=name,
-        status=read_status(status.encode(), name),
+        status=decode_status(status.encode(), name),
         environ=os.environ,
     ) as bus:
         while not bus.counters.connected:  # noqa: ASYNC110

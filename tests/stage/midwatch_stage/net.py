@@ -14,7 +14,7 @@ from aiomqtt import Client, ProtocolVersion
 
 from midwatch_monitor.bus import LocalBus, Subscription
 from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.bus.payload import stated
+from midwatch_monitor.bus.payload import encode_status
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.broker import Broker
@@ -85,7 +85,11 @@ class Net:
 
     async def node(self, name: str, **broker: Any) -> Process:
         """A process that is a node, connected."""
-        words = (self.settings(**broker).model_dump_json(), stated(status_of(name)).decode(), name)
+        words = (
+            self.settings(**broker).model_dump_json(),
+            encode_status(status_of(name)).decode(),
+            name,
+        )
         child = await create_subprocess_exec(
             *(sys.executable, "-m", "midwatch_stage.lone", *words),
             env={

@@ -36,10 +36,10 @@ class Hearing(Console):
         """What was told of acts, and has no title for that."""
         self.read = 0
 
-    def follow_acts(self, entries: Iterable[Entry]) -> None:
+    def follow_commands(self, entries: Iterable[Entry]) -> None:
         """Keep how far it has read."""
         news = tuple(entries)
-        super().follow_acts(news)
+        super().follow_commands(news)
         self.read = news[-1].id if news else self.read
 
     def notify(

@@ -14,7 +14,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Keeper
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseTold
-from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
+from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
 
 T = TypeVar("T")
 SETTINGS = Settings(
@@ -50,7 +50,7 @@ class Fleet:
         self.watched = journal
         """The journal as the monitors have it."""
         self.location = location
-        self.told: dict[str, list[LeaseTold | PostTold]] = {}
+        self.told: dict[str, list[LeaseTold | RoleTold]] = {}
         self.ahead = timedelta()
         """By how much its clock is ahead: it was at work for a while, which nobody waits for."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from midwatch_monitor.config.protocol import CompletionSettings, Unproven
+from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import (
     Acceptance,
     Claim,

@@ -21,7 +21,7 @@ from midwatch_monitor.config.rules import (
     RuleSettings,
     StalledProgress,
 )
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.records import Severity
 from midwatch_monitor.rules import DETECTORS, rule_settings
 

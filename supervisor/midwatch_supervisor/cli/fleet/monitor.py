@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseTold
-    from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
-    from midwatch_supervisor.fleet.nodes.identity import Identity
+    from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
+    from midwatch_supervisor.fleet.process import Identity
 
 
 def monitor(
@@ -42,15 +42,15 @@ def monitor(
     That is what nodes of a fleet work on, and agents with `Watch` in them. Several may run: the
     attempts are shared, and when one dies, the others take over what it had.
     """
-    from midwatch_supervisor.cli.fleet.log import logbook
+    from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.run.conduct import where
     from midwatch_supervisor.cli.run.exit import run_to_end
-    from midwatch_supervisor.fleet.nodes.identity import identity
+    from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)
     who = identity(name) if name else identity(f"{identity(None).name[:70]}-{os.getpid()}")
     work = _keep(settings, where(journal), who, named=name is not None, once=once, json=json)
-    with logbook():
+    with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
@@ -60,7 +60,7 @@ async def _keep(
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
     from midwatch_tools.watch import now
@@ -72,7 +72,7 @@ async def _keep(
                 synchronous=settings.journal.synchronous,
                 max_batch=settings.journal.max_batch,
                 patience_seconds=settings.journal.patience_seconds,
-                secrets=sought(os.environ, settings.secrets.patterns),
+                secrets=known_secrets(os.environ, settings.secrets.patterns),
             )
         )
         bus = await stack.enter_async_context(
@@ -122,15 +122,15 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
     sys.stdout.flush()
 
 
-def _tell(told: "LeaseTold | PostTold") -> None:
-    from midwatch_supervisor.fleet.monitors.leader_roles import PostTold
+def _tell(told: "LeaseTold | RoleTold") -> None:
+    from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
 
-    kind = "post" if isinstance(told, PostTold) else "lease"
+    kind = "post" if isinstance(told, RoleTold) else "lease"
     write_json({"type": kind, "at": _at(), **asdict(told)})
     sys.stdout.flush()
 
 
-def _ignore(told: "LeaseTold | PostTold") -> None:
+def _ignore(told: "LeaseTold | RoleTold") -> None:
     del told
 
 

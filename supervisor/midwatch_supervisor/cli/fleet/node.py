@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from midwatch_agents.sandbox import Walls
     from midwatch_monitor.config.fleet import FleetSettings
     from midwatch_monitor.config.settings import Settings
-    from midwatch_supervisor.fleet.nodes.identity import Identity
+    from midwatch_supervisor.fleet.process import Identity
 
 NameOption = Annotated[
     str | None,
@@ -57,11 +57,11 @@ def node(
     what is left it gives back, and others go on with it. Told again, it gives back all at once.
     """
     from midwatch_monitor.private import private_folder
-    from midwatch_supervisor.cli.fleet.log import logbook
+    from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.run.conduct import home as own_home
     from midwatch_supervisor.cli.run.conduct import where
     from midwatch_supervisor.cli.run.exit import run_to_end
-    from midwatch_supervisor.fleet.nodes.identity import identity
+    from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 
     settings = _own(settings_in_force(config), slots=slots, labels=label or [])
@@ -73,7 +73,7 @@ def node(
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be written: {error}") from error
     work = _work(settings, location, who, folder, json=json)
-    with logbook():
+    with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
@@ -103,34 +103,34 @@ async def _work(
 ) -> int:
     from midwatch_agents.sandbox import find_walls
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.secrets.known import sought
-    from midwatch_supervisor.cli.fleet.node_exit import Farewell
-    from midwatch_supervisor.fleet.nodes.holding import Holding
-    from midwatch_supervisor.fleet.nodes.joining import joined
-    from midwatch_supervisor.run.garbage import calm
+    from midwatch_monitor.secrets.masking import known_secrets
+    from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
+    from midwatch_supervisor.fleet.nodes.node import open_node
+    from midwatch_supervisor.fleet.nodes.turn_pool import TurnsInHand
+    from midwatch_supervisor.run.launch import calm
 
-    fleet, holding = settings.fleet, Holding()
+    fleet, in_hand = settings.fleet, TurnsInHand()
     walls = await find_walls(settings.run.sandbox)
     async with (
         await Journal.open(
             location,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
-            secrets=sought(os.environ, settings.secrets.patterns),
+            secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
-        joined(
+        open_node(
             *(journal, location, who),
             home=home,
             settings=settings,
             environ=os.environ,
-            holding=holding,
+            in_hand=in_hand,
         ) as node,
     ):
-        farewell = Farewell(journal, holding, name=who.name, settings=fleet, json=json)
+        report = NodeExitReport(journal, in_hand, name=who.name, settings=fleet, json=json)
 
         def leave() -> None:
             node.stop()
-            farewell.begin()
+            report.begin()
 
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGTERM, signal.SIGINT):
@@ -141,7 +141,7 @@ async def _work(
             calm()
 
         await node.run(location, ready=ready)
-        await farewell.end()
+        await report.end()
     return 0
 
 

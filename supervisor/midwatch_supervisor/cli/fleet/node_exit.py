@@ -11,8 +11,8 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Lifecycle, Task, TaskTransition
 from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.fleet.nodes.holding import Holding, TurnEnded
 from midwatch_supervisor.fleet.nodes.turn import Outcome
+from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded, TurnsInHand
 from midwatch_supervisor.present.line import moment
 from midwatch_tools.watch import now
 
@@ -53,14 +53,20 @@ class Held:
         }
 
 
-class Farewell:
+class NodeExitReport:
     """Speaks for a node that leaves, beside what the node does: it holds nothing up."""
 
     def __init__(
-        self, journal: Journal, holding: Holding, *, name: str, settings: FleetSettings, json: bool
+        self,
+        journal: Journal,
+        in_hand: TurnsInHand,
+        *,
+        name: str,
+        settings: FleetSettings,
+        json: bool,
     ) -> None:
         self._journal = journal
-        self._holding = holding
+        self._holding = in_hand
         self._name = name
         self._settings = settings
         self._json = json

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from midwatch_monitor.journal.fleet.roster import InHand, MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
 from midwatch_monitor.records import NodeStatus
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -16,8 +16,7 @@ _SILENT = timedelta(seconds=30)
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
     """List the nodes of a fleet: what each does, offers and has in hand; and the monitors."""
-    from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_monitor.journal.fleet.roster import Roster
+    from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
 
     async with await journal_to_read(journal) as opened:
         known, roster = Nodes(opened), Roster(opened)
@@ -25,7 +24,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         at_work = await roster.named([id for ids in held.values() for id in ids])
         monitors = await roster.monitors()
     for status in found:
-        has, left = _hands(status, at_work.values())
+        has, left = _turn_pool(status, at_work.values())
         if json:
             write_json(_fields(status, has, left, now))
         else:
@@ -41,7 +40,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
             write_line(line)
 
 
-def _hands(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
+def _turn_pool(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
     """What a node has in hand, and what it left, in this start or one before, and nobody took."""
     mine = [each for each in at_work if each.holder == status.holder]
     others = [

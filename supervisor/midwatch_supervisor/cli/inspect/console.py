@@ -8,8 +8,7 @@ from midwatch_monitor.bus import FleetBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.run.context import RunResources
@@ -23,7 +22,7 @@ def on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-async def show_run(deck: RunResources, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:
+async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Sequence[str]) -> int:
     """Conduct a run under a console that stays after it; answers the run's exit code.
 
     Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
@@ -34,27 +33,31 @@ async def show_run(deck: RunResources, jobs: tuple[Job, ...], *, about: Sequence
     async def work() -> int:
         # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
         asyncio.get_running_loop().set_task_factory(None)
-        conducted.append(asyncio.create_task(conduct(deck, jobs, _hear_nothing, attended=True)))
+        conducted.append(
+            asyncio.create_task(conduct(resources, jobs, _hear_nothing, attended=True))
+        )
         return await asyncio.shield(conducted[0])
 
     from midwatch_supervisor.tui.app import INTERRUPTED, Console
     from midwatch_supervisor.tui.state.feed import Feed
 
     feed = Feed(
-        deck.journal,
-        run=deck.run.id,
-        bus=deck.bus,
-        poll_seconds=deck.settings.monitor.poll_seconds,
-        hertz=deck.settings.console.hertz,
+        resources.journal,
+        run=resources.run.id,
+        bus=resources.bus,
+        poll_seconds=resources.settings.monitor.poll_seconds,
+        hertz=resources.settings.console.hertz,
     )
-    desk = OperatorActions(deck.journal, author=operator_name(), bus=deck.bus, clock=deck.clock)
+    desk = OperatorActions(
+        resources.journal, author=operator_name(), bus=resources.bus, clock=resources.clock
+    )
     console = Console(
         feed,
         desk,
         work=work,
-        settings=deck.settings.console,
+        settings=resources.settings.console,
         about=about,
-        now=lambda: deck.clock().astimezone(),
+        now=lambda: resources.clock().astimezone(),
     )
     try:
         code = await console.run_async()
@@ -109,7 +112,7 @@ async def attach(
             about=about,
             now=lambda: clock().astimezone(),
         )
-        with console.complaints:  # the bus may complain before the console is drawn
+        with console.log_capture:  # the bus may complain before the console is drawn
             await console.run_async()
     return 0
 

@@ -12,7 +12,7 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
     Acceptance,
-    Alert,
+    AlertKey,
     Attempt,
     Decision,
     Health,
@@ -20,6 +20,9 @@ from midwatch_monitor.records import (
     NodeStatus,
     Task,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import Interventions
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.status import health_of, waits_for
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -29,9 +32,8 @@ from midwatch_supervisor.decide.dossier import spent_words
 from midwatch_supervisor.learning.line import Learnt, RecallLine, learnt_fields
 from midwatch_supervisor.learning.lines import Lore
 from midwatch_supervisor.learning.spelling import given_words, learnt_words
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.present.line import CheckpointLine, Line, StepLine, fields
-from midwatch_supervisor.present.lines import Fate, Transcript
+from midwatch_supervisor.present.lines import Transcript
 from midwatch_supervisor.present.lookup import (
     Found,
     account_of,
@@ -95,7 +97,7 @@ async def show(
         write_line(text)
 
 
-async def _fleet(journal: Journal, account: TaskAccount) -> dict[str, NodeStatus]:
+async def _fleet(journal: Journal, account: TaskState) -> dict[str, NodeStatus]:
     """The nodes that share the task's run, by name; says what the task waits for if not begun."""
     run = await journal.run(account.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
@@ -105,7 +107,7 @@ async def _fleet(journal: Journal, account: TaskAccount) -> dict[str, NodeStatus
 
 
 async def _calibrations(
-    journal: Journal, account: TaskAccount, *, only: Attempt | None
+    journal: Journal, account: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
     """By model, where an attempt that is shown has stated its confidence."""
     calibrator = Calibrator(journal)
@@ -130,7 +132,7 @@ async def _lines(journal: Journal, found: Found) -> AsyncIterator[Line | Learnt]
 
 
 def _account(
-    account: TaskAccount,
+    account: TaskState,
     nodes: Mapping[str, NodeStatus],
     steps: Mapping[int, Iterable[str]],
     learnt: Mapping[int, Sequence[Learnt]],
@@ -138,7 +140,7 @@ def _account(
     *,
     only: Attempt | None,
 ) -> Iterator[str]:
-    task, state = account.task, account.state
+    task, state = account.task, account.transition
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
     yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
@@ -168,38 +170,41 @@ def _learnt(lines: Sequence[Learnt]) -> Iterator[str]:
 
 
 def _attempt(
-    task: Task, account: AttemptAccount, calibration: Calibration | None, health: Health
+    task: Task, account: AttemptState, calibration: Calibration | None, health: Health
 ) -> Iterator[str]:
     attempt = account.attempt
     by = f"{attempt.worker} with {account.model}" if account.model else attempt.worker
     before = f" (before: {attempt.model})" if account.model != attempt.model else ""
-    ending = account.state.ending
-    status = f"{account.lifecycle} ({ending})" if ending else account.lifecycle.value
-    status = account.standing if account.split else status
+    ending, status = account.transition.ending, account.status.value
+    status = f"{status} ({ending})" if ending and ending.value != status else status
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
-        status, account.state.reason
+        status, account.transition.reason
     )
     yield f"  health {health}, last step {account.last_step}"
     yield from _reported(account, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
     where = f"begun in {attempt.workspace}" if account.moves else f"in {attempt.workspace}"
     yield f"  {by}{before} on {', then '.join((attempt.node, *account.moves))}, {where}"
-    if account.saved is not None:
-        yield f"  saved: {saved_words(account.saved)}"
+    if account.details.saved is not None:
+        yield f"  saved: {saved_words(account.details.saved)}"
     yield f"  used: {spent_words(account.budget)}"
     yield from _section("plan", plan_lines(account.plan))
     yield from _section("plan checks", _plan_checks(account))
-    yield from _section("completions", map(completion_words, account.completions))
-    yield from _section("analyses", (f"analysis {analysis_words(a)}" for a in account.analyses))
+    yield from _section("completions", map(completion_words, account.details.completions))
+    yield from _section(
+        "analyses", (f"analysis {analysis_words(a)}" for a in account.details.analyses)
+    )
     yield from _section("budget requests", _requests(account))
-    yield from _section("acceptance", map(_check, account.checks.values()))
-    yield from _section("alerts", map(_alert, account.alerts.values()))
+    yield from _section("acceptance", map(_check, account.details.checks.values()))
+    yield from _section("alerts", (_alert(account, key) for key in account.alerts))
     yield from _section("decisions", _decisions(account))
-    yield from _section("interventions", _interventions(account.fates))
-    yield from _section("faults of the watch", (f"{f.part}: {f.error}" for f in account.faults))
+    yield from _section("interventions", _interventions(account.interventions))
+    yield from _section(
+        "faults of the watch", (f"{f.part}: {f.error}" for f in account.details.faults)
+    )
 
 
-def _reported(account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
+def _reported(account: AttemptState, calibration: Calibration | None) -> Iterator[str]:
     told = account.checkpoint
     if told is not None:
         text = f"progress {told.progress_percent} %, confidence {told.confidence} %"
@@ -226,32 +231,34 @@ def _check(check: Acceptance) -> str:
     return _with_reason(f"{verdict} {check.check}", short(check.detail))
 
 
-def _alert(alert: Alert) -> str:
+def _alert(account: AttemptState, key: AlertKey) -> str:
+    alert = account.alerts[key]
     about = f" ({alert.key.subject})" if alert.key.subject else ""
     since = f"steps {alert.since_step} to {alert.step}"
     seen = f"; evidence: steps {', '.join(map(str, alert.evidence))}" if alert.evidence else ""
-    ended = f" ({alert.resolution})" if alert.resolution else ""
+    status = account.alert_status(key)
+    shown = alert.resolution if alert.resolution and alert.resolution.value != status else None
+    ended = f" ({shown})" if shown else ""
     return (
-        f"{alert.state}{ended} {alert.severity} {alert.key.rule}{about}, {since}: "
-        f"{alert.summary}{seen}"
+        f"{status}{ended} {alert.severity} {alert.key.rule}{about}, {since}: {alert.summary}{seen}"
     )
 
 
-def _plan_checks(account: AttemptAccount) -> Iterator[str]:
-    for id, check in account.plan_checks.items():
+def _plan_checks(account: AttemptState) -> Iterator[str]:
+    for id, check in account.details.plan_checks.items():
         yield f"{id} {plan_check_words(check, account.answer(id))}"
 
 
-def _requests(account: AttemptAccount) -> Iterator[str]:
-    for id, request in account.requests.items():
+def _requests(account: AttemptState) -> Iterator[str]:
+    for id, request in account.details.requests.items():
         yield f"{id} {request_words(request, account.answer(id))}"
 
 
-def _decisions(account: AttemptAccount) -> Iterator[str]:
+def _decisions(account: AttemptState) -> Iterator[str]:
     for each in account.escalations.values():
         rules = ", ".join(dict.fromkeys(key.rule for key in each.alerts))
         yield _with_reason(f"escalation {each.id} {each.state} ({rules})", each.reason)
-        for decision in account.decisions:
+        for decision in account.details.decisions:
             if decision.escalation == each.id:
                 yield f"  {_decision(decision)}"
 
@@ -264,11 +271,11 @@ def _decision(decision: Decision) -> str:
     return f"{what}, {cause}: {decision.rationale}{refused}"
 
 
-def _interventions(fates: dict[int, Fate]) -> Iterator[str]:
-    for id, fate in fates.items():
-        what = fate.intervention
+def _interventions(interventions: Interventions) -> Iterator[str]:
+    for each in interventions:
+        what = each.intervention
         author = f" ({what.author})" if what.author else ""
-        outcome = f", {_with_reason(fate.outcome.value, fate.reason)}" if fate.outcome else ""
+        outcome = f", {_with_reason(each.outcome.value, each.reason)}" if each.outcome else ""
         terms = in_brackets(terms_words(what.terms))
-        yield f"{id} {what.action}{terms} by {what.by}{author}: {fate.state}{outcome}"
+        yield f"{each.id} {what.action}{terms} by {what.by}{author}: {each.status}{outcome}"
         yield from (f"  {line}" for line in what.message.splitlines())

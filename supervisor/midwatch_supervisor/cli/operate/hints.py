@@ -23,7 +23,7 @@ def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
     otherwise. Without a broker in the settings it reaches this process only.
     """
     from midwatch_monitor.bus import bus_for
-    from midwatch_supervisor.fleet.nodes.identity import identity
+    from midwatch_supervisor.fleet.process import identity
 
     return bus_for(settings, name=identity(name).name, environ=os.environ, session=False)
 

@@ -18,7 +18,7 @@ from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
-from midwatch_monitor.secrets.known import sought
+from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.exit import run_to_end
@@ -27,9 +27,8 @@ from midwatch_supervisor.present.line import Line, fields
 from midwatch_supervisor.present.lines import Transcript
 from midwatch_supervisor.present.progress import ended, reserved, text
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.garbage import calm
 from midwatch_supervisor.run.job import Job
-from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.run.launch import begin, calm, conduct
 from midwatch_supervisor.tui.looks import check_looks
 from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
@@ -126,26 +125,26 @@ async def _stay(
             synchronous=settings.journal.synchronous,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
-            secrets=sought(os.environ, settings.secrets.patterns),
+            secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
     ):
-        deck, jobs = await opened(journal, clock)
+        resources, jobs = await opened(journal, clock)
         calm()
         if console:
-            return await show_run(deck, jobs, about=about(deck, jobs))
+            return await show_run(resources, jobs, about=about(resources, jobs))
         reporter = Reporter(journal, jobs, json=json, clock=clock)
-        reporter.begin(deck, jobs)
-        code = await conduct(deck, jobs, reporter.follow)
+        reporter.begin(resources, jobs)
+        code = await conduct(resources, jobs, reporter.follow)
         reporter.end(code)
         return code
 
 
-def about(deck: RunResources, jobs: Sequence[Job]) -> list[str]:
+def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
     lines = [
-        f"Run {deck.run.id}: {len(jobs)} tasks, journal {deck.journal.name}",
-        f"Sandbox for commands: {sandbox_words(deck.walls)}",
+        f"Run {resources.run.id}: {len(jobs)} tasks, journal {resources.journal.name}",
+        f"Sandbox for commands: {sandbox_words(resources.walls)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
         script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
@@ -162,11 +161,11 @@ class Reporter:
         self._json = json
         self._transcript = Transcript([job.task for job in jobs])
 
-    def begin(self, deck: RunResources, jobs: Sequence[Job]) -> None:
+    def begin(self, resources: RunResources, jobs: Sequence[Job]) -> None:
         """Say what is about to happen: which run, sandbox and models."""
         if self._json:
             return
-        for line in about(deck, jobs):
+        for line in about(resources, jobs):
             write_line(line)
 
     async def follow(self, entries: Sequence[Entry]) -> None:

@@ -17,10 +17,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import Roster
-from midwatch_monitor.journal.fleet.unattended import Unattended
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.watches import Unattended, Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Alert,
@@ -35,19 +33,18 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.fleet.monitors.guards import Leases, Turnover
 from midwatch_supervisor.fleet.monitors.leader_roles import (
     LEARNER,
-    Post,
-    PostTold,
+    LeaderRole,
+    RoleTold,
     dispatch,
     dispatch_of,
     dispatch_once,
     no_dispatch,
 )
-from midwatch_supervisor.fleet.monitors.run_monitor import Relay, RunWatch
-from midwatch_supervisor.fleet.monitors.turnover import log_turnover
-from midwatch_supervisor.fleet.nodes.reach import Reach
+from midwatch_supervisor.fleet.monitors.leases import LeaseChanges, Leases, log_lease_changes
+from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
+from midwatch_supervisor.fleet.process import JournalOutageLog
 from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
 
@@ -80,7 +77,7 @@ class LeaseTold:
     held: bool
 
 
-Tell = Callable[[LeaseTold | PostTold], None]
+Tell = Callable[[LeaseTold | RoleTold], None]
 
 
 class FleetMonitor:
@@ -112,7 +109,7 @@ class FleetMonitor:
         self._dispatching = dispatch_of(settings.fleet.name)
         self._watches = Watches(journal, clock=clock)
         self._unattended = Unattended(journal)
-        self._relay = Relay(bus)
+        self._relay = RelayBus(bus)
         self._calibrator = Calibrator(journal)
         self._hindsight = Hindsight(journal, clock=clock)
         self._leases = Leases(
@@ -122,7 +119,7 @@ class FleetMonitor:
             seconds=asyncio.get_running_loop().time,
         )
         self._after: int | None = None
-        self._runs: dict[int, RunWatch] = {}
+        self._runs: dict[int, RunMonitor] = {}
         self._strange: set[int] = set()
         """Runs that cannot be read here; others watch them."""
         self._new: set[int] = set()
@@ -132,7 +129,7 @@ class FleetMonitor:
         self._stale: set[int] = set()
         """Those of them that have stood for a round: what comes of none is nobody's of a fleet."""
         self._failing = False
-        self._reach = Reach("the monitor", journal.name)
+        self._outage_log = JournalOutageLog("the monitor", journal.name)
 
     @property
     def runs(self) -> frozenset[int]:
@@ -193,7 +190,7 @@ class FleetMonitor:
         try:
             await work
         except JournalError as error:
-            known = self._failing or self._reach.away  # it may go on all night
+            known = self._failing or self._outage_log.away  # it may go on all night
             log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
             self._failing = True
         except Exception:  # the watch may fail; the work must not
@@ -213,7 +210,7 @@ class FleetMonitor:
     async def _look(self) -> None:
         if self._after is None:
             await self._begin(start=True)
-        news = await self._reach.of(self._unattended.news(self._after or 0))
+        news = await self._outage_log.of(self._unattended.news(self._after or 0))
         for run, hints in news.hints.items():
             if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
                 self._new |= await self._open(run, start=True)
@@ -247,7 +244,7 @@ class FleetMonitor:
         if run in self._strange:
             return set()
         try:
-            watch = await RunWatch.open(
+            watch = await RunMonitor.open(
                 self._journal,
                 run,
                 bus=self._bus,
@@ -324,7 +321,7 @@ class FleetMonitor:
             if await self._done_with(watch) and self._runs.get(run) is watch:
                 await self._close(run)
 
-    async def _done_with(self, watch: RunWatch) -> bool:
+    async def _done_with(self, watch: RunMonitor) -> bool:
         """Whether a run needs no watch any more; not if it is heard of while that is asked."""
         now = self._clock()
         if watch.embedded and watch.heard_at < now - ALONE:
@@ -336,15 +333,15 @@ class FleetMonitor:
         if attempts:
             await self._heed(await self._leases.take(attempts))
 
-    async def _heed(self, turnover: Turnover, *, late: bool = False) -> None:
+    async def _heed(self, changes: LeaseChanges, *, late: bool = False) -> None:
         """Let each watch know what it has won, and people what went from one to another."""
         for watch in self._runs.values():
-            watch.win(turnover.won)
-        for id in sorted(turnover.lost):
+            watch.win(changes.won)
+        for id in sorted(changes.lost):
             self._tell(LeaseTold(attempt=id, held=False))
-        for id in sorted(turnover.won):
+        for id in sorted(changes.won):
             self._tell(LeaseTold(attempt=id, held=True))
-        await log_turnover(Roster(self._journal), turnover, late=late)
+        await log_lease_changes(Roster(self._journal), changes, late=late)
 
     async def _finish(self) -> None:
         """Nobody needs to look after attempts that are over and judged."""
@@ -379,12 +376,12 @@ class FleetMonitor:
             clock=self._clock,
         )
 
-    def _posts(self) -> list[Post]:
+    def _posts(self) -> list[LeaderRole]:
         works = {LEARNER: self._learn}
         if not no_dispatch(self._location):
             works[self._dispatching] = self._dispatch
         return [
-            Post(
+            LeaderRole(
                 name,
                 work,
                 watches=self._watches,

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
@@ -15,6 +15,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.recorder import Clock
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -26,20 +29,20 @@ _BREATH = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostTold:
+class RoleTold:
     """A post was taken or left."""
 
     name: str
     held: bool
 
 
-class Clerk(Protocol):
+class RoleLeases(Protocol):
     """Who gives a post to one of those that ask; see `Watches`."""
 
     async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None: ...
 
 
-class Post:
+class LeaderRole:
     """One post: taken whenever nobody has it, and left when another does."""
 
     def __init__(
@@ -47,10 +50,10 @@ class Post:
         name: str,
         work: Callable[[], Coroutine[Any, Any, None]],
         *,
-        watches: Clerk,
+        watches: RoleLeases,
         holder: str,
         lease_seconds: float,
-        tell: Callable[[PostTold], None],
+        tell: Callable[[RoleTold], None],
     ) -> None:
         """Do `work` while the post is held; where it ends or fails, it is begun again."""
         self._name = name
@@ -97,7 +100,7 @@ class Post:
 
     def _begin(self) -> None:
         if self._working is None:
-            self._tell(PostTold(name=self._name, held=True))
+            self._tell(RoleTold(name=self._name, held=True))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._try())
         # A process that was stopped for longer than its lease finds this before its work goes on.
@@ -123,7 +126,7 @@ class Post:
         self._working.cancel()
         await asyncio.wait({self._working})
         self._working = None
-        self._tell(PostTold(name=self._name, held=False))
+        self._tell(RoleTold(name=self._name, held=False))
 
 
 def dispatch_of(fleet: str) -> str:
@@ -144,26 +147,35 @@ def no_dispatch(location: str) -> str:
     return ""
 
 
+@asynccontextmanager
+async def _dispatcher(
+    journal: Journal, location: str, settings: FleetSettings, clock: Clock
+) -> AsyncGenerator["Dispatcher"]:
+    """A dispatcher of a fleet, with its queues open. Raises as `TurnQueue.open`."""
+    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
+    from midwatch_supervisor.fleet.queue.queue import TurnQueue
+
+    turn_queue = await TurnQueue.open(location, fleet=settings.name)
+    try:
+        nodes = Nodes(journal, fleet=settings.name)
+        yield Dispatcher(journal, turn_queue, nodes, settings=settings, clock=clock)
+    finally:
+        await turn_queue.close()
+
+
 async def dispatch(
     journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out tasks, once a second and on hints, until cancelled. Raises as `Handout.open`."""
-    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-    from midwatch_supervisor.fleet.queue.queue import Handout
-
-    handout = await Handout.open(location, fleet=settings.name)
-    try:
-        dispatcher = Dispatcher(
-            journal, handout, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
-        )
-        async with bus.subscribe() as hints:
-            trouble = ""
-            while True:
-                trouble = await _look(dispatcher.look(), trouble)
-                await asyncio.sleep(_BREATH)
-                await called(hints, _LOOK_SECONDS - _BREATH)
-    finally:
-        await handout.close()
+    """Hand out tasks, once a second and on hints, until cancelled. Raises as `TurnQueue.open`."""
+    async with (
+        _dispatcher(journal, location, settings, clock) as dispatcher,
+        bus.subscribe() as hints,
+    ):
+        trouble = ""
+        while True:
+            trouble = await _look(dispatcher.look(), trouble)
+            await asyncio.sleep(_BREATH)
+            await called(hints, _LOOK_SECONDS - _BREATH)
 
 
 async def called(hints: Subscription, seconds: float) -> None:
@@ -192,14 +204,6 @@ async def _look(look: Coroutine[Any, Any, None], trouble: str) -> str:
 async def dispatch_once(
     journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out what can go on now. Raises as `Handout.open` and `Dispatcher.look`."""
-    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-    from midwatch_supervisor.fleet.queue.queue import Handout
-
-    handout = await Handout.open(location, fleet=settings.name)
-    try:
-        await Dispatcher(
-            journal, handout, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
-        ).look()
-    finally:
-        await handout.close()
+    """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look`."""
+    async with _dispatcher(journal, location, settings, clock) as dispatcher:
+        await dispatcher.look()

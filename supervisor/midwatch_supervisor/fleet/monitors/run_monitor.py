@@ -12,7 +12,7 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.guards import Guards
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.records import Hint, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Relay:
+class RelayBus:
     """A bus on which only what concerns its listeners is heard, and which tells everybody."""
 
     def __init__(self, everybody: Bus) -> None:
@@ -47,7 +47,7 @@ class Relay:
             self._here.publish(hint)
 
 
-class RunWatch:
+class RunMonitor:
     """The monitor and the supervisor of one run, with the run's own settings.
 
     They act on what the guards let them. They do not ask the journal by themselves but on their
@@ -68,7 +68,7 @@ class RunWatch:
         """Use `open`."""
         self._journal = journal
         self._run = run
-        self._relay = Relay(bus)
+        self._relay = RelayBus(bus)
         self._settings = _settings_of(run)
         self._breakers = Breakers(self._settings.provider)
         self._clock = clock
@@ -112,7 +112,7 @@ class RunWatch:
         guards: Guards,
         calibrator: Calibrator,
         clock: Callable[[], datetime],
-    ) -> "RunWatch":
+    ) -> "RunMonitor":
         """The watch of a run, which has read what the journal says of it.
 
         Raises JournalError, and JournalTooNewError where the run's settings cannot be read.
@@ -197,11 +197,11 @@ class RunWatch:
         """Who decides about a task: the model that its task file names, else the policy."""
         assignment = assignment_of(task)
         if assignment is not None:
-            crew = TaskAgents(
+            agents = TaskAgents(
                 assignment, settings=self._settings, breakers=self._breakers, built=False
             )
             try:
-                return crew.supervisor
+                return agents.supervisor
             except UsageError as error:  # no key here, no such package
                 log.warning("the policy decides about task %s: %s", task.name, error)
         return Supervisor(None, self._settings.supervisor)

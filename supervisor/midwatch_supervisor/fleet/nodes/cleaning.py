@@ -17,11 +17,11 @@ from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles, Standing
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
-from midwatch_supervisor.workspaces.shipping import SEEN, finished
 from midwatch_supervisor.workspaces.snapshot import SAVED
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import CLONES, clear, is_repository
-from midwatch_tools.git import git
+from midwatch_supervisor.workspaces.snapshot_transfer import SEEN, final_snapshot
+from midwatch_supervisor.workspaces.workspace import CLONES, clear
+from midwatch_tools.git import git, is_repository
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class _Stay:
 
 
 @asynccontextmanager
-async def cleaned(cleaner: "Cleaner") -> AsyncGenerator[None]:
+async def run_cleaner(cleaner: "Cleaner") -> AsyncGenerator[None]:
     """Have it clean up meanwhile."""
     cleaning = asyncio.create_task(cleaner.run())
     try:
@@ -63,13 +63,13 @@ class Cleaner:
         self,
         *,
         journal: Journal,
-        depot: SnapshotStore,
+        snapshot_store: SnapshotStore,
         home: Path,
         clock: Callable[[], datetime],
     ) -> None:
-        """Clean what `depot` made below `home`."""
+        """Clean what `snapshot_store` made below `home`."""
         self._bundles = Bundles(journal)
-        self._depot = depot
+        self._snapshot_store = snapshot_store
         self._home = home
         self._clock = clock
 
@@ -79,9 +79,9 @@ class Cleaner:
             try:
                 await self.clean()
             except (MidwatchError, OSError) as error:
-                log.warning("%s could not be cleaned up: %s", self._home, error)
+                log.warning("%s could not be run_cleaner up: %s", self._home, error)
             except Exception:  # the node works on
-                log.exception("%s could not be cleaned up", self._home)
+                log.exception("%s could not be run_cleaner up", self._home)
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def clean(self) -> None:
@@ -113,25 +113,25 @@ class Cleaner:
                 if each.last:
                     stays[place_of(whole_of(workspace))] = _Stay(standing=each, own=False)
         known = places & stays.keys()
-        return {each: stays[each] for each in known if not self._depot.in_use(each)}
+        return {each: stays[each] for each in known if not self._snapshot_store.in_use(each)}
 
     async def _done(self, stay: _Stay) -> bool:
         """Whether nobody asks for the work itself any more, or can have it from the journal."""
-        kept = timedelta(days=self._depot.settings.keep_days)
+        kept = timedelta(days=self._snapshot_store.settings.keep_days)
         ended = stay.standing.ended_at
         if ended is None or ended > self._clock() - kept:
             return False
         if not stay.standing.last:
             return True
         try:
-            await finished(self._bundles, stay.standing.attempt)
+            await final_snapshot(self._bundles, stay.standing.attempt)
         except WorkspaceError:
             return False
         return True
 
     async def _let_go(self, place: str, folder: Path) -> None:
         """Remove a folder, unless somebody has asked for it since it seemed that nobody does."""
-        if not self._depot.in_use(place):
+        if not self._snapshot_store.in_use(place):
             await asyncio.to_thread(self._remove, folder)
 
     async def _forget(
@@ -139,7 +139,7 @@ class Cleaner:
     ) -> None:
         """Delete the names that lead to nothing that is needed; git's own tidying does the rest."""
         for ref, place in refs.items():
-            if self._depot.in_use(place):
+            if self._snapshot_store.in_use(place):
                 continue
             if not ref.startswith(_HEADS):
                 if place in idle:

@@ -2,22 +2,34 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
-from midwatch_monitor.bus import FleetBus
+from midwatch_agents.left_processes import end_leftovers_below
+from midwatch_agents.model_retries import Breakers
+from midwatch_agents.sandbox import find_walls
+from midwatch_monitor.bus import FleetBus, bus_for
 from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError, ReplacedError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import NodeState, NodeStatus
-from midwatch_supervisor.fleet.nodes.identity import Identity
-from midwatch_supervisor.fleet.nodes.reach import Reach
-from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnPool
-from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-from midwatch_supervisor.fleet.queue.queue import Handout, Reception
+from midwatch_supervisor.fleet.nodes.cleaning import Cleaner, run_cleaner
+from midwatch_supervisor.fleet.nodes.turn import Machine, take_turn
+from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnPool, TurnsInHand
+from midwatch_supervisor.fleet.process import Identity, JournalOutageLog
+from midwatch_supervisor.fleet.queue.dispatch import Dispatcher, UnfinishedRuns
+from midwatch_supervisor.fleet.queue.queue import Reception, TurnQueue
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_tools.watch import now
 
 log = logging.getLogger(__name__)
 
@@ -57,27 +69,27 @@ class Node:
         take: Take,
         nodes: Nodes,
         bus: FleetBus,
-        handout: Handout,
+        turn_queue: TurnQueue,
         dispatcher: Dispatcher,
         settings: FleetSettings,
         journal: str = "",
     ) -> None:
         """`journal` is what people call it."""
-        self._reach = Reach(status.name, journal)
+        self._outage_log = JournalOutageLog(status.name, journal)
         self._status = status
         self._nodes = nodes
         self._bus = bus
         self._dispatcher = dispatcher
         self._settings = settings
-        self._hands = TurnPool(
+        self._turn_pool = TurnPool(
             take,
-            handout,
+            turn_queue,
             slots=status.slots,
             changed=self._changed,
             heard=self._heard,
             stands=self._stands,
         )
-        self._reception = Reception(self._hands.do, holder=status.holder, fleet=settings.name)
+        self._reception = Reception(self._turn_pool.do, holder=status.holder, fleet=settings.name)
         self._heard_at = 0.0
         """When the journal last took our word, by the loop's clock."""
         self._news = asyncio.Event()
@@ -124,16 +136,16 @@ class Node:
 
     async def _drain(self) -> None:
         """Let what is in hand end, for so long as it may, and give back the rest."""
-        name, busy, most = self._status.name, self._hands.busy, self._settings.drain_seconds
+        name, busy, most = self._status.name, self._turn_pool.busy, self._settings.drain_seconds
         waits = f", and waits for {busy} in hand, {most:g} s at most" if busy else ""
         log.info("%s takes nothing more%s", name, waits)
-        self._hands.close()
+        self._turn_pool.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
         self._changed()
-        resting = asyncio.create_task(self._hands.rest())
+        resting = asyncio.create_task(self._turn_pool.rest())
         hurried = asyncio.create_task(self._hurry.wait())
         closing = asyncio.create_task(
-            self._reception.close(seconds=self._patience if self._hands.busy else 0)
+            self._reception.close(seconds=self._patience if self._turn_pool.busy else 0)
         )
         try:
             await asyncio.wait(
@@ -143,7 +155,7 @@ class Node:
             )
         finally:
             hurried.cancel()
-            await self._hands.drop()
+            await self._turn_pool.drop()
             await closing
 
     @property
@@ -162,7 +174,7 @@ class Node:
     # -- living ----------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        self._status = replace(self._status, busy=self._hands.busy)
+        self._status = replace(self._status, busy=self._turn_pool.busy)
         self._bus.say(self._status)
         self._news.set()
 
@@ -170,7 +182,7 @@ class Node:
         """Say that we live, again and again. Ends where another goes by our name."""
         while True:
             try:
-                before = await self._reach.of(self._beat())
+                before = await self._outage_log.of(self._beat())
             except JournalError as error:
                 log.debug("%s could not say that it lives: %s", self._status.name, error)
             else:
@@ -181,9 +193,9 @@ class Node:
                 if before is NodeState.LOST:
                     log.warning(
                         "%s was taken for lost: it gives back all %d that it has in hand",
-                        *(self._status.name, self._hands.busy),
+                        *(self._status.name, self._turn_pool.busy),
                     )
-                    await self._hands.drop()
+                    await self._turn_pool.drop()
             await asyncio.sleep(self._settings.beat_seconds)
 
     def _heard(self) -> bool:
@@ -211,9 +223,12 @@ class Node:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(self._settings.beat_seconds)
-            if clock() - self._heard_at > self._settings.lost_after_seconds and self._hands.busy:
+            if (
+                clock() - self._heard_at > self._settings.lost_after_seconds
+                and self._turn_pool.busy
+            ):
                 log.warning("%s is cut off: others go on with its work", self._status.name)
-                await self._hands.drop()
+                await self._turn_pool.drop()
 
     async def _look_now_and_then(self) -> None:
         """Hand out what our turns made possible; where no monitor does it, everything."""
@@ -222,7 +237,7 @@ class Node:
             try:
                 await self._dispatcher.look()
             except MidwatchError as error:
-                level = logging.DEBUG if self._reach.away else logging.WARNING
+                level = logging.DEBUG if self._outage_log.away else logging.WARNING
                 log.log(level, "%s could not hand out: %s", self._status.name, error)
             except Exception:  # the work goes on, whoever hands it out
                 log.exception("%s could not hand out", self._status.name)
@@ -233,3 +248,73 @@ class Node:
                     await self._news.wait()
             except TimeoutError:
                 continue
+
+
+ALIVE_BEATS = 3
+"""A name is taken as long as its node was heard within so many beats."""
+
+
+@asynccontextmanager
+async def open_node(
+    journal: Journal,
+    location: str,
+    who: Identity,
+    *,
+    home: Path,
+    settings: Settings,
+    environ: Mapping[str, str],
+    in_hand: TurnsInHand | None = None,
+) -> AsyncGenerator[Node]:
+    """A node on the journal at `location`, ready to run, that works below `home`.
+
+    `in_hand` is told what it has in hand.
+
+    Raises as `find_walls` and `TurnQueue.open` do, and UsageError where its name is taken.
+    """
+    fleet, walls = settings.fleet, await find_walls(settings.run.sandbox)
+    status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
+    async with AsyncExitStack() as stack:
+        turn_queue = await _opened(stack, location, fleet.name)
+        nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
+        clock = await stack.enter_async_context(journal_clock(journal, now))
+        # Before the broker hears of us: it would let go of who bears the name already.
+        bus = bus_for(fleet, name=who.name, status=status, environ=environ)
+        await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
+        await end_leftovers_below(home / "work")  # of a start of this node that was killed
+        await stack.enter_async_context(bus)
+        store = SnapshotStore(
+            journal=journal, home=home, node=who.name, settings=fleet, clock=clock
+        )
+        cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
+        await stack.enter_async_context(run_cleaner(cleaner))
+        machine = Machine(
+            journal=journal,
+            bus=bus,
+            settings=settings,
+            identity=who,
+            home=home,
+            walls=walls,
+            breakers=Breakers(settings.provider),
+            unfinished_runs=unfinished,
+            snapshot_store=store,
+            clock=clock,
+        )
+        yield Node(
+            status,
+            take=(in_hand or TurnsInHand()).around(partial(take_turn, machine)),
+            nodes=nodes,
+            bus=bus,
+            turn_queue=turn_queue,
+            dispatcher=Dispatcher(
+                journal, turn_queue, nodes, settings=fleet, clock=clock, unfinished_runs=unfinished
+            ),
+            settings=fleet,
+            journal=journal.name,
+        )
+
+
+async def _opened(stack: AsyncExitStack, location: str, fleet: str) -> TurnQueue:
+    """The queues of a fleet, until the stack ends."""
+    turn_queue = await TurnQueue.open(location, fleet=fleet)
+    stack.push_async_callback(turn_queue.close)
+    return turn_queue

@@ -22,10 +22,10 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run, Task
-from midwatch_supervisor.fleet.nodes.identity import Identity
-from midwatch_supervisor.fleet.nodes.mishaps import Mishaps
+from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
+from midwatch_supervisor.fleet.process import Identity
+from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
-from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place
@@ -65,8 +65,8 @@ class Machine:
     home: Path
     walls: Walls
     breakers: Breakers
-    dockets: UnfinishedRuns
-    depot: "SnapshotStore | None"
+    unfinished_runs: UnfinishedRuns
+    snapshot_store: "SnapshotStore | None"
     clock: Clock
 
 
@@ -87,46 +87,46 @@ async def take_turn(machine: Machine, task: int) -> Outcome:
 
 async def _taken(machine: Machine, task: Task) -> Outcome:
     run = await machine.journal.run(task.run)
-    docket = await machine.dockets.of(run.id)
-    mishaps = Mishaps(
+    ready_tasks = await machine.unfinished_runs.of(run.id)
+    failures = TaskFailures(
         machine.journal,
         node=machine.identity.name,
         fleet=machine.settings.fleet.name,
         clock=machine.clock,
     )
-    if why := _unreadable(run, docket, task.id):
-        await mishaps.unreadable(task, why)
+    if why := _unreadable(run, ready_tasks, task.id):
+        await failures.unreadable(task, why)
         return Outcome.FAILED  # a newer Midwatch wrote it, whose nodes can do it
-    if docket.over(task.id):
+    if ready_tasks.over(task.id):
         return Outcome.OVER
-    if task.id not in docket.ready():
+    if task.id not in ready_tasks.ready():
         return Outcome.WAITS
-    labels = docket.labels(task.id)
-    await mishaps.begin(docket.live(task.id))
+    labels = ready_tasks.labels(task.id)
+    await failures.begin(ready_tasks.live(task.id))
     try:
-        return await _worked(machine, run, task, docket.concerns(task.id))
+        return await _worked(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
         return Outcome.WAITS
     except UsageError as error:
-        live = (await machine.dockets.of(run.id)).live(task.id)
-        over = await mishaps.unable(task, str(error), labels=labels, live=live)
+        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
+        over = await failures.unable(task, str(error), labels=labels, live=live)
         return Outcome.OVER if over else Outcome.FAILED
     except UnreachableError as error:
-        live = (await machine.dockets.of(run.id)).live(task.id)
-        over = await mishaps.unreachable(task, str(error), labels=labels, live=live)
+        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
+        over = await failures.unreachable(task, str(error), labels=labels, live=live)
         return Outcome.OVER if over else Outcome.UNREACHABLE
     except MidwatchError:
         raise
     except Exception as error:  # whatever it is, the node's other turns go on
         log.exception("a turn of task %s broke", task.id)
-        live = (await machine.dockets.of(run.id)).live(task.id)
-        over = await mishaps.broke(task, error, live=live)
+        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
+        over = await failures.broke(task, error, live=live)
         return Outcome.OVER if over else Outcome.FAILED
 
 
-def _unreadable(run: Run, docket: ReadyTasks, task: int) -> str:
+def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     """Why this version of Midwatch cannot do a task; empty if it can."""
-    if not docket.knows(task):
+    if not ready_tasks.knows(task):
         return "cannot read this task"
     try:
         settings_of(run)
@@ -138,15 +138,15 @@ def _unreadable(run: Run, docket: ReadyTasks, task: int) -> str:
 async def _worked(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> Outcome:
     runner = await _runner(machine, run, concerns)
     mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
-    mine.crew.build_workers()
+    mine.agents.build_workers()
     await runner.run()
     return Outcome.OVER if mine.place is Place.OVER else Outcome.WAITS
 
 
 async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:
     """A runner of some tasks of a run. What is over is there to be built upon."""
-    deck = deck_for(machine, run)
-    journal, settings, breakers = deck.journal, deck.settings, deck.breakers
+    resources = resources_for(machine, run)
+    journal, settings, breakers = resources.journal, resources.settings, resources.breakers
     jobs = [
         await job_again(journal, run, each, settings, breakers, built=False)
         for each in await journal.tasks(run.id)
@@ -154,19 +154,19 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
     ]
 
     async def hire(assignment: Assignment) -> Job:
-        crew = TaskAgents(assignment, settings=settings, breakers=breakers, built=False)
-        made = await stored(journal, run, assignment, deck.clock())
-        return Job(task=made, assignment=assignment, crew=crew)
+        agents = TaskAgents(assignment, settings=settings, breakers=breakers, built=False)
+        made = await stored(journal, run, assignment, resources.clock())
+        return Job(task=made, assignment=assignment, agents=agents)
 
     async def abroad() -> Mapping[str, Iterable[str]]:
-        waiting = (await machine.dockets.of(run.id)).waiting
+        waiting = (await machine.unfinished_runs.of(run.id)).waiting
         return {name: awaits for name, awaits in waiting.items() if name not in runner.jobs}
 
-    runner = Runner(deck, tuple(jobs), hire=hire, abroad=abroad)
+    runner = Runner(resources, tuple(jobs), hire=hire, abroad=abroad)
     return runner
 
 
-def deck_for(machine: Machine, run: Run) -> RunResources:
+def resources_for(machine: Machine, run: Run) -> RunResources:
     """What the attempts of a run stand on at this node.
 
     The run's own configuration holds, but for what is the machine's: walls and fleet. Raises
@@ -187,7 +187,7 @@ def deck_for(machine: Machine, run: Run) -> RunResources:
         node=machine.identity.name,
         holder=machine.identity.holder,
         clock=machine.clock,
-        depot=machine.depot,
+        snapshot_store=machine.snapshot_store,
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from midwatch_monitor.errors import JournalError
@@ -29,8 +30,8 @@ Take = Callable[[int], Awaitable[Outcome]]
 """Runs the attempts of a task, by its id."""
 
 
-class Queues(Protocol):
-    """What hands need of the hand-out; see `Handout`."""
+class PoolQueue(Protocol):
+    """What the pool needs of the queue; see `TurnQueue`."""
 
     async def hand_out(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
@@ -53,7 +54,7 @@ class TurnPool:
     def __init__(
         self,
         take: Take,
-        handout: Queues,
+        turn_queue: PoolQueue,
         *,
         slots: int,
         changed: Callable[[], None],
@@ -69,7 +70,7 @@ class TurnPool:
         self._dropped = 0
         """How often everything was given up."""
         self._take = take
-        self._handout = handout
+        self._turn_queue = turn_queue
         self._slots = slots
         self._changed = changed
         self._turns: dict[int, asyncio.Future[Outcome]] = {}
@@ -151,7 +152,7 @@ class TurnPool:
         try:
             if not await self._ours(era):
                 return "given back: taken for lost"
-            await self._handout.rescue(ticket, labels=labels)
+            await self._turn_queue.rescue(ticket, labels=labels)
         except JournalError as error:  # whoever looks next hands out the next turn
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
             return "given back: no slot"
@@ -190,7 +191,7 @@ class TurnPool:
     ) -> None:
         try:
             if await self._ours(era):
-                await self._handout.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
+                await self._turn_queue.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
         except JournalError as error:  # whoever looks next hands it out, only sooner
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)
 
@@ -208,3 +209,54 @@ class TurnPool:
         while turns := set(self._turns.values()):
             await asyncio.wait(turns)
             await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """A turn that a node had in hand, and has no more."""
+
+    task: int
+    outcome: Outcome | None
+    """`None` where it was given back in the middle of the work."""
+
+
+class TurnsInHand:
+    """The tasks whose turns are in hand. Once it is followed, their ends are kept to be read."""
+
+    def __init__(self) -> None:
+        self._tasks: set[int] = set()
+        self._ends: asyncio.Queue[TurnEnded | None] | None = None
+
+    @property
+    def tasks(self) -> frozenset[int]:
+        """By their ids."""
+        return frozenset(self._tasks)
+
+    def around(self, take: Take) -> Take:
+        """Take turns as `take` does, noting what is in hand meanwhile."""
+
+        async def noted(task: int) -> Outcome:
+            self._tasks.add(task)
+            outcome: Outcome | None = None
+            try:
+                outcome = await take(task)
+                return outcome
+            finally:
+                self._tasks.discard(task)
+                if self._ends is not None:
+                    self._ends.put_nowait(TurnEnded(task=task, outcome=outcome))
+
+        return noted
+
+    def follow(self) -> None:
+        """Keep what ends from now on."""
+        self._ends = self._ends or asyncio.Queue()
+
+    def close(self) -> None:
+        """Nothing more will end."""
+        if self._ends is not None:
+            self._ends.put_nowait(None)
+
+    async def ended(self) -> TurnEnded | None:
+        """The next end since `follow`; `None` once there will be none."""
+        return None if self._ends is None else await self._ends.get()

@@ -1,16 +1,18 @@
-"""Hands out what can go on, and takes from lost nodes what they had in hand."""
+"""DispatchQueue out what can go on, and takes from lost nodes what they had in hand."""
 
+import asyncio
 import json
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.submission import Moves, moves, runs_of
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Change,
@@ -22,12 +24,68 @@ from midwatch_monitor.records import (
     Record,
     Run,
 )
-from midwatch_supervisor.fleet.nodes.identity import name_of
-from midwatch_supervisor.fleet.queue.queue import Handed, Handout, QueuedTurn, run_key
-from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
-from midwatch_supervisor.fleet.queue.unfinished_runs import UnfinishedRuns
+from midwatch_supervisor.fleet.process import name_of
+from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnQueue, TurnUnderWay, run_key
+from midwatch_supervisor.fleet.queue.ready_tasks import KINDS, ReadyTasks
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    ready_tasks: ReadyTasks = field(default_factory=ReadyTasks)
+    after: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class UnfinishedRuns:
+    """Reads every entry once, however often one asks; keeps only what is not over."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._kept: dict[int, _Kept] = {}
+        self._looking = asyncio.Lock()
+        self._after = 0
+        self._erasure = 0
+        self._tasks: dict[int, int] = {}
+        """The run of each task that is not over."""
+        self._runs: dict[int, Run] = {}
+
+    async def open(self) -> list[Run]:
+        """The runs with tasks to be handed out that are not over, oldest first.
+
+        Others are forgotten. The first look reads how every task stands, later ones what is new.
+        """
+        async with self._looking:
+            self._fold(await self._journal.read(moves, self._after, self._erasure))
+            wanted = set(self._tasks.values())
+            self._kept = {id: kept for id, kept in self._kept.items() if id in wanted}
+            known = {id: run for id, run in self._runs.items() if id in wanted}
+            if new := sorted(wanted - known.keys()):
+                known |= {run.id: run for run in await self._journal.read(runs_of, new)}
+            self._runs = known
+            return [known[id] for id in sorted(known)]
+
+    def _fold(self, new: Moves) -> None:
+        if new.afresh:
+            self._tasks, self._runs, self._kept = {}, {}, {}
+        for task in new.over:
+            self._tasks.pop(task, None)
+        self._tasks |= new.open
+        self._after, self._erasure = new.last, new.erasure
+
+    async def of(self, run: int) -> ReadyTasks:
+        """Where the tasks of a run stand now."""
+        kept = self._kept.setdefault(run, _Kept())
+        async with kept.lock:
+            new = self._journal.all_entries(kept.after, run=run, kinds=KINDS)
+            async for entry in new:
+                if kept.ready_tasks.lacks(entry):
+                    kept.ready_tasks.meet(await self._journal.tasks(run))
+                kept.ready_tasks.take(entry)
+                kept.after = entry.id
+        return kept.ready_tasks
+
 
 _KEPT = timedelta(days=7)
 """How long it is remembered who had which turn; the journal keeps what came of it."""
@@ -37,12 +95,12 @@ _MOST_NAMED = 10
 """Tasks that one line of the log names."""
 
 
-class Hands(Protocol):
-    """What a dispatcher needs of the hand-out; see `Handout`."""
+class DispatchQueue(Protocol):
+    """What a dispatcher needs of the queue; see `TurnQueue`."""
 
     @property
     def fleet(self) -> str: ...
-    async def under_way(self) -> list[Handed]: ...
+    async def under_way(self) -> list[TurnUnderWay]: ...
     async def last_numbers(self, run: Run) -> dict[int, int]: ...
     async def hand_out(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
@@ -60,15 +118,15 @@ class Due:
 
     begin: tuple[int, ...] = ()
     """Tasks whose next turn is to be handed out."""
-    rescue: tuple[Handed, ...] = ()
+    rescue: tuple[TurnUnderWay, ...] = ()
     """Turns that are with a process which is gone."""
-    drop: tuple[Handed, ...] = ()
+    drop: tuple[TurnUnderWay, ...] = ()
     """Turns that nobody needs and no process has: a later one is under way, or the task is over."""
 
 
 def due(
     ready: Sequence[int],
-    handed: Sequence[Handed],
+    handed: Sequence[TurnUnderWay],
     nodes: Sequence[NodeStatus],
     *,
     over: Collection[int] = (),
@@ -96,8 +154,8 @@ def due(
 
 
 def outlived(
-    handed: Iterable[Handed], runs: Iterable[Run], nodes: Iterable[NodeStatus]
-) -> list[Handed]:
+    handed: Iterable[TurnUnderWay], runs: Iterable[Run], nodes: Iterable[NodeStatus]
+) -> list[TurnUnderWay]:
     """The turns of runs that are over, which no process has that lives. Pure.
 
     Whoever had one was killed, or left, just before it could be noted that the turn has ended.
@@ -110,19 +168,19 @@ def outlived(
 async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
     """Take the turns of tasks that are over out of their queues.
 
-    Where that fails, whoever takes one of them puts it away. Raises as `Handout.open` does.
+    Where that fails, whoever takes one of them puts it away. Raises as `TurnQueue.open` does.
     """
-    handout = await Handout.open(location, fleet=fleet_of(run))
+    turn_queue = await TurnQueue.open(location, fleet=fleet_of(run))
     try:
-        for each in await handout.under_way():
+        for each in await turn_queue.under_way():
             if not each.holder and _of(each, run) and each.ticket.task in tasks:
-                await handout.drop(each.ticket)
+                await turn_queue.drop(each.ticket)
     finally:
-        await handout.close()
+        await turn_queue.close()
 
 
 class Dispatcher:
-    """Hands out turns of the tasks that `midwatch submit` stored.
+    """DispatchQueue out turns of the tasks that `midwatch submit` stored.
 
     Several may look at the same time: two who hand out the same turn make one.
     """
@@ -130,24 +188,24 @@ class Dispatcher:
     def __init__(
         self,
         journal: Journal,
-        handout: Hands,
+        turn_queue: DispatchQueue,
         nodes: Nodes,
         *,
         settings: FleetSettings,
         clock: Clock,
-        dockets: UnfinishedRuns | None = None,
+        unfinished_runs: UnfinishedRuns | None = None,
     ) -> None:
-        """`dockets` may be shared with others who ask for them."""
+        """`unfinished_runs` may be shared with others who ask for them."""
         self._journal = journal
-        self._handout = handout
+        self._turn_queue = turn_queue
         self._nodes = nodes
         self._settings = settings
         self._clock = clock
-        self._dockets = dockets or UnfinishedRuns(journal)
+        self._unfinished_runs = unfinished_runs or UnfinishedRuns(journal)
         self._tidied_at: datetime | None = None
         self._handed = True
         """Whether turns may be under way."""
-        self._rescued: dict[Handed, datetime] = {}
+        self._rescued: dict[TurnUnderWay, datetime] = {}
         """When which turn was taken from whom."""
 
     async def look(self) -> None:
@@ -163,66 +221,70 @@ class Dispatcher:
             return
         # Asked before the journal is read: a turn that ends meanwhile has said so there by then,
         # and a run of which one is handed out is there.
-        handed = await self._handout.under_way()
+        handed = await self._turn_queue.under_way()
         nodes = await self._nodes.starts()
         runs = await self._runs()
         self._handed = bool(handed or runs)
         for each in outlived(handed, runs, nodes):
-            await self._handout.drop(each.ticket)
+            await self._turn_queue.drop(each.ticket)
         for run in runs:
-            docket = await self._dockets.of(run.id)
-            mine = [each for each in handed if _of(each, run) and docket.knows(each.ticket.task)]
-            over = {each.ticket.task for each in mine if docket.over(each.ticket.task)}
-            await self._do(run, docket, due(docket.ready(), mine, nodes, over=over))
+            ready_tasks = await self._unfinished_runs.of(run.id)
+            mine = [
+                each for each in handed if _of(each, run) and ready_tasks.knows(each.ticket.task)
+            ]
+            over = {each.ticket.task for each in mine if ready_tasks.over(each.ticket.task)}
+            await self._do(run, ready_tasks, due(ready_tasks.ready(), mine, nodes, over=over))
 
     async def _runs(self) -> list[Run]:
         """The runs of this fleet that are not over."""
-        fleet = self._handout.fleet
-        return [run for run in await self._dockets.open() if fleet_of(run) == fleet]
+        fleet = self._turn_queue.fleet
+        return [run for run in await self._unfinished_runs.open() if fleet_of(run) == fleet]
 
     async def _tidy(self) -> None:
         """Forget turns of long ago, now and then."""
         now = self._clock()
         if self._tidied_at is None or now - self._tidied_at > _TIDY_EVERY:
             self._tidied_at = now
-            await self._handout.forget(now - _KEPT)
+            await self._turn_queue.forget(now - _KEPT)
 
-    async def _do(self, run: Run, docket: ReadyTasks, what: Due) -> None:
+    async def _do(self, run: Run, ready_tasks: ReadyTasks, what: Due) -> None:
         for each in what.drop:
-            await self._handout.drop(each.ticket)
-        await self._rescue(docket, [each for each in what.rescue if not self._just_rescued(each)])
-        await self._begin(run, docket, what.begin)
+            await self._turn_queue.drop(each.ticket)
+        await self._rescue(
+            ready_tasks, [each for each in what.rescue if not self._just_rescued(each)]
+        )
+        await self._begin(run, ready_tasks, what.begin)
 
-    async def _begin(self, run: Run, docket: ReadyTasks, tasks: Collection[int]) -> None:
+    async def _begin(self, run: Run, ready_tasks: ReadyTasks, tasks: Collection[int]) -> None:
         """Hand out the next turns of tasks."""
         if not tasks:
             return
-        last = await self._handout.last_numbers(run)
+        last = await self._turn_queue.last_numbers(run)
         # Others may have handed out some of these by now. Asked after the numbers: whose turn is
         # not there yet gets the number that the others give it, too.
-        there = await self._handout.under_way()
+        there = await self._turn_queue.under_way()
         taken = {each.ticket.task for each in there if _of(each, run)}
         for task in tasks:
             if task not in taken:
-                ticket = QueuedTurn.of(self._handout.fleet, run, task, last.get(task, 0) + 1)
-                await self._handout.hand_out(ticket, labels=docket.labels(task))
+                ticket = QueuedTurn.of(self._turn_queue.fleet, run, task, last.get(task, 0) + 1)
+                await self._turn_queue.hand_out(ticket, labels=ready_tasks.labels(task))
 
-    async def _rescue(self, docket: ReadyTasks, stranded: Sequence[Handed]) -> None:
+    async def _rescue(self, ready_tasks: ReadyTasks, stranded: Sequence[TurnUnderWay]) -> None:
         left: dict[str, list[int]] = defaultdict(list)
         try:
             for each in stranded:
-                await self._tell(docket, each)
-                labels = docket.labels(each.ticket.task)
+                await self._tell(ready_tasks, each)
+                labels = ready_tasks.labels(each.ticket.task)
                 # Another look may have rescued it since this one read, and another node have it.
-                ours = await self._handout.rescue(each.ticket, labels=labels, holder=each.holder)
+                ours = await self._turn_queue.rescue(each.ticket, labels=labels, holder=each.holder)
                 self._rescued[each] = self._clock()
                 if ours:
                     left[name_of(each.holder)].append(each.ticket.task)
         finally:
             for node, tasks in left.items():
-                log.warning(rescue(node, [docket.name(task) for task in tasks]))
+                log.warning(rescue(node, [ready_tasks.name(task) for task in tasks]))
 
-    def _just_rescued(self, handed: Handed) -> bool:
+    def _just_rescued(self, handed: TurnUnderWay) -> bool:
         """Whether a turn was taken from this process a moment ago, which has it again.
 
         It does not work on it, but it may go on taking what it should leave to others.
@@ -232,9 +294,9 @@ class Dispatcher:
         self._rescued = {each: at for each, at in self._rescued.items() if now - at < pause}
         return handed in self._rescued
 
-    async def _tell(self, docket: ReadyTasks, handed: Handed) -> None:
+    async def _tell(self, ready_tasks: ReadyTasks, handed: TurnUnderWay) -> None:
         """Let people see why another node goes on, once for each that begins with it."""
-        attempt = docket.live(handed.ticket.task)
+        attempt = ready_tasks.live(handed.ticket.task)
         if attempt is None:
             return
         name = name_of(handed.holder)
@@ -279,5 +341,5 @@ def fleet_of(run: Run) -> str:
         return ""  # of none: whoever looks at all runs goes on with the others
 
 
-def _of(handed: Handed, run: Run) -> bool:
+def _of(handed: TurnUnderWay, run: Run) -> bool:
     return handed.ticket.run == run_key(run)

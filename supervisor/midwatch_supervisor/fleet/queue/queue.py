@@ -85,7 +85,7 @@ def run_key(run: Run) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handed:
+class TurnUnderWay:
     """A turn that is under way, or waits for a node."""
 
     ticket: QueuedTurn
@@ -128,8 +128,8 @@ def system_url(location: str) -> str:
     return url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-class Handout:
-    """Hands out turns and looks after them; takes none itself."""
+class TurnQueue:
+    """DispatchQueue out turns and looks after them; takes none itself."""
 
     def __init__(self, client: "DBOSClient", *, fleet: str, name: str) -> None:
         """Use `open`."""
@@ -153,7 +153,7 @@ class Handout:
         """Close its connections."""
         await asyncio.to_thread(self._client.destroy)
 
-    async def under_way(self) -> list[Handed]:
+    async def under_way(self) -> list[TurnUnderWay]:
         """The turns of this fleet that wait for a node or are with one."""
         with _told(self._name):
             found = await asyncio.to_thread(
@@ -165,7 +165,7 @@ class Handout:
                 load_output=False,
             )
         return [
-            Handed(
+            TurnUnderWay(
                 ticket=ticket,
                 holder=(each.executor_id or "") if each.status == _PENDING else "",
             )
@@ -313,7 +313,7 @@ class Reception:
     async def open(self, location: str, *, labels: Sequence[str], slots: int) -> None:
         """Begin to take turns of tasks that ask for some of these labels.
 
-        Raises as `Handout.open` does, and UsageError for too many labels.
+        Raises as `TurnQueue.open` does, and UsageError for too many labels.
         """
         queues, url = queues_of(self._fleet, labels), system_url(location)
         loop = asyncio.get_running_loop()

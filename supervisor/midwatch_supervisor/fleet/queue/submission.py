@@ -1,4 +1,4 @@
-"""Hands a task file over to a fleet: checked here, run elsewhere."""
+"""DispatchQueue a task file over to a fleet: checked here, run elsewhere."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ from midwatch_monitor.journal.fleet.submission import Key, NewTask
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Keeper, Run
 from midwatch_supervisor.fleet.queue.queue import queues_of
-from midwatch_supervisor.present.assignment import Assignment, pinned
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.workspaces.workspace import head_of
 
 _KEY = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _ELSEWHERE = {"base", "project"}
@@ -86,8 +87,22 @@ async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
             spec=each.model_dump_json(),
             project=each.project,
         )
-        for each in await pinned(wanted)
+        for each in await pin_commits(wanted)
     ]
+
+
+async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:
+    """The tasks, each with the commit that it starts from, so that every node starts from the same.
+
+    Raises WorkspaceError for a repository without a commit, or one that does not answer.
+    """
+    known: dict[str, str] = {}
+    for each in wanted:
+        if each.source not in known:
+            known[each.source] = each.base or await head_of(each.source, url=bool(each.origin))
+    return tuple(
+        each.model_copy(update={"base": each.base or known[each.source]}) for each in wanted
+    )
 
 
 def digest(wanted: Sequence[Assignment]) -> str:

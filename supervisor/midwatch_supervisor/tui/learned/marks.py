@@ -1,11 +1,12 @@
-"""What a person can do about what was learned, when it makes sense, and what is asked. Pure."""
+"""What a person can do about what was learned, when it makes sense, and how it is stored."""
 
 from enum import StrEnum
 
 from midwatch_monitor.records import GuidelinesState, KnownFact, KnownGuidelines, KnownLesson
-from midwatch_supervisor.tui.action import Question
-from midwatch_supervisor.tui.learned.guidelines import changes, former_of
-from midwatch_supervisor.tui.learned.learning_view import Lore, Marked
+from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.tui.learned.lists import former_of, version_diff
+from midwatch_supervisor.tui.operator_command import Question
+from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
 
 
 class Mark(StrEnum):
@@ -63,11 +64,11 @@ def _refused_version(mark: Mark, known: KnownGuidelines) -> str:
             return "guidelines are approved, rejected or rolled back"
 
 
-def question(mark: Mark, known: Marked, lore: Lore) -> Question | None:
+def question(mark: Mark, known: Marked, view: LearningView) -> Question | None:
     """What is asked before a mark; `None` if it is made at once."""
     name = named(known)
     if isinstance(known, KnownGuidelines):
-        return _of_version(mark, known, lore)
+        return _of_version(mark, known, view)
     quote = known.lesson.text if isinstance(known, KnownLesson) else known.fact.text
     match mark:
         case Mark.APPROVE:
@@ -83,9 +84,9 @@ def question(mark: Mark, known: Marked, lore: Lore) -> Question | None:
             return None
 
 
-def _of_version(mark: Mark, known: KnownGuidelines, lore: Lore) -> Question:
+def _of_version(mark: Mark, known: KnownGuidelines, view: LearningView) -> Question:
     name = named(known)
-    diff = changes(known, lore)
+    diff = version_diff(known, view)
     match mark:
         case Mark.APPROVE:
             title = f"Put {name} in force, for every attempt that begins from now on?"
@@ -94,10 +95,10 @@ def _of_version(mark: Mark, known: KnownGuidelines, lore: Lore) -> Question:
             title = f"Reject {name}: why?"
             return Question(title=title, send="Reject", quote=diff, required=False)
         case _:
-            before = former_of(known, lore)
+            before = former_of(known, view)
             then = "no guidelines are" if before is None else f"{named(before)} is"
             title = f"Roll {name} back: {then} in force again. Why?"
-            return Question(title=title, send="LineList back", required=False)
+            return Question(title=title, send="Roll back", required=False)
 
 
 def rating_in(words: str) -> tuple[int, str]:
@@ -121,3 +122,35 @@ def stored(mark: Mark, known: Marked) -> str:
         Mark.REJECT: f"{name} is rejected",
         Mark.ROLL_BACK: f"{name} is rolled back",
     }[mark]
+
+
+async def store_mark(actions: LearningActions, mark: Mark, known: Marked, words: str) -> int:
+    """Store a mark that makes sense; answers its journal id. Raises JournalError."""
+    match known:
+        case KnownLesson():
+            return await _of_lesson(actions, mark, known.id, words)
+        case KnownFact():
+            write = {
+                Mark.APPROVE: actions.approve_fact,
+                Mark.RESTORE: actions.restore_fact,
+                Mark.RETIRE: actions.retire_fact,
+            }[mark]
+            return await write(known.id, words)
+        case _:
+            write = {
+                Mark.APPROVE: actions.approve,
+                Mark.REJECT: actions.reject,
+                Mark.ROLL_BACK: actions.roll_back,
+            }[mark]
+            return await write(known.id, words)
+
+
+async def _of_lesson(actions: LearningActions, mark: Mark, lesson: int, words: str) -> int:
+    match mark:
+        case Mark.RATE:
+            rating, comment = rating_in(words)
+            return await actions.rate_lesson(lesson, rating, comment)
+        case Mark.RETIRE:
+            return await actions.retire_lesson(lesson, words)
+        case _:
+            return await actions.restore_lesson(lesson, words)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 from textual import on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -31,21 +31,38 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.operator.learning_actions import LearningActions
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.tui.actions import STORING
 from midwatch_supervisor.tui.keys import LEARNED
-from midwatch_supervisor.tui.learned import facts, guidelines, lessons
-from midwatch_supervisor.tui.learned.learning_view import Lore, Marked, read_guidelines, read_lore
-from midwatch_supervisor.tui.learned.marking import write
-from midwatch_supervisor.tui.learned.marks import Mark, named, question, refusal, stored
-from midwatch_supervisor.tui.learned.part import Part
+from midwatch_supervisor.tui.learned.lists import (
+    fact_detail,
+    facts_list,
+    guidelines_list,
+    lesson_detail,
+    lessons_list,
+    version_detail,
+)
+from midwatch_supervisor.tui.learned.marks import (
+    Mark,
+    named,
+    question,
+    refusal,
+    store_mark,
+    stored,
+)
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
-from midwatch_supervisor.tui.learned.tally import Tally
-from midwatch_supervisor.tui.screens.detail import Detail
-from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.dialogs import confirmation, in_words
+from midwatch_supervisor.tui.operator_keys import STORING
+from midwatch_supervisor.tui.state.learning_counts import LearningCounts
+from midwatch_supervisor.tui.state.learning_view import (
+    LearningView,
+    Marked,
+    read_guidelines,
+    read_learning,
+)
+from midwatch_supervisor.tui.widgets.dialogs import dialog
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.palette import app_of
+from midwatch_supervisor.tui.widgets.scrolling_text import Detail
+from midwatch_supervisor.tui.widgets.table import Table
 
-_PARTS = ("lessons", "facts", "guidelines", "statistics")
 _PAUSE = 0.3
 """Seconds between two readings at least."""
 _OLD = 5.0
@@ -69,10 +86,9 @@ class LearnedPane(Vertical):
 
     @dataclass
     class Read(Message):
-        """The journal was read, or it could not be."""
+        """The journal was read."""
 
-        lore: Lore
-        problem: str = ""
+        view: LearningView
 
     @dataclass
     class Wanted(Message):
@@ -80,50 +96,54 @@ class LearnedPane(Vertical):
 
         attempt: int
 
-    @dataclass
-    class Stored(Message):
-        """A mark stands in the journal, or it could not be stored."""
-
-        mark: Mark
-        known: Marked
-        problem: str = ""
-
     def __init__(
-        self, journal: Journal, tally: Tally, shelf: LearningActions, now: Callable[[], datetime]
+        self,
+        journal: Journal,
+        counts: LearningCounts,
+        actions: LearningActions,
+        now: Callable[[], datetime],
     ) -> None:
         super().__init__(id="learned-pane")
-        self.lore = Lore()
+        self.view = LearningView()
         """What was read last."""
         self.read = 0
         """How often the whole was read."""
+        self.problem = ""
+        """Why the journal could not be read the last time; empty if it could."""
         self._learned = Learned(journal)
-        self._shelf = shelf
-        self._lessons = lessons.lessons(now)
-        self._facts = facts.facts(now)
-        self._guidelines = guidelines.guidelines(now)
-        self._statistics = StatisticsPart(tally, now)
+        self._actions = actions
+        self._lessons = lessons_list(now)
+        self._facts = facts_list(now)
+        self._guidelines = guidelines_list(now)
+        self._statistics = StatisticsPart(counts, now)
         self._detail = Detail()
         self._tabs = TabbedContent(initial="lessons-tab", id="parts")
         self._stale = self._proposals_stale = True
         self._reading = False
         self._read_at = 0.0
-        self.problem = ""
-        """Why the journal could not be read the last time; empty if it could."""
         self._wanted: int | None = None
 
     def compose(self) -> ComposeResult:
-        """A tab for each part, and the detail."""
-        parts = (self._lessons, self._facts, self._guidelines, self._statistics)
         with self._tabs:
-            for name, widget in zip(_PARTS, parts, strict=True):
+            for name, widget in self._parts.items():
                 with TabPane(name.capitalize(), id=f"{name}-tab"):
                     yield widget
         yield self._detail
 
     def on_mount(self) -> None:
-        """What waits for a person is looked for at once, and then whenever it may have changed."""
+        # What waits for a person is looked for at once, and then whenever it may have changed.
         self.set_interval(0.5, self._look_for_proposals)
         self._look_for_proposals()
+
+    @property
+    def _parts(self) -> dict[str, Table[Any] | StatisticsPart]:
+        """The widget of each part, in their order."""
+        return {
+            "lessons": self._lessons,
+            "facts": self._facts,
+            "guidelines": self._guidelines,
+            "statistics": self._statistics,
+        }
 
     @property
     def part(self) -> str:
@@ -131,16 +151,9 @@ class LearnedPane(Vertical):
         return self._tabs.active.removesuffix("-tab")
 
     @property
-    def _list(self) -> Part[KnownLesson] | Part[KnownFact] | Part[KnownGuidelines] | None:
-        match self.part:
-            case "lessons":
-                return self._lessons
-            case "facts":
-                return self._facts
-            case "guidelines":
-                return self._guidelines
-            case _:
-                return None
+    def _list(self) -> Table[Any] | None:
+        part = self._parts[self.part]
+        return part if isinstance(part, Table) else None
 
     @property
     def current(self) -> Marked | None:
@@ -148,11 +161,11 @@ class LearnedPane(Vertical):
         return None if self._list is None else self._list.current
 
     @property
-    def chosen(self) -> Row | None:
+    def chosen(self) -> None:
         """No line is an attempt."""
-        return None
+        return
 
-    def hear(self, entries: Iterable[Entry], *, again: bool = False) -> None:
+    def observe(self, entries: Iterable[Entry], *, again: bool = False) -> None:
         """Learn whether new entries change what is shown; `again` after a lost connection."""
         self._stale = self._stale or again
         self._proposals_stale = self._proposals_stale or again
@@ -182,32 +195,30 @@ class LearnedPane(Vertical):
             self._stale = False
         self._read(everything)
 
-    @work(group="lore")
+    @work(group="learned")
     async def _read(self, everything: bool) -> None:
+        problem = ""
         try:
             if everything:
-                lore = await read_lore(self._learned)
+                self.view = await read_learning(self._learned)
+                self.read += 1
             else:
-                lore = await read_guidelines(self._learned, self.lore)
+                self.view = await read_guidelines(self._learned, self.view)
         except JournalError as error:
-            self.post_message(self.Read(self.lore, str(error)))
-        else:
-            self.read += everything
-            self.post_message(self.Read(lore))
-
-    @on(Read)
-    def _show(self, message: Read) -> None:
-        self._reading, self._read_at = False, monotonic()
-        if message.problem and message.problem != self.problem:
-            said = one_line(message.problem)
-            self.notify(said, title="The journal", severity="error", markup=False)
-        self.problem = message.problem
-        if message.problem:
+            problem = str(error)
             self._stale = self._proposals_stale = True
-        self.lore = message.lore
-        self._lessons.take(self.lore.lessons)
-        self._facts.take(self.lore.facts)
-        self._guidelines.take(self.lore.guidelines)
+        self._reading, self._read_at = False, monotonic()
+        if problem and problem != self.problem:
+            said = one_line(problem)
+            self.notify(said, title="The journal", severity="error", markup=False)
+        self.problem = problem
+        self._show()
+
+    def _show(self) -> None:
+        self.post_message(self.Read(self.view))
+        self._lessons.take(self.view.lessons)
+        self._facts.take(self.view.facts)
+        self._guidelines.take(self.view.guidelines)
         if self._wanted is not None:
             self._guidelines.see(self._wanted)
             self._wanted = None
@@ -223,23 +234,22 @@ class LearnedPane(Vertical):
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            self._detail.tell(self._all())
+            self._detail.show_detail(self._all())
 
     def _all(self) -> str:
         match self.current:
             case KnownLesson() as lesson:
-                return lessons.detail(lesson)
+                return lesson_detail(lesson)
             case KnownFact() as fact:
-                return facts.detail(fact, self.lore)
+                return fact_detail(fact, self.view)
             case KnownGuidelines() as version:
-                return guidelines.detail(version, self.lore)
+                return version_detail(version, self.view)
             case None:
                 return ""
 
     def focus_lines(self) -> None:
         """Let the keys go to the part that is seen."""
-        shown = self._list
-        (self._statistics if shown is None else shown.roll).focus()
+        (self._statistics if self._list is None else self._list.list).focus()
 
     def open_filter(self) -> None:
         """Let the operator type a filter; the statistics have none."""
@@ -269,7 +279,8 @@ class LearnedPane(Vertical):
 
     def action_turn(self, parts: int) -> None:
         """Show the next part, or the one before."""
-        self.action_part(_PARTS[(_PARTS.index(self.part) + parts) % len(_PARTS)])
+        names = [*self._parts]
+        self.action_part(names[(names.index(self.part) + parts) % len(names)])
 
     def action_detail(self) -> None:
         """Show all of the line of the cursor, or close that."""
@@ -307,49 +318,34 @@ class LearnedPane(Vertical):
         if why := refusal(mark, known):
             self._say(f"{named(known)}: {why}", good=False)
             return
-        asked = question(mark, known, self.lore)
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        asked = question(mark, known, self.view)
         if asked is None:
             self._store(mark, known, "")
-        elif asked.confirm:
-            app.push_screen(confirmation(asked), lambda yes: self._agreed(mark, known, yes))
         else:
-            app.push_screen(in_words(asked), lambda words: self._written(mark, known, words))
+            app_of(self).push_screen(dialog(asked), lambda said: self._answered(mark, known, said))
 
-    def _agreed(self, mark: Mark, known: Marked, yes: bool | None) -> None:
-        if yes:
-            self._written(mark, known, "")
-
-    def _written(self, mark: Mark, known: Marked, words: str | None) -> None:
-        if words is None:
+    def _answered(self, mark: Mark, known: Marked, said: str | bool | None) -> None:
+        if said is None or said is False:
             return
         # The dialog may have stood open for long.
-        now = self.lore.newest(known)
+        now = self.view.newest(known)
         if why := refusal(mark, now):
             self._say(f"{named(now)}: {why}", good=False)
         else:
-            self._store(mark, now, words)
+            self._store(mark, now, "" if said is True else said)
 
     @work(group=STORING)
     async def _store(self, mark: Mark, known: Marked, words: str) -> bool:
         try:
-            await write(self._shelf, mark, known, words)
+            await store_mark(self._actions, mark, known, words)
         except MidwatchError as error:
-            self.post_message(self.Stored(mark, known, str(error)))
-            return False
-        self.post_message(self.Stored(mark, known))
-        return True
-
-    @on(Stored)
-    def _told(self, message: Stored) -> None:
-        if message.problem:
-            what = f"{message.mark} of {named(message.known)} was not stored"
-            said = one_line(f"{what}: {message.problem}")
+            said = one_line(f"{mark} of {named(known)} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
-            return
-        self._say(stored(message.mark, message.known))
+            return False
+        self._say(stored(mark, known))
         self._stale, self._read_at = True, 0.0
         self._look(everything=True)
+        return True
 
     def _say(self, text: str, *, good: bool = True) -> None:
         severity = "information" if good else "warning"

@@ -2,18 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from time import monotonic
-from typing import ClassVar, cast
 
 from rich.text import Text
-from textual import on, work
-from textual.app import App, ComposeResult
-from textual.binding import BindingType
-from textual.containers import VerticalScroll
-from textual.message import Message
-from textual.widgets import Static
+from textual import work
 
 from midwatch_monitor.metrics.learning import LearningFigures
 from midwatch_monitor.metrics.usefulness import LessonFigures
@@ -21,9 +14,9 @@ from midwatch_monitor.metrics.verdicts import AcceptanceFigures
 from midwatch_monitor.replay.tune.figures import Share
 from midwatch_supervisor.present.learning_text import counted, verdict_words
 from midwatch_supervisor.present.text_line import because, brief
-from midwatch_supervisor.tui.keys import ROLL
-from midwatch_supervisor.tui.learned.tally import Tally
-from midwatch_supervisor.tui.widgets.palette import Palette, palette
+from midwatch_supervisor.tui.state.learning_counts import LearningCounts
+from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
+from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _CLASSES = 8
@@ -59,9 +52,13 @@ class Statistics:
     """The text of the statistics."""
 
     def __init__(
-        self, tally: Tally, figures: LearningFigures, colours: Palette, zone: tzinfo | None
+        self,
+        counts: LearningCounts,
+        figures: LearningFigures,
+        colours: Palette,
+        zone: tzinfo | None,
     ) -> None:
-        self._tally = tally
+        self._counts = counts
         self._figures = figures
         self._colours = colours
         self._zone = zone
@@ -69,7 +66,7 @@ class Statistics:
 
     def text(self) -> Text:
         """All of it."""
-        if not self._figures and not self._tally.failed:
+        if not self._figures and not self._counts.failed:
             return Text(EMPTY)
         self._acceptance(self._figures.acceptance)
         self._lessons(self._figures.lessons)
@@ -139,15 +136,15 @@ class Statistics:
         )
 
     def _failures(self) -> None:
-        failed = self._tally.failed
+        failed = self._counts.failed
         if not failed:
             return
         self._title("What failed; the next run tries again what can be made up for")
         told = ", ".join(f"{brief(part)} {count}" for part, count in failed.items())
-        self._lines([f"{told}{because(self._tally.failure)}"])
+        self._lines([f"{told}{because(self._counts.failure)}"])
 
     def _history(self) -> None:
-        history = list(self._tally.history)[-_VERDICTS:]
+        history = list(self._counts.history)[-_VERDICTS:]
         if not history:
             return
         self._title("Verdicts, the newest first")
@@ -167,82 +164,37 @@ def _classes(lessons: LessonFigures) -> Iterable[str]:
         yield f"{'others':<20} {rest:>5} {bar(rest, max(most, rest))}"
 
 
-class StatisticsPart(VerticalScroll, can_focus=True):
+class StatisticsPart(ScrollingText):
     """The statistics as a text that scrolls."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL if key.action != "open"]
-    DEFAULT_CSS = """
-    StatisticsPart { padding: 0 1; scrollbar-size-vertical: 1; }
-    StatisticsPart > Static { width: 1fr; height: auto; }
-    """
-
-    @dataclass
-    class Summed(Message):
-        """The figures as they are now."""
-
-        figures: LearningFigures
-
-    def __init__(self, tally: Tally, now: Callable[[], datetime]) -> None:
+    def __init__(self, counts: LearningCounts, now: Callable[[], datetime]) -> None:
         super().__init__(id="statistics")
         self._figures: LearningFigures | None = None
-        self._tally = tally
+        self._counts = counts
         self._now = now
-        self._static = Static(markup=False)
         self._summed = -1
         self._summed_at = 0.0
         self._summing = False
-        self.said = ""
-        """What it says now."""
-
-    def compose(self) -> ComposeResult:
-        """One text."""
-        yield self._static
 
     def on_mount(self) -> None:
-        """Another theme colours the text anew."""
-        theme = cast("App[object]", self.app).theme_changed_signal  # pyright: ignore[reportUnknownMemberType]
-        theme.subscribe(self, lambda _: self.recolour())
+        on_theme_change(self, self.recolour)
 
     def refresh_board(self) -> None:
         """Sum up anew, if anything has changed. Only called while it is seen."""
         early = self._summed >= 0 and monotonic() - self._summed_at < _PAUSE
-        if self._summing or early or self._summed == self._tally.grown:
+        if self._summing or early or self._summed == self._counts.grown:
             return
-        self._summing, self._summed = True, self._tally.grown
+        self._summing, self._summed = True, self._counts.grown
         self._sum()
 
     @work(group="figures")
     async def _sum(self) -> None:
-        self.post_message(self.Summed(await asyncio.to_thread(self._tally.figures)))
-
-    @on(Summed)
-    def _show(self, message: Summed) -> None:
+        self._figures = await asyncio.to_thread(self._counts.figures)
         self._summing, self._summed_at = False, monotonic()
-        self._figures = message.figures
         self.recolour()
 
     def recolour(self) -> None:
         """Show what was summed up, in the colours of the present theme."""
-        if self._figures is None:
-            return
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        colours = palette(app.get_css_variables())
-        text = Statistics(self._tally, self._figures, colours, self._now().tzinfo).text()
-        self.said = text.plain
-        self._static.update(text)
-
-    def action_move(self, lines: int) -> None:
-        """Scroll by lines."""
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by screenfuls."""
-        self.action_move(pages * max(1, self.scrollable_content_region.height - 1))
-
-    def action_first(self) -> None:
-        """Scroll to the top."""
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        """Scroll to the end."""
-        self.scroll_end(animate=False)
+        if self._figures is not None:
+            zone = self._now().tzinfo
+            self.show_text(Statistics(self._counts, self._figures, palette_of(self), zone).text())

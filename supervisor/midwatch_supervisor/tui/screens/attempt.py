@@ -1,15 +1,13 @@
 """The view of one attempt: a header, its sides as tabs, and all of the chosen line below."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 from textual import on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static, TabbedContent, TabPane, Tabs
 
@@ -19,31 +17,35 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Alert, Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.present.learning_text import Given
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
-from midwatch_supervisor.tui.learned.given import given_by
-from midwatch_supervisor.tui.screens.attempt_tab import Facet
-from midwatch_supervisor.tui.screens.attempt_tabs import alerts, checks, messages, numbered, plan
+from midwatch_supervisor.tui.screens.attempt_tabs import (
+    TimelineTab,
+    alerts_tab,
+    checks_tab,
+    diff_lines,
+    diff_tab,
+    messages_tab,
+    numbered,
+    plan_tab,
+)
 from midwatch_supervisor.tui.screens.chart import Chart
-from midwatch_supervisor.tui.screens.detail import Detail
-from midwatch_supervisor.tui.screens.diff import diff, lines
 from midwatch_supervisor.tui.screens.header import header
-from midwatch_supervisor.tui.screens.timeline import Timeline
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.state.feed import Batch
+from midwatch_supervisor.tui.state.learning_view import given_by
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.footer import Footing
+from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
-from midwatch_supervisor.tui.widgets.palette import palette
+from midwatch_supervisor.tui.widgets.palette import palette_of
+from midwatch_supervisor.tui.widgets.scrolling_text import Detail
+from midwatch_supervisor.tui.widgets.table import Table
 from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placing import ground_of
+from midwatch_supervisor.workspaces.placement import workspace_of
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
-_SIDES = ("timeline", "alerts", "chart", "plan", "diff", "messages", "checks")
 _DIFF_SECONDS = 2.0
 """How often the diff is read again at most while it is looked at."""
 
@@ -63,38 +65,6 @@ class AttemptScreen(Screen[None]):
         *(key.binding for key in ATTEMPT),
     ]
 
-    @dataclass
-    class Read(Message):
-        """A page of the journal."""
-
-        entries: tuple[Entry, ...]
-
-    @dataclass
-    class Caught(Message):
-        """All that the journal had was read, or it could not be."""
-
-        problem: str = ""
-
-    @dataclass
-    class Compared(Message):
-        """What the attempt has changed: a diff, or why there is none."""
-
-        text: str
-        reason: str = ""
-
-    @dataclass
-    class LookedUp(Message):
-        """What the attempt was given of what had been learned."""
-
-        recall: Recall
-        given: Given
-
-    @dataclass
-    class Calibrated(Message):
-        """What the stated confidence of the attempt's model was worth."""
-
-        calibration: Calibration | None
-
     def __init__(
         self,
         row: Row,
@@ -111,7 +81,7 @@ class AttemptScreen(Screen[None]):
         Times are shown in the zone of `now`. It begins with `side`, one of its tabs in lower case.
         """
         super().__init__()
-        self.story = AttemptTimeline(task, attempt)
+        self.timeline = AttemptTimeline(task, attempt)
         self.reading = False
         """Whether the journal is being read."""
         self._row = row
@@ -128,37 +98,37 @@ class AttemptScreen(Screen[None]):
         """The newest step with edits when the diff was read; -1 before."""
         self._comparing = False
         zone = now().tzinfo
-        self._timeline = Timeline(zone)
-        self._alerts = alerts(zone)
+        self._timeline = TimelineTab(zone)
+        self._alerts = alerts_tab(zone)
         self._chart = Chart(id="chart")
-        self._plan = plan()
-        self._diff = diff()
-        self._messages = messages(zone)
-        self._checks = checks()
+        self._plan = plan_tab()
+        self._diff = diff_tab()
+        self._messages = messages_tab(zone)
+        self._checks = checks_tab()
         self._detail = Detail()
 
     def compose(self) -> ComposeResult:
-        """The header, the sides, the detail and the keys."""
         yield Static(id="standing", classes="header", markup=False)
         yield Static(id="waiting", classes="header", markup=False)
         with TabbedContent(id="sides", initial=f"{self._first}-tab"):
-            for name, widget in zip(_SIDES, self._widgets(), strict=True):
+            for name, widget in self._tabs.items():
                 with TabPane(name.capitalize(), id=f"{name}-tab"):
                     yield widget
         yield self._detail
-        yield Footing()
+        yield Footer()
 
-    def _widgets(self) -> tuple[Timeline | Facet[object] | Chart, ...]:
-        found = (
-            self._timeline,
-            self._alerts,
-            self._chart,
-            self._plan,
-            self._diff,
-            self._messages,
-            self._checks,
-        )
-        return cast("tuple[Timeline | Facet[object] | Chart, ...]", found)
+    @property
+    def _tabs(self) -> dict[str, Table[Any] | Chart]:
+        """The widget of each side, in their order."""
+        return {
+            "timeline": self._timeline,
+            "alerts": self._alerts,
+            "chart": self._chart,
+            "plan": self._plan,
+            "diff": self._diff,
+            "messages": self._messages,
+            "checks": self._checks,
+        }
 
     @property
     def chosen(self) -> Row:
@@ -167,10 +137,9 @@ class AttemptScreen(Screen[None]):
 
     def shows(self, waiting: int) -> bool:
         """Whether what waits, as far as the story was read, is this decision or petition."""
-        account = self.story.account
-        fates = account.fates.items()
-        held = [id for id, fate in fates if fate.state is InterventionState.HELD]
-        return waiting == held[0] if held else waiting in account.petitions
+        account = self.timeline.account
+        held = [each.id for each in account.interventions.held]
+        return waiting == held[0] if held else waiting in account.open_requests
 
     @property
     def side(self) -> str:
@@ -178,11 +147,10 @@ class AttemptScreen(Screen[None]):
         return self.query_one("#sides", TabbedContent).active.removesuffix("-tab")
 
     @property
-    def _facet(self) -> Timeline | Facet[object] | Chart:
-        return self._widgets()[_SIDES.index(self.side)]
+    def _tab(self) -> Table[Any] | Chart:
+        return self._tabs[self.side]
 
     def on_mount(self) -> None:
-        """Begin to read."""
         self._look()
         self._calibrate()
         self._focus()
@@ -190,9 +158,9 @@ class AttemptScreen(Screen[None]):
         self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)
 
-    def hear(self, batch: Batch) -> None:
+    def receive(self, batch: Batch) -> None:
         """The journal has grown; what is new of this task is read from it."""
-        if batch.again or any(entry.task == self.story.task.id for entry in batch.entries):
+        if batch.again or any(entry.task == self.timeline.task.id for entry in batch.entries):
             self._look()
 
     def _pass_a_second(self) -> None:
@@ -206,57 +174,46 @@ class AttemptScreen(Screen[None]):
             self.reading, self._behind = True, False
             self._read(self._after)
 
-    @work(group="story")
+    @work(group="timeline")
     async def _read(self, after: int) -> None:
-        task = self.story.task.id
+        problem = ""
         try:
-            while page := await self._journal.entries(after, task=task, limit=_PAGE):
-                after = page[-1].id
-                self.post_message(self.Read(tuple(page)))
+            while page := await self._journal.entries(
+                after, task=self.timeline.task.id, limit=_PAGE
+            ):
+                after = self._after = page[-1].id
+                self._take(page)
         except JournalError as error:
-            self.post_message(self.Caught(str(error)))
-        else:
-            self.post_message(self.Caught())
-
-    @on(Read)
-    def _told(self, message: Read) -> None:
-        for entry in message.entries:
-            self.story.fold(entry)
-        self._after = message.entries[-1].id
-        if self.story.recall is not self._looked_up and self.story.recall is not None:
-            self._looked_up = self.story.recall
-            self._look_up(self.story.recall)
-        self._show()
-
-    @on(Caught)
-    def _caught(self, message: Caught) -> None:
+            problem = str(error)
         self.reading = False
-        if message.problem and message.problem != self._problem:
-            said = one_line(message.problem)
+        if problem and problem != self._problem:
+            said = one_line(problem)
             self.notify(said, title="The journal", severity="error", markup=False)
-        self._problem = message.problem
-        if self._behind and not message.problem:
+        self._problem = problem
+        if self._behind and not problem:
             self._look()
         self._show_header()
 
+    def _take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.timeline.fold(entry)
+        recall = self.timeline.recall
+        if recall is not self._looked_up and recall is not None:
+            self._looked_up = recall
+            self._look_up(recall)
+        self._show()
+
     @work(group="given")
     async def _look_up(self, recall: Recall) -> None:
-        self.post_message(self.LookedUp(recall, await given_by(Learned(self._journal), recall)))
-
-    @on(LookedUp)
-    def _remember(self, message: LookedUp) -> None:
-        if message.recall is self._looked_up:  # an earlier one may be answered later
-            self.story.remember(message.given)
+        given = await given_by(Learned(self._journal), recall)
+        if recall is self._looked_up:  # an earlier one may be answered later
+            self.timeline.remember(given)
             self._show()
 
     @work(group="calibration")
     async def _calibrate(self) -> None:
-        model = self.story.attempt.model
-        self.post_message(self.Calibrated(await self._calibrator.calibration(model)))
-
-    @on(Calibrated)
-    def _calibrated(self, message: Calibrated) -> None:
-        self._calibration = message.calibration
+        model = self.timeline.attempt.model
+        self._calibration = await self._calibrator.calibration(model)
         self._show_header()
 
     def _show(self) -> None:
@@ -264,41 +221,39 @@ class AttemptScreen(Screen[None]):
         self._show_header()
         match self.side:
             case "timeline":
-                self._timeline.show_story(self.story)
+                self._timeline.show_timeline(self.timeline)
             case "alerts":
-                self._alerts.show(self.story.alerts)
+                self._alerts.show(self.timeline.alerts)
             case "chart":
-                self._chart.show_story(self.story)
+                self._chart.show_timeline(self.timeline)
             case "plan":
-                self._plan.show(numbered(self.story.account.plan))
+                self._plan.show(numbered(self.timeline.account.plan))
             case "messages":
-                self._messages.show(tuple(self.story.tellings.values()))
+                self._messages.show(tuple(self.timeline.tellings.values()))
             case "checks":
-                self._checks.show(self.story.checks())
+                self._checks.show(self.timeline.checks())
             case _:
                 pass
         self._show_detail()
 
     def _show_header(self) -> None:
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        colours = palette(app.get_css_variables())
         standing, waiting = header(
-            self.story, self._now(), colours, self._calibration, adrift=self._row.adrift
+            self.timeline, self._now(), palette_of(self), self._calibration, adrift=self._row.adrift
         )
         self.query_one("#standing", Static).update(standing)
         self.query_one("#waiting", Static).update(waiting)
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            facet = self._facet
-            self._detail.tell("" if isinstance(facet, Chart) else facet.detail)
+            tab = self._tab
+            self._detail.show_detail("" if isinstance(tab, Chart) else tab.detail)
 
     def _focus(self) -> None:
-        facet = self._facet
-        if isinstance(facet, Chart):
+        tab = self._tab
+        if isinstance(tab, Chart):
             self.query_one(Tabs).focus()
         else:
-            facet.roll.focus()
+            tab.list.focus()
 
     @on(TabbedContent.TabActivated, "#sides")
     def _turned(self) -> None:
@@ -313,7 +268,8 @@ class AttemptScreen(Screen[None]):
 
     def action_turn(self, sides: int) -> None:
         """Show the next side, or the one before."""
-        self.action_side(_SIDES[(_SIDES.index(self.side) + sides) % len(_SIDES)])
+        names = [*self._tabs]
+        self.action_side(names[(names.index(self.side) + sides) % len(names)])
 
     def action_detail(self) -> None:
         """Show all of the line of the cursor, or close that."""
@@ -335,7 +291,7 @@ class AttemptScreen(Screen[None]):
 
     @on(LineList.Opened)
     def _opened(self, message: LineList.Opened) -> None:
-        if message.roll is self._alerts.roll:
+        if message.list is self._alerts.list:
             self._open_alert(message.index)
         elif not self._detail.open:
             self.action_detail()
@@ -349,7 +305,7 @@ class AttemptScreen(Screen[None]):
 
     def _jump(self, step: int) -> None:
         self.action_side("timeline")
-        if not self._timeline.jump(self.story, step):
+        if not self._timeline.jump(self.timeline, step):
             self.notify(f"the timeline does not have step {step} any more", markup=False)
 
     def action_evidence(self) -> None:
@@ -358,41 +314,36 @@ class AttemptScreen(Screen[None]):
         if not steps:
             self.notify("open an alert first: its evidence is then marked in the timeline")
             return
-        item = self._timeline.under_cursor
+        item = self._timeline.current
         here = item.record.number if item and isinstance(item.record, Step) else 0
         self._jump(next((step for step in steps if step > here), steps[0]))
 
     def _compare_again(self) -> None:
-        if self.side == "diff" and self._compared != self.story.edited:
+        if self.side == "diff" and self._compared != self.timeline.edited:
             self._compare()
 
     def _compare(self) -> None:
-        workspace = self.story.attempt.workspace
+        workspace = self.timeline.attempt.workspace
         if not workspace:
             self._diff.say("The attempt has no workspace.")
         elif not self._comparing:
             self._comparing = True
-            self._compared = self.story.edited
+            self._compared = self.timeline.edited
             where = f" (the attempt is on {self._row.node})" if self._row.moves else ""
-            self._read_diff(Path(workspace), self.story.task, where)
+            self._read_diff(Path(workspace), self.timeline.task, where)
 
     @work(group="diff")
     async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
+        text, nothing = "", "Nothing is changed."
         try:
-            text = await changes(await ground_of(assignment_of(task), folder))
+            found = await changes(await workspace_of(assignment_of(task), folder))
         except WorkspaceError as error:
-            self.post_message(self.Compared("", f"The diff cannot be read: {error}"))
-            return
-        reason = (
-            "Nothing is changed."
-            if text is not None
-            else f"There is no git worktree here: {folder}{where}"
-        )
-        self.post_message(self.Compared(self._journal.masker.text(text or ""), reason))
-
-    @on(Compared)
-    def _show_diff(self, message: Compared) -> None:
+            nothing = f"The diff cannot be read: {error}"
+        else:
+            text = self._journal.masker.text(found or "")
+            if found is None:
+                nothing = f"There is no git worktree here: {folder}{where}"
         self._comparing = False
-        self._diff.say(one_line(message.reason))
-        self._diff.show(lines(message.text))
+        self._diff.say(one_line(nothing))
+        self._diff.show(diff_lines(text))
         self._show_detail()

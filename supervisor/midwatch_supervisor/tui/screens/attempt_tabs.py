@@ -1,8 +1,10 @@
-"""The other lists of the attempt view: alerts, plan, messages, acceptance checks."""
+"""The tabs of the attempt view: timeline, alerts, plan, diff, messages, acceptance checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+
+from rich.style import Style
 
 from midwatch_monitor.records import (
     Acceptance,
@@ -12,19 +14,125 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     PlanStepState,
+    Step,
 )
+from midwatch_monitor.state.intervention import InterventionStatus
 from midwatch_supervisor.present.learning_text import verdict_words
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import author, detail
 from midwatch_supervisor.present.spelling import in_brackets, terms_words
 from midwatch_supervisor.present.text_line import Tone, because, brief
-from midwatch_supervisor.tui.screens.attempt_tab import Facet, tone_style
-from midwatch_supervisor.tui.screens.timeline import clock, number, sign
-from midwatch_supervisor.tui.state.attempt_timeline import Item, Telling
-from midwatch_supervisor.tui.widgets.columns import Column
+from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline, Item, Telling
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.table import Column, Table, clock, tone_style
+
+EVIDENCE = "◀"
+"""Stands at the steps that an alert is grounded on."""
+
+
+def _sign(item: Item, colours: Palette) -> Cell:
+    return item.told.sign, tone_style(item.told.tone, colours)
+
+
+def _step(item: Item, colours: Palette) -> Cell:
+    return f"{item.step or '-':>4}", colours.dim
+
+
+class TimelineTab(Table[Item]):
+    """Steps, checkpoints, alerts and what was done, in the order of the journal."""
+
+    def __init__(self, zone: tzinfo | None) -> None:
+        def marked(item: Item, colours: Palette) -> Cell:
+            of_step = isinstance(item.record, Step) and item.record.number in self.evidence
+            return (EVIDENCE if of_step else " "), colours.warn
+
+        super().__init__(
+            [
+                Column("time", 8, 2, lambda item, c: (clock(item.at, zone), c.dim)),
+                Column("step", 4, 1, _step),
+                Column("", 1, 0, marked),
+                Column("", 1, 0, _sign),
+                Column("what", 12, 1, lambda i, c: (i.told.what, tone_style(i.told.tone, c))),
+                Column("", 20, 0, lambda i, c: (i.told.text, tone_style(i.told.tone, c)), grow=1),
+            ],
+            name="timeline",
+            nothing="Nothing has happened yet.",
+            detail=lambda item: item.detail,
+            follow=True,
+        )
+        self.evidence: Collection[int] = ()
+        """The steps that are marked as an alert's evidence."""
+
+    def show_timeline(self, timeline: AttemptTimeline) -> None:
+        """Show what is known; the cursor stays on its item, or at the end if it is there."""
+        before, items = self.current, timeline.items
+        following = self.list.cursor >= self.list.count - 1
+        cursor = None
+        if before is not None and not following:
+            cursor = _index(items, before, self.list.cursor)
+        self.show(items, cursor=cursor)
+
+    def jump(self, timeline: AttemptTimeline, step: int) -> bool:
+        """Put the cursor on a step; answers whether the timeline has it."""
+        index = timeline.index_of(step)
+        if index is not None:
+            self.show(timeline.items, cursor=index)
+            self.list.go(index)
+        return index is not None
+
+
+def _index(items: Sequence[Item], item: Item, guess: int) -> int:
+    """Where an item is; the oldest ones may have been dropped since."""
+    if guess < len(items) and items[guess].id == item.id:
+        return guess
+    return next((n for n, each in enumerate(items) if each.id == item.id), 0)
+
+
+def alerts_tab(zone: tzinfo | None) -> Table[Item]:
+    """The history of the alerts, with the steps that each is grounded on."""
+
+    def evidence(item: Item, colours: Palette) -> Cell:
+        steps = item.record.evidence if isinstance(item.record, Alert) else ()
+        return ", ".join(map(str, steps)) or "-", colours.text
+
+    return Table(
+        [
+            Column("time", 8, 4, lambda item, c: (clock(item.at, zone), c.dim)),
+            Column("step", 4, 1, _step),
+            Column("", 1, 0, _sign),
+            Column("state", 8, 0, _alert_state),
+            Column("severity", 8, 3, _severity),
+            Column("rule", 20, 0, _rule),
+            Column("evidence", 10, 2, evidence, grow=1),
+            Column("summary", 12, 1, _summary, grow=3),
+        ],
+        name="alerts",
+        nothing="No alert so far.",
+        detail=lambda item: item.detail,
+        follow=True,
+    )
+
+
+def _alert_state(item: Item, colours: Palette) -> Cell:
+    state = item.record.state.value if isinstance(item.record, Alert) else ""
+    return state, tone_style(item.told.tone, colours)
+
+
+def _severity(item: Item, colours: Palette) -> Cell:
+    severity = item.record.severity.value if isinstance(item.record, Alert) else ""
+    return severity, tone_style(item.told.tone, colours)
+
+
+def _rule(item: Item, colours: Palette) -> Cell:
+    return brief(item.record.key.rule) if isinstance(item.record, Alert) else "", colours.strong
+
+
+def _summary(item: Item, colours: Palette) -> Cell:
+    if not isinstance(item.record, Alert):
+        return "", colours.text
+    ended = f"({item.record.resolution}) " if item.record.resolution else ""
+    return f"{ended}{brief(item.record.summary)}", colours.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,72 +152,34 @@ def numbered(plan: Plan) -> tuple[Numbered, ...]:
     )
 
 
-def alerts(zone: tzinfo | None) -> Facet[Item]:
-    """The history of the alerts, with the steps that each is grounded on."""
-    return Facet(
-        [
-            Column(title="time", width=8, rank=4, draw=clock(zone)),
-            Column(title="step", width=4, rank=1, draw=number),
-            Column(title="", width=1, rank=0, draw=sign),
-            Column(title="state", width=8, rank=0, draw=_alert_state),
-            Column(title="severity", width=8, rank=3, draw=_severity),
-            Column(title="rule", width=20, rank=0, draw=_rule),
-            Column(title="evidence", width=10, rank=2, draw=_evidence, grow=1),
-            Column(title="summary", width=12, rank=1, draw=_summary, grow=3),
-        ],
-        id="alerts",
-        detail=lambda item: item.detail,
-        empty="No alert so far.",
-        follow=True,
-    )
-
-
-def _alert_state(item: Item, colours: Palette) -> Cell:
-    state = item.record.state.value if isinstance(item.record, Alert) else ""
-    return state, tone_style(item.told.tone, colours)
-
-
-def _severity(item: Item, colours: Palette) -> Cell:
-    severity = item.record.severity.value if isinstance(item.record, Alert) else ""
-    return severity, tone_style(item.told.tone, colours)
-
-
-def _rule(item: Item, colours: Palette) -> Cell:
-    return brief(item.record.key.rule) if isinstance(item.record, Alert) else "", colours.strong
-
-
-def _evidence(item: Item, colours: Palette) -> Cell:
-    steps = item.record.evidence if isinstance(item.record, Alert) else ()
-    return ", ".join(map(str, steps)) or "-", colours.text
-
-
-def _summary(item: Item, colours: Palette) -> Cell:
-    if not isinstance(item.record, Alert):
-        return "", colours.text
-    ended = f"({item.record.resolution}) " if item.record.resolution else ""
-    return f"{ended}{brief(item.record.summary)}", colours.text
-
-
-def plan() -> Facet[Numbered]:
+def plan_tab() -> Table[Numbered]:
     """The plan steps with their states."""
-    return Facet(
+
+    def title(each: Numbered, colours: Palette) -> Cell:
+        return brief(each.step.title), colours.strong if each.current else colours.text
+
+    def sure(each: Numbered, colours: Palette) -> Cell:
+        confidence = each.step.confidence
+        return "" if confidence is None else f"{confidence:>3}%", colours.text
+
+    def share(each: Numbered, colours: Palette) -> Cell:
+        requests = each.step.requests
+        return "" if requests is None else f"{requests:>5}", colours.text
+
+    return Table(
         [
-            Column(title="no", width=3, rank=1, draw=_place),
-            Column(title="state", width=9, rank=0, draw=_plan_state),
-            Column(title="plan step", width=20, rank=0, draw=_title, grow=2),
-            Column(title="sure", width=4, rank=3, draw=_sure),
-            Column(title="share", width=5, rank=3, draw=_share),
-            Column(title="files", width=12, rank=4, draw=_files, grow=1),
-            Column(title="flag", width=12, rank=2, draw=_flag, grow=1),
+            Column("no", 3, 1, lambda each, c: (f"{each.number:>3}", c.dim)),
+            Column("state", 9, 0, _plan_state),
+            Column("plan step", 20, 0, title, grow=2),
+            Column("sure", 4, 3, sure),
+            Column("share", 5, 3, share),
+            Column("files", 12, 4, lambda each, c: (brief(", ".join(each.step.files)), c.dim), 1),
+            Column("flag", 12, 2, _flag, grow=1),
         ],
-        id="plan",
-        detail=_of_plan_step,
-        empty="There is no plan.",
+        name="plan",
+        nothing="There is no plan.",
+        detail=_plan_detail,
     )
-
-
-def _place(each: Numbered, colours: Palette) -> Cell:
-    return f"{each.number:>3}", colours.dim
 
 
 def _plan_state(each: Numbered, colours: Palette) -> Cell:
@@ -124,30 +194,12 @@ def _plan_state(each: Numbered, colours: Palette) -> Cell:
             return "· open", colours.text
 
 
-def _title(each: Numbered, colours: Palette) -> Cell:
-    return brief(each.step.title), colours.strong if each.current else colours.text
-
-
-def _sure(each: Numbered, colours: Palette) -> Cell:
-    confidence = each.step.confidence
-    return ("", colours.dim) if confidence is None else (f"{confidence:>3}%", colours.text)
-
-
-def _share(each: Numbered, colours: Palette) -> Cell:
-    requests = each.step.requests
-    return ("", colours.dim) if requests is None else (f"{requests:>5}", colours.text)
-
-
-def _files(each: Numbered, colours: Palette) -> Cell:
-    return brief(", ".join(each.step.files)), colours.dim
-
-
 def _flag(each: Numbered, colours: Palette) -> Cell:
     flag = brief(each.step.flag)
     return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
 
 
-def _of_plan_step(each: Numbered) -> str:
+def _plan_detail(each: Numbered) -> str:
     """All of a plan step, in paragraphs."""
     step = each.step
     sure = "" if step.confidence is None else f"{step.confidence} %"
@@ -162,63 +214,41 @@ def _of_plan_step(each: Numbered) -> str:
     return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text))
 
 
-def messages(zone: tzinfo | None) -> Facet[Telling]:
+def messages_tab(zone: tzinfo | None) -> Table[Telling]:
     """What was done to the attempt, by whom, when it arrived and what came of it."""
-    return Facet(
+
+    def arrived(telling: Telling, colours: Palette) -> Cell:
+        if telling.delivered_step is not None and telling.stamped_at is not None:
+            step = "" if telling.earlier else f" step {telling.delivered_step}"
+            return f"» {clock(telling.stamped_at, zone)}{step}", colours.good
+        held = telling.fate.status is InterventionStatus.HELD
+        return _WAYS[telling.fate.status], colours.warn if held else colours.dim
+
+    return Table(
         [
-            Column(title="time", width=8, rank=3, draw=_issued_at(zone)),
-            Column(title="step", width=4, rank=4, draw=_issued_step),
-            Column(title="act", width=12, rank=0, draw=_action),
-            Column(title="by", width=12, rank=1, draw=_by, grow=1),
-            Column(title="arrived", width=18, rank=0, draw=_arrived(zone)),
-            Column(title="outcome", width=12, rank=0, draw=_outcome, grow=2),
-            Column(title="message", width=12, rank=2, draw=_message, grow=3),
+            Column("time", 8, 3, lambda each, c: (clock(each.at, zone), c.dim)),
+            Column("step", 4, 4, lambda each, c: (f"{each.step or '-':>4}", c.dim)),
+            Column("act", 12, 0, lambda each, c: (each.fate.intervention.action.value, c.strong)),
+            Column("by", 12, 1, lambda each, c: (author(each.fate.intervention), c.text), grow=1),
+            Column("arrived", 18, 0, arrived),
+            Column("outcome", 12, 0, _outcome, grow=2),
+            Column("message", 12, 2, _message, grow=3),
         ],
-        id="messages",
+        name="messages",
+        nothing="Nobody has said or done anything to this attempt.",
         detail=lambda telling: telling.detail,
-        empty="Nobody has said or done anything to this attempt.",
         follow=True,
     )
 
 
-def _issued_at(zone: tzinfo | None) -> Callable[[Telling, Palette], Cell]:
-    def at(telling: Telling, colours: Palette) -> Cell:
-        return f"{telling.at.astimezone(zone):%H:%M:%S}", colours.dim
-
-    return at
-
-
-def _issued_step(telling: Telling, colours: Palette) -> Cell:
-    return f"{telling.step or '-':>4}", colours.dim
-
-
-def _action(telling: Telling, colours: Palette) -> Cell:
-    return telling.fate.intervention.action.value, colours.strong
-
-
-def _by(telling: Telling, colours: Palette) -> Cell:
-    return author(telling.fate.intervention), colours.text
-
-
-_WAYS: Mapping[InterventionState, str] = {
-    InterventionState.ISSUED: "… not yet",
-    InterventionState.HELD: "? needs approval",
-    InterventionState.APPROVED: "… approved",
-    InterventionState.REJECTED: "✗ rejected",
-    InterventionState.EXPIRED: "⊘ came too late",
-    InterventionState.DELIVERED: "» delivered",
+_WAYS = {
+    InterventionStatus.ISSUED: "… not yet",
+    InterventionStatus.HELD: "? needs approval",
+    InterventionStatus.APPROVED: "… approved",
+    InterventionStatus.REJECTED: "✗ rejected",
+    InterventionStatus.EXPIRED: "⊘ came too late",
+    InterventionStatus.DELIVERED: "» delivered",
 }
-
-
-def _arrived(zone: tzinfo | None) -> Callable[[Telling, Palette], Cell]:
-    def arrived(telling: Telling, colours: Palette) -> Cell:
-        if telling.delivered_step is not None and telling.stamped_at is not None:
-            step = "" if telling.earlier else f" step {telling.delivered_step}"
-            return f"» {telling.stamped_at.astimezone(zone):%H:%M:%S}{step}", colours.good
-        held = telling.fate.state is InterventionState.HELD
-        return _WAYS[telling.fate.state], colours.warn if held else colours.dim
-
-    return arrived
 
 
 def _outcome(telling: Telling, colours: Palette) -> Cell:
@@ -244,17 +274,22 @@ Check = Acceptance | Feedback
 """What was said of the result: by a check, by a person, or by what became of it."""
 
 
-def checks() -> Facet[Check]:
+def checks_tab() -> Table[Check]:
     """The acceptance checks that were run, with what they said, then the verdicts."""
-    return Facet(
+
+    def said(check: Check, colours: Palette) -> Cell:
+        text = check.comment if isinstance(check, Feedback) else check.detail
+        return brief(text), colours.dim
+
+    return Table(
         [
-            Column(title="result", width=8, rank=0, draw=_verdict),
-            Column(title="check", width=20, rank=0, draw=_check, grow=1),
-            Column(title="detail", width=20, rank=1, draw=_detail, grow=1),
+            Column("result", 8, 0, _verdict),
+            Column("check", 20, 0, _check, grow=1),
+            Column("detail", 20, 1, said, grow=1),
         ],
-        id="checks",
+        name="checks",
+        nothing="No acceptance check was run yet: they are run when the worker says it is done.",
         detail=detail,
-        empty="No acceptance check was run yet: they are run when the worker says it is done.",
     )
 
 
@@ -272,6 +307,39 @@ def _check(check: Check, colours: Palette) -> Cell:
     return brief(check.check), colours.text
 
 
-def _detail(check: Check, colours: Palette) -> Cell:
-    said = check.comment if isinstance(check, Feedback) else check.detail
-    return brief(said), colours.dim
+_SEEN = 500
+"""Characters of a line that can matter: no terminal is wider. The detail has all of them."""
+_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "rename ", "similarity ")
+
+
+def diff_tab() -> Table[str]:
+    """The lines of a diff; the sign of each line says what it is."""
+    return Table(
+        [Column("+ is new, - is gone", 20, 0, lambda each, c: (flat(each), _style(each, c)), 1)],
+        name="diff",
+        nothing="Reading the workspace…",
+        detail=plain,
+    )
+
+
+def diff_lines(text: str) -> Sequence[str]:
+    """A diff in lines. They end at line feeds only: other ends are part of a file's text."""
+    return text.removesuffix("\n").split("\n") if text else ()
+
+
+def diff_tone(line: str) -> Tone:
+    """How a line of a diff is meant."""
+    if line.startswith(_HEADS):
+        return Tone.DIM
+    if line.startswith("@@"):
+        return Tone.ACCENT
+    return {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1], Tone.PLAIN)
+
+
+def _style(line: str, colours: Palette) -> Style:
+    return tone_style(diff_tone(line), colours)
+
+
+def flat(line: str) -> str:
+    """A line of code as it stands, harmless: its indentation matters, its end may be cut."""
+    return plain(line[:_SEEN]).replace("\n", " ")

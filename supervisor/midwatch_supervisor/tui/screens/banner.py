@@ -1,4 +1,4 @@
-"""A line or three at the top, while the watch itself is unhealthy: what, and since when."""
+"""The lines at the top: what is watched; and while the watch itself is unhealthy, what is wrong."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.absence import monitor_absent
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.text_line import LEARNING, NODE, because
-from midwatch_supervisor.tui.screens.fleet import span
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.widgets.table import long_span, span
 
 RULES = frozenset(Rules.model_fields)
 """The parts of the watch that are rules."""
@@ -34,18 +34,18 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told(Trouble):
+class ReportedTrouble(Trouble):
     """A trouble that the banner was told of, and that nothing in the journal ends."""
 
-    told_at: datetime
+    reported_at: datetime
     passing: bool
 
     def passed(self, now: datetime) -> bool:
         """Whether it need not be shown any more."""
-        return self.passing and now - self.told_at > LASTING
+        return self.passing and now - self.reported_at > LASTING
 
 
-def broken(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
+def failed_parts(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
     """What failed and still matters: an attempt that is over needs no rule any more.
 
     A node that is lost stands in the queue for a person; the watch goes on without it.
@@ -65,7 +65,7 @@ def _fault(row: Row | None, fault: Fault) -> str:
     return f"{off if fault.part in RULES else f'the {fault.part} failed{where}'}: {fault.error}"
 
 
-def standing_still(
+def journal_still(
     rows: Iterable[Row], last_at: datetime | None, now: datetime, *, stale_seconds: float
 ) -> Trouble | None:
     """That the journal does not grow although somebody works, if it is so."""
@@ -74,25 +74,26 @@ def standing_still(
     at_work = sum(works(row) for row in rows)
     if not at_work:
         return None
-    attempts = "1 attempt works" if at_work == 1 else f"{at_work} attempts work"
-    return Trouble(what=f"the journal does not grow, though {attempts}", since=last_at)
+    agents = "1 agent" if at_work == 1 else f"{at_work} agents"
+    silent = long_span((now - last_at).total_seconds())
+    return Trouble(what=f"No new data for {silent}; {agents} should be working", since=last_at)
 
 
-def nobody_works(board: Board) -> Trouble | None:
+def no_node(board: Board) -> Trouble | None:
     """That there are tasks of a fleet to be worked on and no node, if it is so."""
-    if not board.muster.read or board.muster.at_work:
+    if not board.node_list.read or board.node_list.at_work:
         return None
     handed_over, waiting = board.open_since, sum(board.shared(row) for row in board.all_rows())
     if handed_over is None:
         return None
     attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
-    since = max((each.beat_at for each in board.muster.nodes.values()), default=handed_over)
+    since = max((each.beat_at for each in board.node_list.nodes.values()), default=handed_over)
     return Trouble(what=f"no node is up, and {attempts} for one", since=since)
 
 
-def nobody_watches(board: Board, now: datetime) -> Trouble | None:
+def no_monitor(board: Board, now: datetime) -> Trouble | None:
     """That there are tasks of a fleet to be worked on and no monitor, if it is so."""
-    monitors = board.muster.monitors
+    monitors = board.node_list.monitors
     what = "" if monitors is None else monitor_absent(monitors, now)
     handed_over = board.open_since if what else None
     if handed_over is None:
@@ -101,9 +102,9 @@ def nobody_watches(board: Board, now: datetime) -> Trouble | None:
     return Trouble(what=what, since=since)
 
 
-def lacking(board: Board, now: datetime) -> Trouble | None:
+def missing_parts(board: Board, now: datetime) -> Trouble | None:
     """What a fleet with something to do has not, all of it in one: each alone would hide others."""
-    found = [each for each in (nobody_works(board), nobody_watches(board, now)) if each is not None]
+    found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
     if not found:
         return None
     return Trouble(
@@ -118,7 +119,7 @@ def works(row: Row) -> bool:
     return row.lifecycle is Lifecycle.WORKING
 
 
-def spoken(troubles: Sequence[Trouble], now: datetime) -> str:
+def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
     """The newest trouble in one line, and how many more there are; empty if all is well."""
     if not troubles:
         return ""
@@ -127,6 +128,28 @@ def spoken(troubles: Sequence[Trouble], now: datetime) -> str:
     at = newest.since.astimezone(now.tzinfo)
     age = span((now - newest.since).total_seconds())
     return one_line(f"! since {at:%H:%M:%S} ({age}){others}: {newest.what}")
+
+
+class TitleLine(Static):
+    """One line; what does not fit stands in the help."""
+
+    DEFAULT_CSS = """
+    TitleLine {
+        height: 1; padding: 0 1; background: $panel; color: $foreground;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self, about: Sequence[str]) -> None:
+        self._about = " · ".join(["Midwatch", *map(one_line, about)])
+        self._mark = ""
+        super().__init__(self._about, markup=False)
+
+    def mark(self, text: str) -> None:
+        """Say something small before the rest, where it is not cut; nothing if empty."""
+        if text != self._mark:
+            self._mark = text
+            self.update(f"({text}) {self._about}" if text else self._about)
 
 
 class Banner(Static):
@@ -143,32 +166,34 @@ class Banner(Static):
         self._board = board
         self._now = now
         self._stale_seconds = stale_seconds
-        self._told: dict[str, Told] = {}
+        self._reported: dict[str, ReportedTrouble] = {}
         self._dropped = 0
         self._silence: Trouble | None = None
         self.said = ""
         """What it says now."""
 
-    def tell(self, part: str, what: str, *, passing: bool = False) -> None:
+    def report(self, part: str, what: str, *, passing: bool = False) -> None:
         """Something that the journal does not say is wrong with a part of the watch.
 
         What is `passing` is forgotten when it has not been told again for a minute.
         """
-        now, before = self._now(), self._told.get(part)
+        now, before = self._now(), self._reported.get(part)
         since = before.since if before is not None and before.what == what else now
-        self._told[part] = Told(what=what, since=since, told_at=now, passing=passing)
+        self._reported[part] = ReportedTrouble(
+            what=what, since=since, reported_at=now, passing=passing
+        )
 
     def forget(self, part: str) -> None:
         """What was told of a part of the watch is over."""
-        self._told.pop(part, None)
+        self._reported.pop(part, None)
 
-    def hear_of_drops(self, dropped: int) -> None:
+    def report_drops(self, dropped: int) -> None:
         """How many hints the bus has dropped so far: the journal has all, but later."""
         if dropped > self._dropped:
             self._dropped = dropped
-            self.tell("bus", "the bus drops hints: what is shown may be late", passing=True)
+            self.report("bus", "the bus drops hints: what is shown may be late", passing=True)
 
-    def hear_of_silence(self, seconds: float, problem: str) -> None:
+    def report_silence(self, seconds: float, problem: str) -> None:
         """For how long the journal has not answered, and why, as far as that is known."""
         if seconds < _PATIENT:
             self._silence = None
@@ -180,19 +205,21 @@ class Banner(Static):
     def refresh_board(self) -> None:
         """Look whether all is well."""
         now = self._now()
-        missing = [lacking(self._board, now)]
-        if nobody_works(self._board) is None:
-            missing.append(self._stands_still(now))
-        self._told = {part: told for part, told in self._told.items() if not told.passed(now)}
+        missing = [missing_parts(self._board, now)]
+        if no_node(self._board) is None:
+            missing.append(self._journal_still(now))
+        self._reported = {
+            part: each for part, each in self._reported.items() if not each.passed(now)
+        }
         found = [each for each in missing if each is not None]
-        troubles = [*broken(self._board.faults), *self._told.values(), *found]
+        troubles = [*failed_parts(self._board.faults), *self._reported.values(), *found]
         # Of a journal that nobody can read nothing else is known.
-        said = spoken([self._silence] if self._silence else troubles, now)
+        said = banner_text([self._silence] if self._silence else troubles, now)
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")
             self.update(Text(said))
 
-    def _stands_still(self, now: datetime) -> Trouble | None:
+    def _journal_still(self, now: datetime) -> Trouble | None:
         rows, last_at = self._board.rows.values(), self._board.last_at
-        return standing_still(rows, last_at, now, stale_seconds=self._stale_seconds)
+        return journal_still(rows, last_at, now, stale_seconds=self._stale_seconds)

@@ -6,15 +6,15 @@ from typing import Protocol, cast
 
 from rich.style import Style
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.color import Color
 from textual.containers import Vertical
-from textual.theme import Theme
 from textual.widgets import Static
 from textual_plotext import PlotextPlot
 
 from midwatch_monitor.records import Alert, Severity
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
+from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change
 
 _POINTS = 400
 """Checkpoints that are drawn: more than a wide terminal has columns."""
@@ -38,34 +38,28 @@ class Series:
         return "⠒" if self.marker == "braille" else self.marker
 
 
-def series(story: AttemptTimeline) -> tuple[Series, ...]:
+def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
     """What the chart shows; alerts stand at its foot, what was delivered at its head."""
-    points = story.points[-_POINTS:]
+    points = timeline.points[-_POINTS:]
     steps = tuple(point.step for point in points)
-    first = steps[0] if len(story.points) > _POINTS else 0
-    shown = range(first, story.account.last_step + 1)
+    first = steps[0] if len(timeline.points) > _POINTS else 0
+    shown = range(first, timeline.account.last_step + 1)
     found = (
-        Series(
-            name="confidence",
-            marker="braille",
-            colour="accent",
-            steps=steps,
-            values=tuple(point.confidence for point in points),
-            line=True,
-        ),
-        Series(
-            name="progress",
-            marker="▪",
-            colour="success",
-            steps=steps,
-            values=tuple(point.progress for point in points),
-            line=True,
-        ),
-        _row("warning", "▲", "warning", 3, _fired(story, Severity.WARNING), shown),
-        _row("critical", "■", "error", 3, _fired(story, Severity.CRITICAL), shown),
-        _row("delivered", "»", "primary", 97, _delivered(story), shown),
+        _line("confidence", "braille", "accent", steps, [point.confidence for point in points]),
+        _line("progress", "▪", "success", steps, [point.progress for point in points]),
+        _row("warning", "▲", "warning", 3, _fired(timeline, Severity.WARNING), shown),
+        _row("critical", "■", "error", 3, _fired(timeline, Severity.CRITICAL), shown),
+        _row("delivered", "»", "primary", 97, _delivered(timeline), shown),
     )
     return tuple(each for each in found if each.steps)
+
+
+def _line(
+    name: str, marker: str, colour: str, steps: tuple[int, ...], values: Iterable[int]
+) -> Series:
+    return Series(
+        name=name, marker=marker, colour=colour, steps=steps, values=tuple(values), line=True
+    )
 
 
 def _row(
@@ -77,13 +71,13 @@ def _row(
     )
 
 
-def _fired(story: AttemptTimeline, severity: Severity) -> list[int]:
-    records = (item.record for item in story.fired())
+def _fired(timeline: AttemptTimeline, severity: Severity) -> list[int]:
+    records = (item.record for item in timeline.fired())
     return [each.step for each in records if isinstance(each, Alert) and each.severity is severity]
 
 
-def _delivered(story: AttemptTimeline) -> list[int]:
-    found = (telling.delivered_step for telling in story.tellings.values())
+def _delivered(timeline: AttemptTimeline) -> list[int]:
+    found = (telling.delivered_step for telling in timeline.tellings.values())
     return [step for step in found if step is not None]
 
 
@@ -109,21 +103,11 @@ class _Canvas(Protocol):
     def yticks(self, ticks: Sequence[int]) -> None: ...
 
     def plot(
-        self,
-        x: Sequence[int],
-        y: Sequence[int],
-        *,
-        marker: str,
-        color: tuple[int, int, int],
+        self, x: Sequence[int], y: Sequence[int], *, marker: str, color: tuple[int, int, int]
     ) -> None: ...
 
     def scatter(
-        self,
-        x: Sequence[int],
-        y: Sequence[int],
-        *,
-        marker: str,
-        color: tuple[int, int, int],
+        self, x: Sequence[int], y: Sequence[int], *, marker: str, color: tuple[int, int, int]
     ) -> None: ...
 
 
@@ -144,23 +128,16 @@ class Chart(Vertical):
         self._shown: tuple[tuple[Series, ...], int] | None = None
 
     def compose(self) -> ComposeResult:
-        """The words for nothing, and the plot."""
         yield Static("No checkpoint so far.", classes="empty", markup=False)
         yield Static(classes="legend", markup=False)
         yield self._plot
 
     def on_mount(self) -> None:
-        """Another theme has other colours."""
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        app.theme_changed_signal.subscribe(self, self._recolour)
+        on_theme_change(self, self.redraw)
 
-    def _recolour(self, theme: Theme) -> None:
-        del theme
-        self.redraw()
-
-    def show_story(self, story: AttemptTimeline) -> None:
+    def show_timeline(self, timeline: AttemptTimeline) -> None:
         """Draw what is known; nothing is done where it is drawn already."""
-        shown = series(story), story.account.last_step
+        shown = series(timeline), timeline.account.last_step
         if shown != self._shown:
             self._shown = shown
             self.redraw()
@@ -180,12 +157,7 @@ class Chart(Vertical):
         canvas.xlabel("step")
         for each in found:
             draw = canvas.plot if each.line else canvas.scatter
-            draw(
-                each.steps,
-                each.values,
-                marker=each.marker,
-                color=self._colour(each.colour),
-            )
+            draw(each.steps, each.values, marker=each.marker, color=self._colour(each.colour))
         self._plot.refresh()
         self.query_one(".legend", Static).update(self._legend(found))
 
@@ -199,5 +171,4 @@ class Chart(Vertical):
         return Style(color=f"rgb({red},{green},{blue})")
 
     def _colour(self, name: str) -> tuple[int, int, int]:
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        return Color.parse(app.theme_variables[name]).rgb
+        return Color.parse(app_of(self).theme_variables[name]).rgb

@@ -8,10 +8,9 @@ from midwatch_monitor.records import Course
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.state.board import STREAM, Board, Report
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.columns import Column
-from midwatch_supervisor.tui.widgets.filtered import Filtered, holds
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches
 
 _LOW = 40
 """Under this confidence a number is drawn as a warning."""
@@ -20,23 +19,20 @@ _LOW = 40
 def columns(now: Callable[[], datetime]) -> list[Column[Report]]:
     """The columns of the stream; times are told in the zone of `now`."""
     return [
-        Column(title="time", width=8, rank=1, draw=_time(now)),
-        Column(title="attempt", width=14, rank=0, grow=1, draw=_attempt),
-        Column(title="plan", width=5, rank=6, draw=_plan),
-        Column(title="prog", width=4, rank=2, draw=_progress),
-        Column(title="conf", width=4, rank=0, draw=_confidence),
-        Column(title="±", width=4, rank=3, draw=_change),
-        Column(title="decision", width=8, rank=2, draw=_decision),
-        Column(title="blockers", width=12, rank=4, grow=2, draw=_blockers),
-        Column(title="notes", width=12, rank=5, grow=4, draw=_notes),
+        Column("time", 8, 1, lambda report, c: (clock(report.at, now().tzinfo), c.dim)),
+        Column("attempt", 14, 0, _attempt, grow=1),
+        Column("plan", 5, 6, _plan),
+        Column(
+            "prog", 4, 2, lambda report, c: (f"{report.checkpoint.progress_percent:>3}%", c.text)
+        ),
+        Column("conf", 4, 0, _confidence),
+        Column("±", 4, 3, _change),
+        Column("decision", 8, 2, _decision),
+        Column("blockers", 12, 4, _blockers, grow=2),
+        Column(
+            "notes", 12, 5, lambda report, c: (one_line(report.checkpoint.notes) or "-", c.text), 4
+        ),
     ]
-
-
-def _time(now: Callable[[], datetime]) -> Callable[[Report, Palette], Cell]:
-    def time(report: Report, colours: Palette) -> Cell:
-        return f"{report.at.astimezone(now().tzinfo):%H:%M:%S}", colours.dim
-
-    return time
 
 
 def _attempt(report: Report, colours: Palette) -> Cell:
@@ -44,13 +40,8 @@ def _attempt(report: Report, colours: Palette) -> Cell:
 
 
 def _plan(report: Report, colours: Palette) -> Cell:
-    steps = report.row.plan_steps
-    step = report.checkpoint.plan_step
+    steps, step = report.row.plan_steps, report.checkpoint.plan_step
     return f"{step}/{steps}" if steps else str(step), colours.text
-
-
-def _progress(report: Report, colours: Palette) -> Cell:
-    return f"{report.checkpoint.progress_percent:>3}%", colours.text
 
 
 def _confidence(report: Report, colours: Palette) -> Cell:
@@ -67,8 +58,7 @@ def _change(report: Report, colours: Palette) -> Cell:
 
 def _decision(report: Report, colours: Palette) -> Cell:
     style = {Course.ESCALATE: colours.bad, Course.PIVOT: colours.warn}
-    course = report.checkpoint.decision
-    return course.value, style.get(course, colours.dim)
+    return report.checkpoint.decision.value, style.get(report.checkpoint.decision, colours.dim)
 
 
 def _blockers(report: Report, colours: Palette) -> Cell:
@@ -78,15 +68,10 @@ def _blockers(report: Report, colours: Palette) -> Cell:
     return one_line(f"{len(blockers)}: {'; '.join(blockers)}"), colours.warn
 
 
-def _notes(report: Report, colours: Palette) -> Cell:
-    return one_line(report.checkpoint.notes) or "-", colours.text
-
-
 def text(report: Report) -> str:
     """What a filter looks at."""
     said = report.checkpoint
-    parts = (report.row.name, report.row.worker, said.decision, *said.blockers, said.notes)
-    return " ".join(parts)
+    return " ".join((report.row.name, report.row.worker, said.decision, *said.blockers, said.notes))
 
 
 def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
@@ -96,7 +81,7 @@ def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
     return new
 
 
-class CheckpointsPane(Filtered[Report]):
+class CheckpointsPane(Table[Report]):
     """The stream; the cursor follows its end once it stands there."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
@@ -109,7 +94,8 @@ class CheckpointsPane(Filtered[Report]):
         )
         self._board = board
         self._last: Report | None = None
-        self._shown_for = ""
+        self._filtered_by = ""
+        self._reports: list[Report] = []
 
     @property
     def chosen(self) -> Row | None:
@@ -118,22 +104,17 @@ class CheckpointsPane(Filtered[Report]):
 
     def refresh_board(self) -> None:
         """Add what is new; only another filter looks at everything again."""
-        wanted = self.wanted
-        if wanted != self._shown_for:
-            self._last, self._shown_for = None, wanted
-            self.lines.clear()
+        wanted, reports = self.wanted, self._reports
+        if wanted != self._filtered_by:
+            self._last, self._filtered_by = None, wanted
+            reports.clear()
         new = since(self._board.reports, self._last)
         if new:
             self._last = new[-1]
-        self.lines += [report for report in new if holds(text(report), wanted)] if wanted else new
-        self._show_the_end()
-
-    def _show_the_end(self) -> None:
-        gone = max(0, len(self.lines) - STREAM)
-        if not gone:
-            self.show()
-            return
-        at_end = self.roll.cursor >= self.roll.count - 1
-        del self.lines[:gone]
-        # Lines have left at the top: the cursor stays on its line, or at the end.
-        self.show(len(self.lines) - 1 if at_end else self.roll.cursor - gone)
+        reports += [report for report in new if matches(text(report), wanted)] if wanted else new
+        gone = max(0, len(reports) - STREAM)
+        at_end = self.list.cursor >= self.list.count - 1
+        del reports[:gone]
+        # Where lines have left at the top, the cursor stays on its line, or at the end.
+        place = len(reports) - 1 if at_end else self.list.cursor - gone
+        self.show(reports, cursor=place if gone else None)

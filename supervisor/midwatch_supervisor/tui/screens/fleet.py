@@ -4,24 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from rich.style import Style
-
 from midwatch_monitor.records import Activity, Lifecycle
 from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, SPLIT_SIGN
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.columns import Column
-from midwatch_supervisor.tui.widgets.filtered import Filtered
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import (
-    HEALTH_SIGNS,
-    LIFECYCLE_SIGNS,
-    SPLIT_SIGN,
-    Palette,
-    health_style,
-)
+from midwatch_supervisor.tui.widgets.palette import Palette, health_style
+from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR = 8
@@ -48,14 +40,6 @@ def bar(percent: int | None) -> str:
     return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}"
 
 
-def span(seconds: float) -> str:
-    """A time span in its largest unit: 5s, 3m, 2h, 4d."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(0, int(seconds))}s"
-
-
 def columns(
     now: Callable[[], datetime],
     *,
@@ -70,36 +54,45 @@ def columns(
     """
     name, _ = group
     return [
-        _first(column) if column.title == name else column
+        replace(column, title=f"▾{name}", rank=0) if column.title == name else column
         for column in sorted(_columns(now, wait), key=lambda column: column.title != name)
         if several_nodes or column.title != "node" or name == "node"
     ]
 
 
-def _first(column: Column[Row]) -> Column[Row]:
-    return replace(column, title=f"▾{column.title}", rank=0)
-
-
 def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) -> list[Column[Row]]:
+    def idle(row: Row, colours: Palette) -> Cell:
+        if row.last_at is None or row.need is Need.OVER:
+            return "-", colours.dim
+        return span((now() - row.last_at).total_seconds()), colours.text
+
+    def activity(row: Row, colours: Palette) -> Cell:
+        if row.adrift and row.lifecycle is Lifecycle.WORKING:
+            return "needs a node", colours.warn
+        waits = wait(row) if row.attempt is None else None
+        if waits is not None:
+            return one_line(waits.short), colours.warn if waits.vain else colours.dim
+        return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
+
     return [
-        Column(title="!", width=1, rank=0, draw=_health_sign),
-        Column(title="task", width=14, rank=0, grow=3, draw=_task),
-        Column(title="status", width=9, rank=1, draw=_status),
-        Column(title="health", width=7, rank=6, draw=_health),
-        Column(title="plan", width=5, rank=7, draw=_plan),
-        Column(title="progress", width=_BAR + 4, rank=3, draw=_progress),
-        Column(title="confidence", width=16, rank=5, draw=_confidence),
-        Column(title="idle", width=4, rank=2, draw=_idle(now)),
-        Column(title="activity", width=12, rank=4, grow=2, draw=_activity(wait)),
-        Column(title="budget", width=6, rank=8, draw=_budget),
-        Column(title="alerts", width=6, rank=2, grow=2, draw=_alerts),
-        Column(title="worker", width=8, rank=10, grow=1, draw=_worker),
-        Column(title="model", width=12, rank=11, grow=1, draw=_model),
-        Column(title="node", width=10, rank=9, grow=1, draw=_node),
+        Column("!", 1, 0, _sign),
+        Column("task", 14, 0, _task, grow=3),
+        Column("status", 9, 1, _status),
+        Column("health", 7, 6, _health),
+        Column("plan", 5, 7, _plan),
+        Column("progress", _BAR + 4, 3, _progress),
+        Column("confidence", 16, 5, _confidence),
+        Column("idle", 4, 2, idle),
+        Column("activity", 12, 4, activity, grow=2),
+        Column("budget", 6, 8, _budget),
+        Column("alerts", 6, 2, _alerts, grow=2),
+        Column("worker", 8, 10, lambda row, c: (one_line(row.worker), c.dim), grow=1),
+        Column("model", 12, 11, lambda row, c: (one_line(row.model), c.dim), grow=1),
+        Column("node", 10, 9, _node, grow=1),
     ]
 
 
-def _health_sign(row: Row, colours: Palette) -> Cell:
+def _sign(row: Row, colours: Palette) -> Cell:
     if row.need is Need.ANSWER or row.need is Need.APPROVAL:
         return "?", colours.warn
     if row.split:
@@ -124,19 +117,12 @@ _STATUS: Mapping[Lifecycle, str] = {
 def _status(row: Row, colours: Palette) -> Cell:
     if row.split:
         return row.standing, colours.text
-    return _STATUS.get(row.lifecycle, row.standing), _status_style(row.lifecycle, colours)
-
-
-def _status_style(lifecycle: Lifecycle, colours: Palette) -> Style:
-    match lifecycle:
-        case Lifecycle.COMPLETED:
-            return colours.good
-        case Lifecycle.FAILED:
-            return colours.bad
-        case Lifecycle.INPUT_REQUIRED:
-            return colours.warn
-        case _:
-            return colours.text
+    style = {
+        Lifecycle.COMPLETED: colours.good,
+        Lifecycle.FAILED: colours.bad,
+        Lifecycle.INPUT_REQUIRED: colours.warn,
+    }.get(row.lifecycle, colours.text)
+    return _STATUS.get(row.lifecycle, row.standing), style
 
 
 def _health(row: Row, colours: Palette) -> Cell:
@@ -161,15 +147,6 @@ def _confidence(row: Row, colours: Palette) -> Cell:
     return f"{row.trend[-1]:>3} {sparkline(row.trend)}", colours.accent
 
 
-def _idle(now: Callable[[], datetime]) -> Callable[[Row, Palette], Cell]:
-    def idle(row: Row, colours: Palette) -> Cell:
-        if row.last_at is None or row.need is Need.OVER:
-            return "-", colours.dim
-        return span((now() - row.last_at).total_seconds()), colours.text
-
-    return idle
-
-
 _ACTIVITIES: Mapping[Activity, str] = {
     Activity.MODEL: "asks the model",
     Activity.WAITING: "waits for a person",
@@ -177,18 +154,6 @@ _ACTIVITIES: Mapping[Activity, str] = {
     Activity.IDLE: "-",
     Activity.COMMAND: "runs a tool",
 }
-
-
-def _activity(wait: Callable[[Row], Wait | None]) -> Callable[[Row, Palette], Cell]:
-    def activity(row: Row, colours: Palette) -> Cell:
-        if row.adrift and row.lifecycle is Lifecycle.WORKING:
-            return "needs a node", colours.warn
-        waits = wait(row) if row.attempt is None else None
-        if waits is not None:
-            return one_line(waits.short), colours.warn if waits.vain else colours.dim
-        return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
-
-    return activity
 
 
 def _budget(row: Row, colours: Palette) -> Cell:
@@ -202,23 +167,14 @@ def _alerts(row: Row, colours: Palette) -> Cell:
     if not row.firing:
         return "-", colours.dim
     rules = ", ".join(dict.fromkeys(key.rule for key in row.firing))
-    style: Style = health_style(row.health, colours)
-    return f"{len(row.firing)} {rules}", style
-
-
-def _worker(row: Row, colours: Palette) -> Cell:
-    return one_line(row.worker), colours.dim
-
-
-def _model(row: Row, colours: Palette) -> Cell:
-    return one_line(row.model), colours.dim
+    return f"{len(row.firing)} {rules}", health_style(row.health, colours)
 
 
 def _node(row: Row, colours: Palette) -> Cell:
     return one_line(row.node), colours.warn if row.adrift else colours.dim
 
 
-class FleetPane(Filtered[Row]):
+class FleetPane(Table[Row]):
     """The fleet as a table, with its filter."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
@@ -246,8 +202,7 @@ class FleetPane(Filtered[Row]):
         self._order = Order()
 
     def on_mount(self) -> None:
-        """The keys go to the table at first."""
-        self.roll.focus()
+        self.list.focus()
 
     @property
     def grouped_by(self) -> str:
@@ -261,32 +216,23 @@ class FleetPane(Filtered[Row]):
 
     def refresh_board(self) -> None:
         """Show the board as it is now; the cursor stays on its row."""
-        before, at = self.current, self.roll.cursor
-        if self._several is not self._board.several_nodes and self._table.is_mounted:
+        before, at = self.current, self.list.cursor
+        if self._several is not self._board.several_nodes and self.list.is_mounted:
             self._several = self._board.several_nodes
             self._lay_out()
         self._order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
             self._order.move(changed, gone=gone)
-        self.lines = self._order.rows
-        self.show(self._place(before, at) if self._settled else 0)
+        rows = self._order.rows
+        self.show(rows, cursor=_place(rows, before, at) if self._settled else 0)
 
     def settle(self) -> None:
         """The history is read: from now on the cursor stays on its row, until then on the top."""
         self._settled = True
 
-    def _place(self, row: Row | None, at: int) -> int | None:
-        """Where a row is now that was at a place before; `None` if it is not shown."""
-        if row is None or (at < len(self.lines) and self.lines[at] is row):
-            return None if row is None else at
-        try:
-            return self.lines.index(row)
-        except ValueError:
-            return None
-
     def _lay_out(self) -> None:
-        self._table.use(self._layouts[self._several][self._group])
+        self.use(self._layouts[self._several][self._group])
 
     def regroup(self) -> None:
         """Group by the next thing."""
@@ -294,5 +240,14 @@ class FleetPane(Filtered[Row]):
         self._group = (self._group + 1) % len(GROUPS)
         self._order.group(GROUPS[self._group][1])
         self._lay_out()
-        self.lines = self._order.rows
-        self.show(self._place(before, self.roll.cursor))
+        self.show(self._order.rows, cursor=_place(self._order.rows, before, self.list.cursor))
+
+
+def _place(rows: Sequence[Row], row: Row | None, before: int) -> int | None:
+    """Where a row is now that was at a place before; `None` if it is not shown."""
+    if row is None or (before < len(rows) and rows[before] is row):
+        return None if row is None else before
+    try:
+        return rows.index(row)
+    except ValueError:
+        return None

@@ -7,24 +7,23 @@ from datetime import datetime
 
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.tui.screens.fleet import span
+from midwatch_supervisor.present.signs import LOST_SIGN
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.node_list import standing
-from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.columns import Column
-from midwatch_supervisor.tui.widgets.filtered import Filtered, holds
+from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import LOST_SIGN, Palette
+from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 LATE = 30.0
 """Seconds without a beat that are shown as too many: it beats once a second."""
 _SIGNS: Mapping[NodeState, str] = {
+    NodeState.LOST: LOST_SIGN,
     NodeState.UP: "●",
     NodeState.DRAINING: "◐",
     NodeState.DOWN: "⊘",
-    NodeState.LOST: LOST_SIGN,
 }
-_ORDER = (NodeState.LOST, NodeState.UP, NodeState.DRAINING, NodeState.DOWN)
+"""In the order of the lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +33,6 @@ class Host:
     status: NodeStatus
     attempts: tuple[str, ...] = ()
     """What people call those that it has, or had when it was last heard, and that are not over."""
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return one_line(self.status.name)
 
     @property
     def standing(self) -> str:
@@ -66,22 +60,28 @@ def hosts(board: Board) -> list[Host]:
             at_hand[row.node].append(f"{row.name}#{row.number}")
     found = [
         Host(status=status, attempts=tuple(at_hand[name]))
-        for name, status in board.muster.nodes.items()
+        for name, status in board.node_list.nodes.items()
     ]
-    return sorted(found, key=lambda host: _ORDER.index(host.status.state))
+    return sorted(found, key=lambda host: [*_SIGNS].index(host.status.state))
 
 
 def columns(now: Callable[[], datetime]) -> list[Column[Host]]:
     """The columns of the nodes."""
+
+    def beat(host: Host, colours: Palette) -> Cell:
+        seconds = (now() - host.status.beat_at).total_seconds()
+        late = host.lives and seconds >= LATE
+        return span(seconds), colours.warn if late else colours.dim
+
     return [
-        Column(title="!", width=1, rank=0, draw=_sign),
-        Column(title="node", width=14, rank=0, grow=1, draw=_name),
-        Column(title="state", width=8, rank=1, draw=_state),
-        Column(title="slots", width=7, rank=2, draw=_slots),
-        Column(title="beat", width=4, rank=3, draw=_beat(now)),
-        Column(title="labels", width=10, rank=5, grow=1, draw=_labels),
-        Column(title="version", width=8, rank=6, draw=_version),
-        Column(title="attempts", width=16, rank=4, grow=4, draw=_attempts),
+        Column("!", 1, 0, _sign),
+        Column("node", 14, 0, _name, grow=1),
+        Column("state", 8, 1, _state),
+        Column("slots", 7, 2, _slots),
+        Column("beat", 4, 3, beat),
+        Column("labels", 10, 5, _labels, grow=1),
+        Column("version", 8, 6, lambda host, c: (one_line(host.status.version), c.dim)),
+        Column("attempts", 16, 4, _attempts, grow=4),
     ]
 
 
@@ -98,7 +98,7 @@ def _sign(host: Host, colours: Palette) -> Cell:
 
 
 def _name(host: Host, colours: Palette) -> Cell:
-    return host.name, colours.strong if host.lives else colours.dim
+    return one_line(host.status.name), colours.strong if host.lives else colours.dim
 
 
 def _state(host: Host, colours: Palette) -> Cell:
@@ -110,35 +110,21 @@ def _slots(host: Host, colours: Palette) -> Cell:
     return f"{used:>3}/{host.status.slots}", colours.text if host.lives else colours.dim
 
 
-def _beat(now: Callable[[], datetime]) -> Callable[[Host, Palette], Cell]:
-    def beat(host: Host, colours: Palette) -> Cell:
-        seconds = (now() - host.status.beat_at).total_seconds()
-        late = host.lives and seconds >= LATE
-        return span(seconds), colours.warn if late else colours.dim
-
-    return beat
-
-
 def _labels(host: Host, colours: Palette) -> Cell:
     return one_line(" ".join(host.status.labels)) or "-", colours.dim
-
-
-def _version(host: Host, colours: Palette) -> Cell:
-    return one_line(host.status.version), colours.dim
 
 
 def _attempts(host: Host, colours: Palette) -> Cell:
     return host.has, colours.warn if host.attempts and not host.lives else colours.text
 
 
-def text(host: Host) -> str:
-    """What a filter looks at."""
+def _text(host: Host) -> str:
     status = host.status
     parts: Sequence[str] = (status.name, host.standing, status.version, *status.labels)
     return " ".join((*parts, *host.attempts))
 
 
-class NodesPane(Filtered[Host]):
+class NodesPane(Table[Host]):
     """The nodes as a table; a line opens the attempts that are, or were, at work there."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
@@ -147,13 +133,15 @@ class NodesPane(Filtered[Host]):
             name="nodes",
             hint="node, state, label, version or attempt",
             nothing="No node has been here yet, or none that the filter lets through.",
+            text=_text,
+            key=lambda host: host.status.name,
         )
         self._board = board
 
     @property
-    def chosen(self) -> Row | None:
+    def chosen(self) -> None:
         """No line is an attempt."""
-        return None
+        return
 
     @property
     def node(self) -> str | None:
@@ -161,8 +149,5 @@ class NodesPane(Filtered[Host]):
         return None if self.current is None else self.current.status.name
 
     def refresh_board(self) -> None:
-        """Show the nodes as they are now; the cursor stays on its node."""
-        before = self.node
-        self.lines = [host for host in hosts(self._board) if holds(text(host), self.wanted)]
-        cursor = (n for n, host in enumerate(self.lines) if host.status.name == before)
-        self.show(next(cursor, None))
+        """Show the nodes as they are now."""
+        self.take(hosts(self._board))

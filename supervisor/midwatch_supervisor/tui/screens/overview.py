@@ -5,21 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from time import monotonic
-from typing import ClassVar, cast
 
 from rich.text import Text
-from textual.app import App, ComposeResult
-from textual.binding import BindingType
-from textual.containers import VerticalScroll
-from textual.widgets import Static
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
 from midwatch_supervisor.present.learning_text import counted
-from midwatch_supervisor.tui.keys import ROLL
 from midwatch_supervisor.tui.state.board import Board, Totals
 from midwatch_supervisor.tui.state.node_list import standing
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.palette import Palette, palette
+from midwatch_supervisor.tui.widgets.palette import Palette, palette_of
+from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _HEIGHT = 4
@@ -128,6 +123,15 @@ def rate(totals: Totals) -> str:
     return f"{share:.0%}: {recovered} of {judged} recovered ({rest})"
 
 
+def amount(number: int) -> str:
+    """A number as people write it: 840, 12.3 k, 1.0 M."""
+    if number < 10_000:
+        return f"{number:,}"
+    units = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
+    size, unit = next((each for each in units if round(number / each[0], 1) < 1_000), units[-1])
+    return f"{number / size:.1f} {unit}"
+
+
 def fleet_lines(sums: Sums, tasks: Mapping[Lifecycle, int]) -> list[tuple[str, str, str]]:
     """The counts with their words and the name of their style."""
     needs = sums.needs
@@ -152,23 +156,15 @@ def acts(totals: Totals) -> str:
     return ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The text of the overview for a width, from a board."""
 
-    def __init__(
-        self,
-        board: Board,
-        sums: Sums,
-        colours: Palette,
-        *,
-        width: int,
-        zone: tzinfo | None = None,
-    ) -> None:
-        self._board = board
-        self._sums = sums
-        self._colours = colours
-        self._width = width
-        self._zone = zone
+    board: Board
+    sums: Sums
+    colours: Palette
+    width: int
+    zone: tzinfo | None = None
 
     def text(self) -> Text:
         """All of it."""
@@ -182,44 +178,44 @@ class Overview:
         return text
 
     def _title(self, text: Text, title: str) -> None:
-        text.append(f"{title}\n", self._colours.heading)
+        text.append(f"{title}\n", self.colours.heading)
 
     def _fleet(self, text: Text) -> None:
         self._title(text, "Fleet")
-        lines = fleet_lines(self._sums, self._board.lifecycles())
-        per_line = max(1, self._width // 18)
+        lines = fleet_lines(self.sums, self.board.lifecycles())
+        per_line = max(1, self.width // 18)
         for place, (word, count, style) in enumerate(lines):
-            found = getattr(self._colours, style) if count != "0" else self._colours.dim
+            found = getattr(self.colours, style) if count != "0" else self.colours.dim
             text.append(f"  {count:>5}", found)
-            text.append(f" {word:<10}", self._colours.text)
+            text.append(f" {word:<10}", self.colours.text)
             if place % per_line == per_line - 1 or place == len(lines) - 1:
                 text.append("\n")
         text.append("\n")
 
     def _nodes(self, text: Text) -> None:
         """What there is to work on; nothing where the work is done in one place."""
-        nodes = self._board.muster.nodes.values()
+        nodes = self.board.node_list.nodes.values()
         if not nodes:
             return
         self._title(text, "Nodes")
         counts = Counter(standing(each) for each in nodes)
         for word, style in _NODES:
             if counts[word] or word in ("up", "lost"):
-                found = getattr(self._colours, style) if counts[word] else self._colours.dim
+                found = getattr(self.colours, style) if counts[word] else self.colours.dim
                 text.append(f"  {counts[word]:>5}", found)
-                text.append(f" {word}", self._colours.text)
-        there = self._board.muster.at_work
+                text.append(f" {word}", self.colours.text)
+        there = self.board.node_list.at_work
         busy, slots = sum(each.busy for each in there), sum(each.slots for each in there)
-        text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", self._colours.text)
+        text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", self.colours.text)
 
     def _spent(self, text: Text) -> None:
-        sums = self._sums
+        sums = self.sums
         self._title(text, "Spent so far, by the workers")
-        text.append(f"  {sums.requests:,} requests   {sums.tokens:,} tokens")
+        text.append(f"  {sums.requests:,} requests   {amount(sums.tokens)} tokens")
         text.append(f"   $ {sums.cost_usd:,.2f}\n\n")
 
     def _done(self, text: Text) -> None:
-        totals = self._board.totals
+        totals = self.board.totals
         self._title(text, "Supervision")
         text.append(f"  alerts fired     {totals.alerts}\n")
         text.append(f"  interventions    {totals.interventions} delivered\n")
@@ -227,20 +223,20 @@ class Overview:
         text.append(f"  recovery         {rate(totals)}\n\n")
 
     def _chart(self, text: Text, what: str) -> None:
-        room = max(1, self._width - _AXIS - 2)
-        found = bars(self._board.totals.times, what, most=room)
+        room = max(1, self.width - _AXIS - 2)
+        found = bars(self.board.totals.times, what, most=room)
         wide = min(_WIDEST, room // max(1, len(found.values)))
         self._title(text, f"{what.capitalize()} per {found.length}")
         lines = drawn(found.values, width=wide)
         if not lines:
-            text.append("  none\n\n", self._colours.dim)
+            text.append("  none\n\n", self.colours.dim)
             return
-        style = self._colours.bad if what == "alerts" else self._colours.accent
+        style = self.colours.bad if what == "alerts" else self.colours.accent
         for number, line in enumerate(lines):
             mark = {0: max(found.values), len(lines) - 1: 0}.get(number)
-            text.append(f"{'' if mark is None else mark:>{_AXIS - 1}} ", self._colours.dim)
+            text.append(f"{'' if mark is None else mark:>{_AXIS - 1}} ", self.colours.dim)
             text.append(f"{line}\n", style)
-        text.append(f"{'':{_AXIS}}{axis(found, self._zone, width=wide)}\n\n", self._colours.dim)
+        text.append(f"{'':{_AXIS}}{axis(found, self.zone, width=wide)}\n\n", self.colours.dim)
 
 
 def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
@@ -253,14 +249,8 @@ def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
     return f"{ends[0]}{ends[1]:>{room}}" if room > len(ends[1]) else " to ".join(ends)
 
 
-class OverviewPane(VerticalScroll, can_focus=True):
+class OverviewPane(ScrollingText):
     """The overview; of a large fleet it is summed anew once a second at most."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL if key.action != "open"]
-    DEFAULT_CSS = """
-    OverviewPane { padding: 0 1; scrollbar-size-vertical: 1; }
-    OverviewPane > Static { width: 1fr; height: auto; }
-    """
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
         super().__init__(id="overview-pane")
@@ -268,44 +258,8 @@ class OverviewPane(VerticalScroll, can_focus=True):
         self._now = now
         self._drawn_at = 0.0
         self._drawn: tuple[Text, Palette] | None = None
-        self.said = ""
-        """What it says now."""
-        self._static = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """One text."""
-        yield self._static
-
-    @property
-    def chosen(self) -> Row | None:
-        """No line, so no row."""
-        return None
-
-    def open_filter(self) -> None:
-        """There is nothing to filter here."""
-
-    def close_filter(self) -> bool:
-        """There is no filter to drop."""
-        return False
-
-    def action_move(self, lines: int) -> None:
-        """Scroll by lines."""
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by screenfuls."""
-        self.action_move(pages * max(1, self.scrollable_content_region.height - 1))
-
-    def action_first(self) -> None:
-        """Scroll to the top."""
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        """Scroll to the end."""
-        self.scroll_end(animate=False)
 
     def on_resize(self) -> None:
-        """The charts are as wide as there is room."""
         self._draw()
 
     def refresh_board(self) -> None:
@@ -316,13 +270,13 @@ class OverviewPane(VerticalScroll, can_focus=True):
             self._draw()
 
     def _draw(self) -> None:
-        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-        colours = palette(app.get_css_variables())
+        colours = palette_of(self)
         sums = summed(self._board.all_rows())
         zone = self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
-        text = Overview(self._board, sums, colours, width=width, zone=zone).text()
+        text = Overview(
+            board=self._board, sums=sums, colours=colours, width=width, zone=zone
+        ).text()
         if (text, colours) != self._drawn:  # an update lays the whole screen out again
             self._drawn = (text, colours)
-            self.said = text.plain
-            self._static.update(text)
+            self.show_text(text)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,13 +13,14 @@ from textual.widgets import TabbedContent, TabPane
 from textual.widgets.tabbed_content import ContentTab
 
 from midwatch_supervisor.tui.learned.pane import LearnedPane
+from midwatch_supervisor.tui.screens.attention import AttentionPane
 from midwatch_supervisor.tui.screens.checkpoints import CheckpointsPane
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.nodes import NodesPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
-from midwatch_supervisor.tui.screens.pane import Pane
-from midwatch_supervisor.tui.state.attention import AttentionPane, Proposal, Queue
+from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.feed import Batch
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
@@ -32,7 +34,34 @@ _TITLES = {
 }
 
 
-_Any = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane | NodesPane
+class Pane(Protocol):
+    """One of the console's panes. It shows a board that somebody else folds."""
+
+    def refresh_board(self) -> None:
+        """Show the board as it is now."""
+        ...
+
+    def open_filter(self) -> None:
+        """Let the operator type a filter."""
+        ...
+
+    def close_filter(self) -> bool:
+        """Drop the filter; answers whether there was one."""
+        ...
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row that the cursor is on, if the pane has one."""
+        ...
+
+
+@runtime_checkable
+class BatchReceiver(Protocol):
+    """A screen in front of the panes that wants to know what is new in the journal."""
+
+    def receive(self, batch: Batch) -> None:
+        """Take in what is new; the board has it already."""
+        ...
 
 
 def tab(pane: str) -> str:
@@ -72,7 +101,10 @@ class Panes(Vertical):
         self._attention = AttentionPane(queue, now)
         self._overview = OverviewPane(board, now)
         self._hosts = NodesPane(board, now)
-        self._panes: dict[str, _Any] = {
+        self._panes: dict[
+            str,
+            FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane | NodesPane,
+        ] = {
             "fleet-pane": self.fleet,
             "checkpoints-pane": CheckpointsPane(board, now),
             "attention-pane": self._attention,
@@ -82,7 +114,6 @@ class Panes(Vertical):
         }
 
     def compose(self) -> ComposeResult:
-        """A tab for each."""
         with self._tabs:
             for name, title in _TITLES.items():
                 with TabPane(title, id=tab(name)):
@@ -116,15 +147,14 @@ class Panes(Vertical):
         else:
             self._overview.focus()
 
-    def show_proposal(self, proposal: Proposal) -> None:
-        """See a proposed version of the guidelines, and what it changes."""
+    def show_version(self, id: int) -> None:
+        """See a version of the guidelines, and what it changes."""
         # A focused line turns to its own tab: the part is turned to before.
         self._tabs.active = tab("learned-pane")
-        self.learned.see_version(proposal.known.id)
+        self.learned.see_version(id)
         self.focus_lines()
 
     def on_mount(self) -> None:
-        """There is no tab for nodes before there are nodes."""
         self._tabs.hide_tab(tab("nodes-pane"))
 
     @on(TabbedContent.TabActivated)
@@ -142,7 +172,7 @@ class Panes(Vertical):
             title = _TITLES["attention-pane"]
             label = f"{title} ({waiting})" if waiting else title
             self._tabs.get_tab(tab("attention-pane")).label = label
-        if there and self._board.muster.nodes and not self._several:
+        if there and self._board.node_list.nodes and not self._several:
             self._several = True
             self._tabs.show_tab(tab("nodes-pane"))
 
@@ -156,10 +186,10 @@ class Panes(Vertical):
     @on(LineList.Opened, "#fleet, #checkpoints, #attention")
     def _opened(self, message: LineList.Opened) -> None:
         message.stop()
-        row, proposal = self.chosen, self._attention.proposal
-        if row is not None:
-            self.post_message(self.Wanted(row))
-        elif self._attention.about_nodes and self.current is self._attention:
+        item = self._attention.current if self.current is self._attention else None
+        if self.chosen is not None:
+            self.post_message(self.Wanted(self.chosen))
+        elif item is not None and item.version is not None:
+            self.show_version(item.version.id)
+        elif item is not None:
             self.show("nodes-pane")
-        elif proposal is not None and self.current is self._attention:
-            self.show_proposal(proposal)

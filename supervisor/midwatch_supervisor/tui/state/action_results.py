@@ -11,23 +11,22 @@ from midwatch_monitor.records import (
     Outcome,
     OutcomeReport,
 )
-from midwatch_supervisor.present.line import InterventionState
-from midwatch_supervisor.present.lines import Fate, fate_of
+from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class Notice:
     """One thing that an operator is told about an act."""
 
     text: str
     good: bool = True
 
 
-class Trail:
+class ActionResults:
     """How every intervention fares, and which of them are followed."""
 
     def __init__(self) -> None:
-        self._fates: dict[int, Fate] = {}
+        self._fates: dict[int, InterventionState] = {}
         self._followed: dict[int, str] = {}
         self._pauses: dict[int, set[int]] = {}
 
@@ -35,64 +34,64 @@ class Trail:
         """Whether a pause is on its way to an attempt."""
         return bool(self._pauses.get(attempt))
 
-    def follow(self, id: int, name: str) -> News | None:
+    def follow(self, id: int, name: str) -> Notice | None:
         """Tell of an intervention of `name` from now on; what has become of it already, if any.
 
         The journal may have been read before whoever wrote to it is heard.
         """
         self._followed[id] = name
         fate = self._fates.get(id)
-        return None if fate is None else _news(name, fate)
+        return None if fate is None else _notice(name, fate)
 
-    def fold(self, entry: Entry) -> News | None:
+    def fold(self, entry: Entry) -> Notice | None:
         """Take in the journal's next entry; what is to be told of it."""
         match entry.record:
             case Intervention() as intervention:
-                self._fates[entry.id] = fate_of(intervention)
+                self._fates[entry.id] = InterventionState.begin(entry, intervention)
                 if intervention.action is Action.PAUSE and entry.attempt is not None:
                     self._pauses.setdefault(entry.attempt, set()).add(entry.id)
             case Delivery() | OutcomeReport() as told:
-                return self._further(told, entry.attempt)
+                return self._further(entry, told)
             case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
                 self._pauses.pop(entry.attempt or 0, None)
             case _:
                 pass
         return None
 
-    def _further(self, told: Delivery | OutcomeReport, attempt: int | None) -> News | None:
+    def _further(self, entry: Entry, told: Delivery | OutcomeReport) -> Notice | None:
         fate = self._fates.get(told.intervention)
         if fate is None:
             return None
-        fate.fold(told)
-        if not fate.state.under_way and attempt in self._pauses:
-            self._pauses[attempt].discard(told.intervention)
+        fate.fold(entry.at, told)
+        if not fate.status.under_way and entry.attempt in self._pauses:
+            self._pauses[entry.attempt].discard(told.intervention)
         name = self._followed.get(told.intervention)
-        return None if name is None else _news(name, fate)
+        return None if name is None else _notice(name, fate)
 
 
 _NAMES = {
     Action.NUDGE: "guidance",
     Action.GRANT_BUDGET: "more budget",
-    Action.SWITCH_MODEL: "the switch of the model",
+    Action.SWITCH_MODEL: "model switch",
 }
-"""How acts are told of where their own names are no English."""
+"""What actions are called where their own names are no English."""
 
 
-def _news(name: str, fate: Fate) -> News | None:
+def _notice(name: str, fate: InterventionState) -> Notice | None:
     action = fate.intervention.action
     what = _NAMES.get(action, action.value)
     if fate.outcome is not None:
         good = fate.outcome is Outcome.RECOVERED
         reason = f": {fate.reason}" if fate.reason else ""
-        return News(text=f"{name}: {fate.outcome} after {what}{reason}", good=good)
-    match fate.state:
-        case InterventionState.DELIVERED if action.of_alerts:
-            return News(text=f"{name}: the monitor took the {what}")
-        case InterventionState.DELIVERED:
-            return News(text=f"{name}: {what} was delivered")
-        case InterventionState.EXPIRED:
-            return News(text=f"{name}: {what} came too late, the attempt is over", good=False)
-        case InterventionState.REJECTED:
-            return News(text=f"{name}: {what} was rejected", good=False)
+        return Notice(text=f"{name}: {fate.outcome} after {what}{reason}", good=good)
+    match fate.status:
+        case InterventionStatus.DELIVERED if action.of_alerts:
+            return None  # it was said when it was stored
+        case InterventionStatus.DELIVERED:
+            return Notice(text=f"{name}: {what} delivered")
+        case InterventionStatus.EXPIRED:
+            return Notice(text=f"{name}: {what} came too late, the attempt is over", good=False)
+        case InterventionStatus.REJECTED:
+            return Notice(text=f"{name}: {what} rejected", good=False)
         case _:
             return None

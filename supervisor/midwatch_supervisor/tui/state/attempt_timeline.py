@@ -44,11 +44,11 @@ from midwatch_monitor.records import (
     Task,
     Trial,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present import learning_text as taught
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.line import InterventionState
-from midwatch_supervisor.present.lines import Fate, fate_of
 from midwatch_supervisor.present.record_text import detail, line, spelled_out
 from midwatch_supervisor.present.text_line import Told
 
@@ -134,7 +134,7 @@ class Telling:
     at: datetime
     step: int
     """The attempt's last step when it was issued."""
-    fate: Fate
+    fate: InterventionState
     earlier: bool = False
     """Issued on another attempt: the restart that this one began with, and is judged for."""
     stamp: Delivery | None = None
@@ -151,7 +151,7 @@ class Telling:
 
     def fold(self, entry: Entry, news: Delivery | OutcomeReport) -> None:
         """Take in what became of it."""
-        self.fate.fold(news)
+        self.fate.fold(entry.at, news)
         if isinstance(news, Delivery):
             self.stamp, self.stamped_at = news, entry.at
         else:
@@ -194,11 +194,11 @@ class AttemptTimeline:
         self.edited = 0
         """The newest step that changed a file."""
         self._others: dict[int, Telling] = {}
-        self._standing = TaskAccount(task=task)
+        self._standing = TaskState(task=task)
         self._standing.meet(attempt)
 
     @property
-    def account(self) -> AttemptAccount:
+    def account(self) -> AttemptState:
         """Where the attempt stands."""
         return self._standing.attempts[self.attempt.id]
 
@@ -239,7 +239,7 @@ class AttemptTimeline:
                     id=entry.id,
                     at=entry.at,
                     step=self.account.last_step if mine else 0,
-                    fate=fate_of(issued),
+                    fate=InterventionState.begin(entry, issued),
                     earlier=not mine,
                 )
                 (self.tellings if mine else self._others)[entry.id] = telling
@@ -268,7 +268,7 @@ class AttemptTimeline:
         """Take over the restart that this attempt began with: its message is in the prompt."""
         for id, telling in reversed(self._others.items()):
             if telling.fate.intervention.action is Action.RESTART:
-                if telling.fate.state is InterventionState.DELIVERED:
+                if telling.fate.delivered:
                     self.tellings[id] = telling
                 return
 
@@ -320,7 +320,7 @@ class AttemptTimeline:
 
     def checks(self) -> Sequence[Acceptance | Feedback]:
         """The newest result of each acceptance check, then every verdict on the result."""
-        return (*self.account.checks.values(), *self.verdicts)
+        return (*self.account.details.checks.values(), *self.verdicts)
 
     def fired(self) -> Sequence[Item]:
         """Where alerts began to fire or became more severe."""

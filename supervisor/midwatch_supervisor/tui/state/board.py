@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import (
     Actor,
     Alert,
@@ -31,10 +31,10 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_supervisor.present.waiting import TURN, Wait
-from midwatch_supervisor.tui.learned.tally import Tally
+from midwatch_supervisor.tui.state.learning_counts import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.waiting_tasks import Turns, Unplaced
+from midwatch_supervisor.tui.state.waiting_tasks import Unplaced, WaitingTasks
 
 STREAM = 5_000
 """Checkpoints that the stream keeps; the journal has them all."""
@@ -97,8 +97,8 @@ class Board:
         self.task_states: dict[int, TaskTransition] = {}
         self.reports: deque[Report] = deque(maxlen=STREAM)
         self.totals = Totals()
-        self.tally = Tally()
-        self.muster = NodeList()
+        self.learning = LearningCounts()
+        self.node_list = NodeList()
         self.places: set[str] = set()
         """Every node that an attempt was on."""
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
@@ -107,7 +107,7 @@ class Board:
         """What people issued, by journal id."""
         self._fleet: dict[int, datetime] = {}
         """The runs that nodes share, with when each was handed over."""
-        self._turns = Turns()
+        self._waiting_tasks = WaitingTasks()
         self._unplaced: tuple[Unplaced, ...] | None = None
         """What no node will take; `None` if that may have changed."""
         self._waiting: dict[int, Row] = {}
@@ -122,17 +122,17 @@ class Board:
 
     def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
         """Learn how the nodes stand: what was at work on one that is gone is adrift."""
-        if self.muster.take(statuses):
+        if self.node_list.take(statuses):
             self._unplaced = None
             for row in self.rows.values():
                 self._moor(row)
 
     def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
         """Learn what monitors hold."""
-        self.muster.monitors = tuple(monitors)
+        self.node_list.monitors = tuple(monitors)
 
     def _moor(self, row: Row) -> None:
-        adrift = row.moves and not row.lifecycle.over and self.muster.gone(row.node)
+        adrift = row.moves and not row.lifecycle.over and self.node_list.gone(row.node)
         if adrift is not row.adrift:
             row.adrift = adrift
             self._moved(row.attempt or 0, row)
@@ -140,8 +140,8 @@ class Board:
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
         self.tasks[task.id] = task
-        self.tally.meet(task)
-        self._turns.meet(task)
+        self.learning.meet(task)
+        self._waiting_tasks.meet(task)
         self._unplaced = None
         row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
         self.queued[task.id] = row
@@ -151,7 +151,7 @@ class Board:
         """Learn of an attempt of a task that is known."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
-        self._turns.begin(task.id)
+        self._waiting_tasks.begin(task.id)
         if (waited := self.queued.pop(task.id, None)) is not None:
             self._unplaced = None
             self._changed.discard(waited)
@@ -180,7 +180,7 @@ class Board:
             self.task_states[entry.task] = entry.record
             self._fold_task(entry.task, entry.record, entry.at)
         row = self.rows.get(entry.attempt or 0)
-        self.tally.fold(entry, "" if row is None else f"{row.name}#{row.number}")
+        self.learning.fold(entry, "" if row is None else f"{row.name}#{row.number}")
         if row is None:
             return
         self._count(row, entry)
@@ -286,7 +286,7 @@ class Board:
         if self._unplaced is None:
             waiting = ((row, self.tasks[row.task]) for row in self.queued.values())
             of_nodes = ((row, task) for row, task in waiting if self.shared(row))
-            self._unplaced = self._turns.unplaced(of_nodes, self.muster.nodes.values())
+            self._unplaced = self._waiting_tasks.unplaced(of_nodes, self.node_list.nodes.values())
         return self._unplaced
 
     def wait(self, row: Row) -> Wait | None:
@@ -294,8 +294,8 @@ class Board:
         task = self.tasks[row.task]
         if row.attempt is not None or row.need is Need.OVER:
             return None
-        nodes = self.muster.nodes.values() if self._shared(task) else None
-        return self._turns.wait(task, self.task_states, nodes)
+        nodes = self.node_list.nodes.values() if self._shared(task) else None
+        return self._waiting_tasks.wait(task, self.task_states, nodes)
 
     def turn(self, row: Row) -> str:
         """What a task without an attempt waits for, in words."""
@@ -309,7 +309,7 @@ class Board:
     @property
     def several_nodes(self) -> bool:
         """Whether it says something to name the node of an attempt."""
-        return len(self.places | self.muster.nodes.keys()) > 1
+        return len(self.places | self.node_list.nodes.keys()) > 1
 
     @property
     def only_waits(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import NodeState, NodeStatus
 
 _KEPT = timedelta(days=1)
@@ -19,7 +19,7 @@ def standing(status: NodeStatus) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class LostNode:
     """A node that is lost, as a person is told of it."""
 
     status: NodeStatus
@@ -38,7 +38,7 @@ class NodeList:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeStatus] = {}
         """By name, in the order of the names."""
-        self.losses: tuple[Loss, ...] = ()
+        self.losses: tuple[LostNode, ...] = ()
         self.read = False
         """Whether it is known at all how the nodes stand."""
         self.monitors: tuple[MonitorStatus, ...] | None = None
@@ -55,7 +55,7 @@ class NodeList:
     def _lose(self) -> None:
         known = {loss.key: loss for loss in self.losses}
         lost = [each for each in self.nodes.values() if each.state is NodeState.LOST]
-        fresh = [Loss(status=each, old=not self.read) for each in lost]
+        fresh = [LostNode(status=each, old=not self.read) for each in lost]
         self.losses = tuple(
             replace(known[loss.key], status=loss.status) if loss.key in known else loss
             for loss in fresh

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Plan,
     Step,
 )
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_in
+from midwatch_monitor.state.intervention import WorkerRequest, worker_request
 
 TREND = 12
 """Confidences that the sparkline shows."""
@@ -109,7 +109,7 @@ class Row:
                 self.reason = state.reason
             case Plan() as plan:
                 self.plan_step, self.plan_steps = plan.current, len(plan.steps)
-            case record if (petition := petition_in(record)) is not None:
+            case record if (petition := worker_request(record)) is not None:
                 self.petitions[entry.id] = petition
                 self.asked_since = self.asked_since or entry.at
             case record:
@@ -173,6 +173,16 @@ class Row:
         held = self.held.pop(delivery.intervention, None)
         if held is not None and not self.held and self.lifecycle is not Lifecycle.INPUT_REQUIRED:
             self.needed_since = None
+
+    @property
+    def label(self) -> str:
+        """What people call the attempt: `fix#2`."""
+        return f"{self.name}#{self.number}" if self.number else self.name
+
+    @property
+    def rules(self) -> str:
+        """The rules that fire."""
+        return ", ".join(dict.fromkeys(key.rule for key in self.firing))
 
     @property
     def standing(self) -> str:

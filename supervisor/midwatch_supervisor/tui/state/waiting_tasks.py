@@ -32,7 +32,7 @@ class _Wanted:
     """Whether it came of a split: it is done where the whole is, and waits for no node."""
 
 
-class Turns:
+class WaitingTasks:
     """Reads what a task asks for once, when it is first wanted: there may be ten thousand."""
 
     def __init__(self) -> None:

@@ -1,20 +1,56 @@
-"""The console's dialogs: words that an operator writes, and a question before something ends."""
+"""Screens in front of others: questions, texts to be written, the help, the command palette."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+from rich.table import Table
+from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
-from textual.screen import ModalScreen
-from textual.widgets import Button, Static, TextArea
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Input, OptionList, Static, TextArea
 
 from midwatch_supervisor.present.plain import one_line, plain
-from midwatch_supervisor.tui.action import Question
-from midwatch_supervisor.tui.widgets.closing import ClosesOnce
+from midwatch_supervisor.tui.keymap import in_force, spoken
+from midwatch_supervisor.tui.keys import Key
+from midwatch_supervisor.tui.operator_command import Question
+
+T = TypeVar("T")
+
+
+class ClosesOnce(Screen[T]):
+    """A screen whose second answer counts for nothing.
+
+    A key that is pressed twice is heard twice before the screen is gone. Textual would take the
+    second time what is in front then: an attempt that is looked at, or the last screen there is.
+    """
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Answer and close, if that is not done yet."""
+        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+
+
+class OnceCommandPalette(CommandPalette):
+    """Textual's command palette; it closes once too, and a command is carried out once."""
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, if that is not done yet."""
+        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+
+    @on(Input.Submitted)
+    @on(Button.Pressed)
+    @on(OptionList.OptionSelected)
+    def _pass_over(self, message: Message) -> None:
+        if not self.is_active:
+            message.prevent_default()
+            message.stop()
+
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
 """Many terminals cannot tell shift+enter from enter; ctrl+j works in all of them."""
@@ -46,7 +82,7 @@ def _quote(text: str) -> VerticalScroll:
     return VerticalScroll(Static(plain(text), markup=False), classes="quote")
 
 
-class Words(TextArea):
+class AnswerArea(TextArea):
     """A few lines of text: enter sends them, ctrl+j begins a new line."""
 
     @dataclass
@@ -96,12 +132,11 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
         self._check = check
 
     def compose(self) -> ComposeResult:
-        """The title, what it answers, the text, and two buttons for the mouse."""
         with Vertical(classes="box"):
             yield Static(one_line(self._title), classes="title", markup=False)
             if self._quote:
                 yield _quote(self._quote)
-            yield Words(plain(self._text), show_line_numbers=False, compact=True)
+            yield AnswerArea(plain(self._text), show_line_numbers=False, compact=True)
             yield Static(self._hint(), classes="hint", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(self._send, id="send", variant="primary", compact=True)
@@ -112,22 +147,20 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
         return f"enter: {self._send.lower()}{may} · ctrl+j: new line · esc: cancel"
 
     def on_mount(self) -> None:
-        """The keys go to the text, at its end."""
-        words = self.query_one(Words)
+        words = self.query_one(AnswerArea)
         words.focus()
         words.move_cursor(words.document.end)
 
-    @on(Words.Sent)
-    def _sent(self, message: Words.Sent) -> None:
+    @on(AnswerArea.Sent)
+    def _sent(self, message: AnswerArea.Sent) -> None:
         self._answer(message.text)
 
     @on(Button.Pressed, "#send")
     def _pressed(self) -> None:
-        self._answer(self.query_one(Words).text)
+        self._answer(self.query_one(AnswerArea).text)
 
     @on(Button.Pressed, "#cancel")
     def action_give_up(self) -> None:
-        """Close it and answer nothing."""
         self.dismiss(None)
 
     def _answer(self, text: str) -> None:
@@ -139,7 +172,7 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
             self.dismiss(text)
             return
         self.query_one(".hint", Static).update(one_line(f"{problem}, or esc to cancel"))
-        self.query_one(Words).focus()
+        self.query_one(AnswerArea).focus()
 
 
 class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
@@ -163,7 +196,6 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
         self._no = no
 
     def compose(self) -> ComposeResult:
-        """The question, what follows from yes, and two buttons."""
         with Vertical(classes="box"):
             yield Static(one_line(self._question), classes="title", markup=False)
             if self._detail:
@@ -177,7 +209,6 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
         self.query_one("#no", Button).focus()
 
     def action_other(self) -> None:
-        """Go to the other button."""
         self.focus_next(Button)
 
     @on(Button.Pressed)
@@ -185,17 +216,13 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
         self.dismiss(message.button.id == "yes")
 
     def action_say(self, agreed: bool) -> None:
-        """Answer by a key."""
         self.dismiss(agreed)
 
 
-def confirmation(asked: Question) -> ConfirmDialog:
-    """The dialog of a question to which the answer is yes or no."""
-    return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
-
-
-def in_words(asked: Question) -> TextDialog:
-    """The dialog of a question that is answered in words."""
+def dialog(asked: Question) -> ConfirmDialog | TextDialog:
+    """The dialog of a question: yes or no, or an answer in words."""
+    if asked.confirm:
+        return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
     return TextDialog(
         asked.title,
         quote=asked.quote,
@@ -204,3 +231,68 @@ def in_words(asked: Question) -> TextDialog:
         send=asked.send,
         check=asked.check,
     )
+
+
+Group = tuple[str, Sequence[Key]]
+
+
+def help_lines(groups: Sequence[Group], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Each key as keys, act and id; a group's title stands alone in the first place."""
+    said: list[tuple[str, str, str]] = []
+    for title, keys in groups:
+        if not keys:
+            continue
+        said.append((title, "", ""))
+        for key in keys:
+            names = " ".join(spoken(name) for name in in_force(key, keymap))
+            said.append((names, key.does, key.id))
+    return said
+
+
+class HelpScreen(ModalScreen[None], ClosesOnce[None]):
+    """All keys in force. What is shown comes from the tables of keys, and from nowhere else."""
+
+    CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen > VerticalScroll {
+        width: 90%; max-width: 96; height: 90%; border: round $primary; padding: 0 1;
+    }
+    HelpScreen Static { height: auto; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1,enter", "dismiss", "Close", id="help.close"),
+        Binding("j,down", "scroll(1)", show=False, id="help.down"),
+        Binding("k,up", "scroll(-1)", show=False, id="help.up"),
+    ]
+
+    def __init__(
+        self, groups: Sequence[Group], keymap: Mapping[str, str], about: Sequence[str] = ()
+    ) -> None:
+        """Show `groups` of keys as a key map has them, under lines about what is watched."""
+        super().__init__()
+        self._lines = help_lines(groups, keymap)
+        self._about = about
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as scroll:
+            scroll.border_title = "Midwatch: keys"
+            scroll.border_subtitle = "esc closes"
+            if self._about:
+                yield Static("\n".join(self._about) + "\n", markup=False)
+            for keys, does, id in self._lines:
+                if does:
+                    yield Static(_help_line(keys, does, id))
+                else:
+                    yield Static(Text(f"\n{keys}", style="bold underline"))
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _help_line(keys: str, does: str, id: str) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(width=14)
+    table.add_column(ratio=1)
+    table.add_column(width=max(14, len(id)))
+    table.add_row(Text(keys, style="bold"), Text(does), Text(id, style="dim"))
+    return table

@@ -6,18 +6,16 @@ focus moves, which costs more than all the rest of a key.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
-from textual.app import App
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from midwatch_supervisor.tui.widgets.palette import Palette, palette
+from midwatch_supervisor.tui.widgets.palette import Palette, app_of, on_theme_change, palette_of
 
 _HELP = "help"
 _LEAVE = "leave"
@@ -54,11 +52,11 @@ def _short(binding: Binding) -> str:
     return "Help" if binding.action == _HELP else binding.description
 
 
-class Footing(Widget):
+class Footer(Widget):
     """The keys of the screen that it stands on. A click on one does what the key does."""
 
     DEFAULT_CSS = """
-    Footing { height: 1; dock: bottom; background: $footer-background; }
+    Footer { height: 1; dock: bottom; background: $footer-background; }
     """
 
     def __init__(self) -> None:
@@ -67,13 +65,13 @@ class Footing(Widget):
         self._colours: Palette | None = None
 
     def on_mount(self) -> None:
-        """Follow what the keys do."""
+        on_theme_change(self, self.recolour)
         screen = self.screen
         screen.bindings_updated_signal.subscribe(self, self._learn)  # pyright: ignore[reportUnknownMemberType] - it has no type argument
         self._learn(screen)
 
     def _learn(self, screen: Screen[object]) -> None:
-        app = cast("App[Any]", self.app)  # pyright: ignore[reportUnknownMemberType]
+        app = app_of(self)
         active = [each.binding for each in screen.active_bindings.values() if each.enabled]
         self._keys = [
             Shown(binding.key, app.get_key_display(binding), _short(binding), binding.action)
@@ -90,11 +88,9 @@ class Footing(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
         del y
         if self._colours is None:
-            app = cast("App[Any]", self.app)  # pyright: ignore[reportUnknownMemberType]
-            self._colours = palette(app.get_css_variables())
+            self._colours = palette_of(self)
         colours, base, width = self._colours, self.rich_style, self.size.width
         pieces: list[Segment] = []
         for key in fitting(self._keys, width):
@@ -113,6 +109,6 @@ class Footing(Widget):
             if key.action == _HELP:
                 at = max(at, self.size.width - key.width)
             if at <= event.x < at + key.width:
-                cast("App[Any]", self.app).simulate_key(key.press)  # pyright: ignore[reportUnknownMemberType]
+                app_of(self).simulate_key(key.press)
                 return
             at += key.width

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import App
 from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -15,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_supervisor.tui.keys import ROLL
-from midwatch_supervisor.tui.widgets.palette import Palette, laid, palette
+from midwatch_supervisor.tui.widgets.palette import Palette, laid, palette_of
 
 Cell = tuple[str, Style]
 """A piece of a line with its style; control characters must be gone from the text."""
@@ -42,25 +41,16 @@ class LineList(ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor stands on another line."""
 
-        roll: "LineList"
+        list: "LineList"
         index: int
 
         @property
         def control(self) -> "LineList":
             """The sender, for `@on` selectors."""
-            return self.roll
+            return self.list
 
-    @dataclass
-    class Opened(Message):
+    class Opened(Moved):
         """Enter, or a double click on a line."""
-
-        roll: "LineList"
-        index: int
-
-        @property
-        def control(self) -> "LineList":
-            """The sender, for `@on` selectors."""
-            return self.roll
 
     def __init__(self, painter: Painter, *, id: str | None = None, follow: bool = False) -> None:
         """Draw with `painter`; with `follow` the cursor stays at the end once it is there."""
@@ -124,7 +114,6 @@ class LineList(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - self._lines + 1, animate=False)
 
     def on_resize(self) -> None:
-        """Another height must not hide the cursor."""
         self._reveal()
 
     def recolour(self) -> None:
@@ -136,8 +125,7 @@ class LineList(ScrollView, can_focus=True):
     def colours(self) -> Palette:
         """The styles of the theme."""
         if self._colours is None:
-            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-            self._colours = palette(app.get_css_variables())
+            self._colours = palette_of(self)
         return self._colours
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -149,7 +137,6 @@ class LineList(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One visible line."""
         index, width = y + self._first, self._width
         under = self._under or self.rich_style
         if not 0 <= index < self.count or width < 1:
@@ -171,23 +158,18 @@ class LineList(ScrollView, can_focus=True):
         return Strip([sign, *segments]).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor by some lines."""
         self.go(self.cursor + lines)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by a screenful."""
         self.action_move(pages * max(1, self._lines - 1))
 
     def action_first(self) -> None:
-        """Go to the first line."""
         self.action_move(-self.count)
 
     def action_last(self) -> None:
-        """Go to the last line."""
         self.action_move(self.count)
 
     def action_open(self) -> None:
-        """Open the line of the cursor."""
         if self.count:
             self.post_message(self.Opened(self, self.cursor))
 
@@ -203,9 +185,6 @@ class LineList(ScrollView, can_focus=True):
             self.action_open()
 
     def on_focus(self) -> None:
-        """The cursor shows where the keys go."""
         self.refresh()
 
-    def on_blur(self) -> None:
-        """While the keys go elsewhere, only the sign of the cursor stays."""
-        self.refresh()
+    on_blur = on_focus

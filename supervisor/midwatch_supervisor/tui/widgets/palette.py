@@ -1,12 +1,16 @@
 """The styles of lines that are drawn by hand, from the theme. Nothing is told by them alone."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import cast
 
 from rich.style import Style
+from textual.app import App
 from textual.color import Color
+from textual.theme import Theme
+from textual.widget import Widget
 
-from midwatch_monitor.records import Health, Lifecycle, Severity
+from midwatch_monitor.records import Health
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +58,29 @@ def palette(variables: Mapping[str, str]) -> Palette:
     )
 
 
+def palette_of(widget: Widget) -> Palette:
+    """The palette of the theme that a widget is shown in."""
+    return palette(app_of(widget).get_css_variables())
+
+
+def on_theme_change(widget: Widget, recolour: Callable[[], None]) -> None:
+    """Call `recolour` whenever another theme is taken, as long as the widget is mounted."""
+
+    def changed(theme: Theme) -> None:
+        del theme
+        recolour()
+
+    app_of(widget).theme_changed_signal.subscribe(widget, changed)
+
+
+def app_of(widget: Widget) -> App[object]:
+    """The app of a widget, whose type Textual does not tell."""
+    return cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType]
+
+
 def laid(colours: Palette, under: Style) -> Palette:
     """The palette on a background, added once and not for each cell."""
-    return Palette(
-        text=under + colours.text,
-        dim=under + colours.dim,
-        strong=under + colours.strong,
-        heading=under + colours.heading,
-        accent=under + colours.accent,
-        good=under + colours.good,
-        warn=under + colours.warn,
-        bad=under + colours.bad,
-        cursor=under + colours.cursor,
-    )
+    return Palette(**{each.name: under + getattr(colours, each.name) for each in fields(colours)})
 
 
 _LEGIBLE = 2.5
@@ -118,45 +132,13 @@ def _terminal_palette(variables: Mapping[str, str]) -> Palette:
     )
 
 
-HEALTH_SIGNS: Mapping[Health, str] = {
-    Health.OK: "●",
-    Health.SUSPECT: "▲",
-    Health.STUCK: "■",
-    Health.UNKNOWN: "?",
-}
-"""A shape for each health, so that no colour is needed."""
-
-SEVERITY_SIGNS: Mapping[Severity, str] = {
-    Severity.NOTICE: "·",
-    Severity.WARNING: "▲",
-    Severity.CRITICAL: "■",
-}
-
-LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
-    Lifecycle.SUBMITTED: "…",
-    Lifecycle.WORKING: "▶",
-    Lifecycle.INPUT_REQUIRED: "?",
-    Lifecycle.COMPLETED: "✓",
-    Lifecycle.FAILED: "✗",
-    Lifecycle.CANCELED: "⊘",
-    Lifecycle.REJECTED: "⊘",
-}
-
-LOST_SIGN = "✗"
-"""Of a node that is lost."""
-
-SPLIT_SIGN = "÷"
-"""Of an attempt that smaller tasks took over; it is over, and no failure."""
-
-
 def health_style(health: Health, colours: Palette) -> Style:
     """The style of a health."""
-    match health:
-        case Health.STUCK:
-            return colours.bad
-        case Health.SUSPECT:
-            return colours.warn
-        case Health.OK:
-            return colours.good
-        case Health.UNKNOWN:
-            return colours.dim
+    return {
+        Health.STUCK: colours.bad,
+        Health.SUSPECT: colours.warn,
+        Health.OK: colours.good,
+        Health.NOTICE: colours.text,
+        Health.UNKNOWN: colours.dim,
+        Health.NOT_JUDGED: colours.dim,
+    }[health]

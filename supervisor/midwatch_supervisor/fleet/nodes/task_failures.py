@@ -1,0 +1,209 @@
+"""None"""
+
+import logging
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from importlib.metadata import version
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.bundles import Bundles
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.recorder import Clock
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Fault,
+    Lease,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    Record,
+    Task,
+    TaskTransition,
+)
+from midwatch_supervisor.fleet.process import name_of
+
+log = logging.getLogger(__name__)
+
+PART = "turn"
+MAX_BREAKDOWNS = 3
+"""Turns of one task that may break before it has failed."""
+UNREACHABLE = timedelta(minutes=10)
+"""How long what a task is made from may be out of every node's reach before it has failed."""
+_UPDATE = "update Midwatch"
+_CANNOT = re.compile(r"(\S+) cannot do it: ")
+
+
+class TaskFailures:
+    """Stores what went wrong with a task's turns, and ends the task where there is no hope."""
+
+    def __init__(self, journal: Journal, *, node: str, fleet: str, clock: Clock) -> None:
+        self._journal = journal
+        self._nodes = Nodes(journal, fleet=fleet)
+        self._node = node
+        self._clock = clock
+        self._bundles = Bundles(journal)
+        self._held: dict[int, Lease | None] = {}
+
+    async def begin(self, live: int | None) -> None:
+        """Note who has the attempt that a turn goes on with: what that breaks may end it later."""
+        if live is None:
+            return
+        held = self._held[live] = await self._bundles.lease_of(live)
+        if held is not None and name_of(held.holder) != self._node:
+            await self._tell(live, name_of(held.holder))
+
+    async def _tell(self, live: int, before: str) -> None:
+        """Let people see that an attempt comes from another node, and as of when its files are."""
+        attempt = await self._journal.attempt(live)
+        task = await self._journal.task(attempt.task)
+        saved = max((each.step for each in await self._bundles.snapshots(live)), default=0)
+        log.info(
+            "%s#%d of node %s goes on at %s, with its files as %s; what was done since is missing",
+            *(task.name, attempt.number, before, self._node),
+            f"saved after step {saved}" if saved else "they were at the beginning",
+        )
+
+    async def unable(
+        self, task: Task, why: str, *, labels: Iterable[str], live: int | None
+    ) -> bool:
+        """Note that this node cannot do a task; whether the task is over by that.
+
+        It is once every node that is up and has its labels has said so, unless an attempt is
+        `live`: that one waits for a node that can.
+        """
+        states = await self._states(task)
+        reason = self._cannot(why)
+        if all(state.reason != reason for state in states):
+            lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+            await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
+        tried = {self._node, *names(state.reason for state in states)}
+        if live is not None or able(await self._nodes.all(), labels) - tried:
+            return False
+        await self._commit(task, TaskTransition(lifecycle=Lifecycle.FAILED, reason=reason))
+        return True
+
+    async def unreachable(
+        self, task: Task, why: str, *, labels: Iterable[str], live: int | None
+    ) -> bool:
+        """Note, once, that this node cannot reach what a task needs; whether the task is over.
+
+        It is once every node that is up and has its labels has said so, the first of them
+        `UNREACHABLE` ago. An attempt that has begun waits for as long as it takes.
+        """
+        entries = [
+            each
+            async for each in self._journal.all_entries(
+                task=task.id, kinds=(TaskTransition, AttemptTransition)
+            )
+        ]
+        states = [each.record for each in entries if isinstance(each.record, TaskTransition)]
+        since, now = complaints(entries), self._clock()
+        reason = self._cannot(why)
+        if self._node not in since:
+            lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+            await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
+        waited = now - min(since.values(), default=now)
+        up = able(await self._nodes.all(), labels)
+        if waited < UNREACHABLE or up - {self._node, *since} or await self._begun(task, live):
+            return False
+        await self._end(task, reason, live=live)
+        return True
+
+    async def unreadable(self, task: Task, why: str) -> None:
+        """Note, once, that the Midwatch of this node does not understand what is to be done."""
+        fault = Fault(part="node", error=f"{self._node} ({version('midwatch')}) {why}: {_UPDATE}")
+        if all(each != fault for each in await self._faults(task)):
+            await self._commit(task, fault)
+
+    async def broke(self, task: Task, error: Exception, *, live: int | None) -> bool:
+        """Note that a turn broke for a reason that is Midwatch's own; whether the task is over."""
+        why = f"{type(error).__name__}: {error}"
+        await self._commit(task, Fault(part=PART, error=f"{self._node}: {why}"), attempt=live)
+        broken = [each for each in await self._faults(task) if each.part == PART]
+        if len(broken) < MAX_BREAKDOWNS:
+            return False
+        await self._end(task, why, live=live)
+        return True
+
+    def _cannot(self, why: str) -> str:
+        return f"{self._node} cannot do it: {why}"
+
+    async def _begun(self, task: Task, live: int | None) -> bool:
+        """Whether an attempt is under way in which work was done, or which is one of a part."""
+        if live is None:
+            return False
+        entries = await self._journal.entries(attempt=live, kinds=(AttemptTransition,))
+        own = (await self._journal.attempt(live)).task == task.id
+        return not own or any(_is_at_work(each.record) for each in entries)
+
+    async def _end(self, task: Task, why: str, *, live: int | None) -> None:
+        if live is not None:
+            ended = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=why, ending=Ending.ERROR)
+            await self._commit(task, ended, attempt=live, incarnation=await self._ours(live))
+        await self._commit(task, TaskTransition(lifecycle=Lifecycle.FAILED, reason=why))
+
+    async def _ours(self, attempt: int) -> int | None:
+        """The incarnation under which this turn may end an attempt.
+
+        Raises StaleIncarnationError where somebody else has taken it over since the turn began.
+        """
+        held, now = self._held.get(attempt), await self._bundles.lease_of(attempt)
+        if now is None or now == held or name_of(now.holder) == self._node:
+            return None if now is None else now.incarnation
+        raise StaleIncarnationError(f"attempt {attempt} was taken over by {now.holder}")
+
+    async def _states(self, task: Task) -> list[TaskTransition]:
+        entries = self._journal.all_entries(task=task.id, kinds=(TaskTransition,))
+        return [each.record async for each in entries if isinstance(each.record, TaskTransition)]
+
+    async def _faults(self, task: Task) -> list[Fault]:
+        entries = self._journal.all_entries(task=task.id, kinds=(Fault,))
+        return [each.record async for each in entries if isinstance(each.record, Fault)]
+
+    async def _commit(
+        self,
+        task: Task,
+        record: Record,
+        *,
+        attempt: int | None = None,
+        incarnation: int | None = None,
+    ) -> None:
+        of = task.id if attempt is None else (await self._journal.attempt(attempt)).task
+        draft = Draft(record=record, at=self._clock(), task=of, attempt=attempt)
+        voice = None if incarnation is None else attempt
+        await self._journal.commit(Commit(drafts=(draft,), attempt=voice, incarnation=incarnation))
+
+
+def names(reasons: Iterable[str]) -> set[str]:
+    """The nodes that said that they cannot do a task. Pure."""
+    return {found[1] for reason in reasons if (found := _CANNOT.match(reason))}
+
+
+def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
+    """Since when each node says that it cannot do a task, as long as nobody worked on it. Pure."""
+    since: dict[str, datetime] = {}
+    for each in entries:
+        if _is_at_work(each.record):
+            since.clear()
+        elif isinstance(each.record, TaskTransition):
+            for name in names([each.record.reason]):
+                since.setdefault(name, each.at)
+    return since
+
+
+def able(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
+    """The names of the nodes that take turns and offer these labels. Pure."""
+    wanted = set(labels)
+    return {
+        node.name for node in nodes if node.state is NodeState.UP and wanted <= set(node.labels)
+    }
+
+
+def _is_at_work(record: Record) -> bool:
+    return isinstance(record, AttemptTransition) and record.lifecycle is not Lifecycle.SUBMITTED

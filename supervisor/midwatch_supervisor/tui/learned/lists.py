@@ -1,0 +1,322 @@
+"""The lists of what was learned: lessons, facts, versions of the guidelines. Words only."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from difflib import unified_diff
+
+from midwatch_monitor.records import (
+    FactState,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+)
+from midwatch_supervisor.present.learning_text import counted, fact_parts, lesson_parts
+from midwatch_supervisor.present.record_text import spelled_out
+from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, span
+
+
+def _age(now: Callable[[], datetime]) -> Draw[Marked]:
+    def age(known: Marked, colours: Palette) -> Cell:
+        return span((now() - known.at).total_seconds()), colours.dim
+
+    return age
+
+
+def _task(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
+    return brief(known.task), colours.dim
+
+
+def _project(known: Marked, colours: Palette) -> Cell:
+    return brief(known.project), colours.dim
+
+
+def _id(known: Marked, colours: Palette) -> Cell:
+    return f"{known.id:>7}", colours.dim
+
+
+def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> tuple[str, str]:
+    """Where something learned comes from."""
+    others = ", ".join(str(each) for each in sources if each != known.attempt)
+    also = f"; also from attempts {others}" if others else ""
+    where = f"task {known.task}, attempt {known.attempt}{also}, in {known.project}"
+    return "where it comes from", f"{where}; entry {known.id}"
+
+
+def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
+    """The lessons: what they say, how often they were given, and what came of it."""
+    return Table(
+        [
+            Column("", 1, 0, _lesson_sign),
+            Column("age", 4, 5, _age(now)),
+            Column("class", 14, 1, lambda known, c: (brief(known.lesson.failure_class), c.text)),
+            Column("lesson", 40, 0, _lesson_text, grow=8),
+            Column("used", 4, 2, lambda known, c: (f"{known.used:>4}", c.text)),
+            Column("+/-", 5, 2, _lesson_worth),
+            Column("rated", 5, 3, _rating),
+            Column("task", 12, 4, _task, grow=1),
+            Column("project", 14, 7, _project, grow=1),
+            Column("id", 7, 6, _id),
+        ],
+        name="lessons",
+        hint="words, class, tag, file, task, project, `waiting` or `obsolete`",
+        nothing=(
+            "No lesson yet, or none that the filter lets through (escape drops it).\n"
+            "One is drawn from each attempt that failed or whose result was rejected: reject one\n"
+            "that is over in the fleet or in its view, or with `midwatch feedback`."
+        ),
+        text=_lesson_words,
+        key=lambda known: known.id,
+    )
+
+
+def _lesson_sign(known: KnownLesson, colours: Palette) -> Cell:
+    if known.waiting:
+        return "!", colours.warn
+    return ("⊘", colours.dim) if known.obsolete else ("✎", colours.accent)
+
+
+def _lesson_text(known: KnownLesson, colours: Palette) -> Cell:
+    return brief(known.lesson.text), colours.dim if known.obsolete else colours.strong
+
+
+def _lesson_worth(known: KnownLesson, colours: Palette) -> Cell:
+    if not known.helped + known.hurt:
+        return "-", colours.dim
+    style = colours.warn if known.hurt > known.helped else colours.good
+    return f"{known.helped}/{known.hurt}", style
+
+
+def _rating(known: KnownLesson, colours: Palette) -> Cell:
+    return (f"{known.rating}/5", colours.text) if known.rating else ("-", colours.dim)
+
+
+def _lesson_words(known: KnownLesson) -> str:
+    """What a filter looks at."""
+    lesson = known.lesson
+    state = "obsolete" if known.obsolete else "waiting" if known.waiting else ""
+    words = (lesson.text, lesson.failure_class, lesson.origin, known.task, known.project, state)
+    return " ".join((*words, *lesson.tags, *lesson.files))
+
+
+def lesson_detail(known: KnownLesson) -> str:
+    """All of a lesson, with what became of it."""
+    given = counted(known.used, "attempt")
+    worth = (
+        f"given to {given}; {known.helped} of them accepted, {known.hurt} rejected or failed"
+        if known.used
+        else "not given to anybody yet"
+    )
+    state = "retired or archived: it never comes back into a prompt" if known.obsolete else ""
+    if known.waiting:
+        state = f"waits for you, because {known.lesson.waits}"
+    return spelled_out(
+        (
+            *lesson_parts(known.lesson),
+            ("use", worth),
+            ("rating", f"{known.rating} of 5" if known.rating else ""),
+            ("state", state),
+            _source(known, known.lesson.sources),
+        )
+    )
+
+
+def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
+    """The facts: what is shared, what nobody looked at yet, and what was replaced by what."""
+    return Table(
+        [
+            Column("", 1, 0, _fact_sign),
+            Column("age", 4, 4, _age(now)),
+            Column("state", 17, 1, _fact_state),
+            Column("fact", 32, 0, _fact_text, grow=8),
+            Column("known", 9, 3, lambda known, c: (known.fact.certainty.value, c.dim)),
+            Column("files", 12, 2, _fact_files, grow=2),
+            Column("task", 12, 5, _task, grow=1),
+            Column("project", 14, 7, _project, grow=1),
+            Column("id", 7, 6, _id),
+        ],
+        name="facts",
+        hint="words, `waiting`, `unreviewed`, `replaced`, tag, file, task or project",
+        nothing=(
+            "No fact yet, or none that the filter lets through (escape drops it).\n"
+            "Workers record what they find out about their workspace, and more is taken out of\n"
+            "finished attempts: `learning.facts` in the configuration."
+        ),
+        text=_fact_words,
+        key=lambda known: known.id,
+    )
+
+
+def fact_standing(known: KnownFact) -> str:
+    """Where a fact stands, in a word or two."""
+    if known.instead is not None and not known.live:
+        return f"replaced → {known.instead}"
+    if known.live:
+        return known.state.value
+    return known.ended.value if known.ended is not None else "not shared"
+
+
+def _fact_sign(known: KnownFact, colours: Palette) -> Cell:
+    if not known.live:
+        return ("↷" if known.instead is not None else "⊘"), colours.dim
+    return {
+        FactState.UNREVIEWED: ("?", colours.warn),
+        FactState.PENDING: ("…", colours.dim),
+        FactState.WAITING: ("!", colours.warn),
+        FactState.REVIEWED: ("✓", colours.good),
+    }[known.state]
+
+
+def _fact_state(known: KnownFact, colours: Palette) -> Cell:
+    unseen = known.live and known.state in {FactState.UNREVIEWED, FactState.WAITING}
+    return fact_standing(known), colours.warn if unseen else colours.dim
+
+
+def _fact_text(known: KnownFact, colours: Palette) -> Cell:
+    return brief(known.fact.text), colours.strong if known.live else colours.dim
+
+
+def _fact_files(known: KnownFact, colours: Palette) -> Cell:
+    return brief(", ".join(known.fact.files)) or "-", colours.dim
+
+
+def _fact_words(known: KnownFact) -> str:
+    """What a filter looks at."""
+    fact = known.fact
+    words = (fact.text, fact_standing(known), fact.certainty, fact.maker, known.task, known.project)
+    return " ".join((*words, *fact.tags, *fact.files))
+
+
+def fact_detail(known: KnownFact, view: LearningView) -> str:
+    """All of a fact, with both sides of a conflict."""
+    fact = known.fact
+    successor = view.successor(known)
+    instead = "" if known.instead is None else f"{known.instead}"
+    if successor is not None:
+        instead = f"{successor.id}: {successor.fact.text}"
+    before = (f"{old.id}: {old.fact.text}{because(old.reason)}" for old in view.replaced(known))
+    return spelled_out(
+        (
+            ("state", fact_standing(known)),
+            ("because", known.reason),
+            ("instead of it stands", instead),
+            ("it stands instead of", "\n".join(before)),
+            *fact_parts(fact),
+            _source(known, known.sources),
+        )
+    )
+
+
+def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
+    """The versions of the guidelines: where each stands, and what it changes."""
+    return Table(
+        [
+            Column("", 1, 0, _version_sign),
+            Column("no", 4, 0, lambda known, c: (f"v{known.guidelines.version}", c.strong)),
+            Column("state", 8, 0, _version_state),
+            Column("age", 4, 2, _age(now)),
+            Column("words", 5, 3, _version_length),
+            Column("drawn from", 12, 4, _version_sources),
+            Column("decided by", 10, 3, lambda known, c: (brief(known.author) or "-", c.dim)),
+            Column("comment", 10, 5, lambda known, c: (brief(known.comment) or "-", c.dim), 2),
+            Column("project", 14, 1, _project, grow=2),
+            Column("id", 7, 6, _id),
+        ],
+        name="guidelines",
+        hint="state, words of the text, project, or who decided",
+        nothing=(
+            "No guidelines yet, or none that the filter lets through (escape drops it).\n"
+            "`midwatch learn` looks back at attempts that are over and proposes a version;\n"
+            "with `learning.guidelines.enabled` every run does so at its end."
+        ),
+        text=_version_words,
+        key=lambda known: known.id,
+    )
+
+
+def _version_sign(known: KnownGuidelines, colours: Palette) -> Cell:
+    return {
+        GuidelinesState.PROPOSED: ("?", colours.warn),
+        GuidelinesState.LIVE: ("●", colours.good),
+        GuidelinesState.FORMER: ("○", colours.dim),
+        GuidelinesState.REJECTED: ("✗", colours.dim),
+    }[known.state]
+
+
+def _version_state(known: KnownGuidelines, colours: Palette) -> Cell:
+    waits = known.state is GuidelinesState.PROPOSED
+    return known.state.value, colours.warn if waits else colours.text
+
+
+def _version_length(known: KnownGuidelines, colours: Palette) -> Cell:
+    return f"{len(known.guidelines.text.split()):>5}", colours.text
+
+
+def _version_sources(known: KnownGuidelines, colours: Palette) -> Cell:
+    return counted(len(known.guidelines.sources), "attempt"), colours.dim
+
+
+def _version_words(known: KnownGuidelines) -> str:
+    """What a filter looks at."""
+    words = (known.state, known.project, known.author, known.comment, known.guidelines.text)
+    return " ".join(words)
+
+
+def _base_of(known: KnownGuidelines, view: LearningView) -> KnownGuidelines | None:
+    """What a version is compared with: a proposed one with what is in force, others with theirs."""
+    if known.state is GuidelinesState.PROPOSED:
+        return view.live(known.project)
+    base = known.guidelines.base
+    return next((each for each in view.guidelines if each.id == base), None)
+
+
+def version_diff(known: KnownGuidelines, view: LearningView) -> str:
+    """What a version changes, as a diff; empty if nothing."""
+    base = _base_of(known, view)
+    before = () if base is None else base.guidelines.text.splitlines()
+    after = known.guidelines.text.splitlines()
+    names = "nothing" if base is None else _version_name(base), _version_name(known)
+    return "\n".join(unified_diff(before, after, *names, lineterm=""))
+
+
+def _version_name(known: KnownGuidelines) -> str:
+    return f"v{known.guidelines.version} ({known.state})"
+
+
+def former_of(known: KnownGuidelines, view: LearningView) -> KnownGuidelines | None:
+    """What is in force again when a version is rolled back, as far as that is known."""
+    formers = [
+        (each.decided_at, each.id, each)
+        for each in view.guidelines
+        if each.project == known.project
+        and each.state is GuidelinesState.FORMER
+        and each.decided_at is not None
+    ]
+    return max(formers, key=lambda former: former[:2])[2] if formers else None
+
+
+def version_detail(known: KnownGuidelines, view: LearningView) -> str:
+    """What a version changes, then where it stands, then all of it."""
+    version = known.guidelines
+    return spelled_out(
+        (
+            ("what it changes", version_diff(known, view) or "nothing: the text is the same"),
+            ("state", ", ".join(_version_standing(known))),
+            ("comment", known.comment),
+            ("written by", version.model),
+            ("drawn from attempts", ", ".join(map(str, version.sources))),
+            ("all of it", version.text),
+        )
+    )
+
+
+def _version_standing(known: KnownGuidelines) -> Iterator[str]:
+    yield f"version {known.guidelines.version} of {known.project}"
+    yield known.state.value
+    if known.author:
+        yield f"decided by {known.author}"
+    yield f"entry {known.id}"

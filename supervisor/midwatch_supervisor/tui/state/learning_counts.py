@@ -1,0 +1,104 @@
+"""Verdicts and what they say of learning, folded from what is watched. Pure."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from midwatch_monitor.metrics.learning import KINDS, Learning, LearningFigures
+from midwatch_monitor.records import (
+    Entry,
+    Fact,
+    Fault,
+    Feedback,
+    Guidelines,
+    Lesson,
+    Record,
+    Study,
+    StudyState,
+    Task,
+)
+from midwatch_supervisor.present.text_line import LEARNING
+
+HISTORY = 200
+"""Verdicts that are kept with their words; all of them count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One verdict that somebody spoke, or that a person's acts imply; without their diff."""
+
+    at: datetime
+    name: str
+    """Of the attempt: `fix#2`."""
+    verdict: Feedback
+
+
+class LearningCounts:
+    """What the statistics are made of. It takes every entry of what is watched, in order.
+
+    To sum up ten thousand attempts takes a fifth of a second: `figures` may be called in another
+    thread than the rest, though never in two at once.
+    """
+
+    def __init__(self) -> None:
+        self._learning = Learning()
+        self._waiting: deque[Entry | Task] = deque()
+        """What the figures do not know yet; a deque, since two threads may be at its ends."""
+        self.history: deque[Judged] = deque(maxlen=HISTORY)
+        """The oldest first."""
+        self.failed: Counter[str] = Counter()
+        """What of learning failed: tries at lessons, summaries and reviews, and other parts."""
+        self.failure = ""
+        """Why the last of these did."""
+        self.grown = 0
+        """How many entries were taken: while it is the same, the figures are."""
+
+    def meet(self, task: Task) -> None:
+        """Learn of a task."""
+        self._waiting.append(task)
+
+    def fold(self, entry: Entry, name: str) -> None:
+        """Take in the next entry, of an attempt with a name."""
+        match entry.record:
+            case Feedback() as verdict:
+                told = replace(verdict, diff="")
+                self.history.append(Judged(at=entry.at, name=name, verdict=told))
+            case Study(state=StudyState.FAILED) as study:
+                self._fail(study.chore.value, study.reason)
+            case Fault() as fault if fault.part.startswith(LEARNING):
+                self._fail(fault.part.removeprefix(LEARNING).strip(": "), fault.error)
+            case _:
+                pass
+        if isinstance(entry.record, KINDS):
+            self.grown += 1
+            self._waiting.append(replace(entry, record=_bare(entry.record)))
+
+    def _fail(self, part: str, why: str) -> None:
+        self.failed[part or LEARNING] += 1
+        self.failure = why
+        self.grown += 1
+
+    def figures(self) -> LearningFigures:
+        """How everything stands."""
+        while self._waiting:
+            news = self._waiting.popleft()
+            if isinstance(news, Task):
+                self._learning.meet(news)
+            else:
+                self._learning.observe(news)
+        return self._learning.figures()
+
+
+def _bare(record: Record) -> Record:
+    """A record without the texts that nothing counts: all of them together fill the memory."""
+    match record:
+        case Lesson():
+            return replace(record, text="", insights=())
+        case Feedback():
+            return replace(record, comment="", diff="")
+        case Fact():
+            return replace(record, text="", value="")
+        case Guidelines():
+            return replace(record, text="")
+        case _:
+            return record

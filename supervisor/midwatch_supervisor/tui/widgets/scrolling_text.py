@@ -1,0 +1,91 @@
+"""Texts that scroll: by the same keys as every list."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from midwatch_supervisor.tui.keys import ROLL
+
+
+class ScrollingText(VerticalScroll, can_focus=True):
+    """A text with a cursor's keys. It can be a pane: it has no line and no filter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL if key.action != "open"]
+    DEFAULT_CSS = """
+    ScrollingText { padding: 0 1; scrollbar-size-vertical: 1; }
+    ScrollingText > Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.text = ""
+        """What is shown, without its colours."""
+        self._static = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._static
+
+    def show_text(self, text: Text) -> None:
+        """Show a text from now on; it stays where it was scrolled to."""
+        self.text = text.plain
+        self._static.update(text)
+
+    @property
+    def chosen(self) -> None:
+        """No line, so no attempt."""
+        return
+
+    def open_filter(self) -> None:
+        """There is nothing to filter."""
+
+    def close_filter(self) -> bool:
+        """There is no filter to drop."""
+        return False
+
+    def action_move(self, lines: int) -> None:
+        self.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.scrollable_content_region.height - 1))
+
+    def action_first(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_end(animate=False)
+
+
+class Detail(ScrollingText):
+    """All of one line, in the lower part of a screen. Takes texts that have lost their escapes."""
+
+    DEFAULT_CSS = """
+    Detail {
+        display: none; height: 50%; min-height: 5; border-top: solid $primary;
+    }
+    Detail.open { display: block; }
+    Detail:focus { border-top: heavy $accent; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="detail")
+        self.border_title = "detail: tab to scroll it, escape closes it"
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be seen."""
+        return self.has_class("open")
+
+    @open.setter
+    def open(self, wanted: bool) -> None:
+        self.set_class(wanted, "open")
+
+    def show_detail(self, text: str) -> None:
+        """Show a text from its beginning; the same again stays where it was scrolled to."""
+        if text != self.text:
+            self.show_text(Text(text or "(nothing)"))
+            self.text = text
+            self.scroll_home(animate=False)

@@ -1,0 +1,124 @@
+"""None"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from midwatch_agents.left_processes import end_all_leftovers
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.shielding import sheltered
+from midwatch_supervisor.workspaces.workspace import clear, lock_worktrees
+from midwatch_tools.git import git, is_repository, worktree_of
+
+_HEADS = "refs/heads/"
+_ASIDE = ".aside-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """Where it is now."""
+
+    folder: Path | None
+    """`None` where only the branch was left."""
+    branch: str = ""
+    """Empty where there is no git, or the branch was gone."""
+
+    def __str__(self) -> str:
+        branch = self.branch and f"the branch {self.branch}"
+        return " and ".join(each for each in (str(self.folder or ""), branch) if each)
+
+
+async def make_way(
+    folder: Path, source: Path | None, *, branch: str, below: Sequence[str] = ()
+) -> Aside | None:
+    """Move aside what is in `folder`, and the branch that is called like it; where they are now.
+
+    `None` where there is nothing. That goes too for a workspace that holds nothing of its own, as a
+    killed process leaves it: it is removed. What `below` leads to is no work of the workspace.
+    Processes that attempts left there are ended. Raises WorkspaceError.
+    """
+    there = await asyncio.to_thread(os.path.lexists, folder)
+    repository = source if source is not None and is_repository(source) else None
+    named = repository is not None and bool(await _heads(repository, branch))
+    if not there and not named:
+        return None
+    await end_all_leftovers(str(folder))
+    branches = (branch,) if named else ()
+    if await _holds_nothing(folder if there else None, repository, branches, below, branch):
+        await clear(folder, repository, branch=branch)
+        return None
+    aside = await _free(folder, repository, branch)
+    moved = Aside(folder=aside.folder if there else None, branch=aside.branch if named else "")
+    if repository is None:
+        await asyncio.to_thread(_rename, folder, moved)
+    else:
+        async with lock_worktrees(repository):
+            await sheltered(_move(folder, repository, branch, moved))
+    return moved
+
+
+async def _heads(repository: Path, pattern: str) -> list[str]:
+    # Not by `git branch`: that fails while somebody adds a worktree.
+    return (await git(repository, "for-each-ref", "--format=%(refname)", _HEADS + pattern)).split()
+
+
+async def _holds_nothing(
+    folder: Path | None,
+    repository: Path | None,
+    branches: Sequence[str],
+    below: Sequence[str],
+    branch: str,
+) -> bool:
+    """Whether all that is there can be had from elsewhere; what cannot be read holds something."""
+    if folder is not None and not await asyncio.to_thread(_unchanged_kind, folder):
+        return False
+    if repository is None:
+        return True
+    tips = [_HEADS + each for each in branches]
+    try:
+        if folder is not None and is_repository(folder):
+            made = await asyncio.to_thread(worktree_of, repository, folder, branch)
+            if made is None or await git(made, "status", "--porcelain", "--ignored"):
+                return False
+            tips.append((await git(made, "rev-parse", "HEAD")).strip())
+        return not tips or not await git(repository, "rev-list", "-1", *tips, "--not", *below)
+    except WorkspaceError:
+        return False
+
+
+def _unchanged_kind(folder: Path) -> bool:
+    """Whether it is an empty folder, or one of which git knows what is in it."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return is_repository(folder) or not any(folder.iterdir())
+
+
+async def _free(folder: Path, repository: Path | None, branch: str) -> Aside:
+    """The first place beside the folder and the branch that neither has been moved to before."""
+    taken = set(await _heads(repository, f"{branch}{_ASIDE}*")) if repository else set[str]()
+    for number in count(1):
+        suffix = f"{_ASIDE}{number}"
+        beside = folder.with_name(folder.name + suffix)
+        free = not await asyncio.to_thread(os.path.lexists, beside)
+        if free and f"{_HEADS}{branch}{suffix}" not in taken:
+            return Aside(folder=beside, branch=branch + suffix)
+    raise AssertionError("count() ended")
+
+
+async def _move(folder: Path, repository: Path, branch: str, aside: Aside) -> None:
+    """Move them, and let git know where the worktree is now."""
+    await asyncio.to_thread(_rename, folder, aside)
+    if aside.folder is not None:
+        with suppress(WorkspaceError):  # a folder that is no worktree of this repository
+            await git(repository, "worktree", "repair", str(aside.folder))
+    if aside.branch:
+        await git(repository, "branch", "--move", branch, aside.branch)
+
+
+def _rename(folder: Path, aside: Aside) -> None:
+    if aside.folder is not None:
+        folder.rename(aside.folder)

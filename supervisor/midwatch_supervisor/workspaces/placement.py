@@ -1,0 +1,187 @@
+"""None"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from midwatch_monitor.errors import MidwatchError, WorkspaceError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Attempt
+from midwatch_supervisor.present.assignment import Assignment, branch_of
+from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
+from midwatch_supervisor.workspaces.handover import changed_files, matching, take_over_files
+from midwatch_supervisor.workspaces.move_aside import make_way
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import (
+    Workspace,
+    prepare,
+    reopen_workspace,
+)
+from midwatch_tools.git import is_repository, named_repository, worktree_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspacePlan:
+    """What a workspace is made from."""
+
+    source: Path | None
+    """The task's workspace, or this node's clone of it."""
+    base: str = ""
+    """The commit to start from; empty for what is checked out in the source."""
+    merges: tuple[str, ...] = ()
+    """The branches that it builds on."""
+    copied: Path | None = None
+    """Without git: whose folder it builds on instead of the source."""
+    inherits_from: Attempt | None = None
+    """The attempt of which some work is taken over."""
+    keep: tuple[str, ...] = ()
+
+    @property
+    def versioned(self) -> bool:
+        """Whether there is git."""
+        return self.source is not None and is_repository(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Makes and finds the workspaces of one run's attempts on this machine."""
+
+    journal: Journal
+    home: Path
+    """The folder below which workspaces are made."""
+    run: int
+    snapshots: SnapshotStore | None = None
+    """The saved work of a fleet's attempts; `None` outside a fleet."""
+
+    async def locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
+        """Fetch what the plan needs on this machine: the clone, branches and folders of others.
+
+        Raises WorkspaceError for what cannot be had here.
+        """
+        origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
+        plan = replace(plan, source=origin.folder, base=origin.base)
+        if self.snapshots is None:
+            return plan
+        if plan.versioned and plan.source is not None:
+            await self.snapshots.bring_branches(plan.source, plan.merges, run=self.run)
+        elif plan.copied is not None:
+            copied = await self.snapshots.bring_folder(plan.copied, run=self.run)
+            plan = replace(plan, copied=copied)
+        return plan
+
+    def local_folder(self, made_at: str | Path) -> Path:
+        """Where the workspace of an attempt is on this machine, wherever the attempt began."""
+        return Path(made_at) if self.snapshots is None else self.snapshots.folder(made_at)
+
+    async def reopen(
+        self, plan: WorkspacePlan, attempt: Attempt
+    ) -> tuple[Workspace, tuple[str, ...]]:
+        """The workspace of an attempt that has begun, and what was taken over for it.
+
+        On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if
+        the work is gone.
+        """
+        if self.snapshots is None:
+            return await self.find(plan, attempt), await self.inherited_names(plan)
+        origin = Origin(folder=plan.source, base=plan.base)
+        workspace = await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
+        if workspace is None:
+            workspace = await make_workspace(plan, self.local_folder(attempt.workspace))
+            kept = await self.inherit(plan, workspace)
+        else:
+            kept = await self.inherited_names(plan)
+        return workspace, kept
+
+    async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
+        """The workspace of an attempt that has begun. Raises WorkspaceError if it is gone."""
+        if self.snapshots is not None:
+            origin = Origin(folder=plan.source, base=plan.base)
+            workspace = await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
+            if workspace is not None:
+                return workspace
+        folder = self.local_folder(attempt.workspace)
+        if not await asyncio.to_thread(folder.is_dir):
+            raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
+        workspace = await reopen_workspace(
+            folder, plan.source, branch=branch_of(folder) if plan.versioned else ""
+        )
+        return replace(workspace, base=plan.base)
+
+    async def inherit(self, plan: WorkspacePlan, workspace: Workspace) -> tuple[str, ...]:
+        """Take over what is to be kept of the attempt before; the names of the files.
+
+        Raises WorkspaceError where that attempt's workspace is gone.
+        """
+        old, names = await self._inheritance(plan)
+        if old is None or plan.inherits_from is None or not names:
+            return ()
+        return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
+
+    async def inherited_names(self, plan: WorkspacePlan) -> tuple[str, ...]:
+        """The files that were to be taken over, where another process made the workspace."""
+        return (await self._inheritance(plan))[1]
+
+    async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
+        if plan.inherits_from is None or not plan.keep:
+            return None, ()
+        old = await self.find(plan, plan.inherits_from)
+        names = await changed_files(self.journal, plan.inherits_from, old, bare=plan.source is None)
+        return old, matching(names, plan.keep)
+
+    async def save_whole(self, attempt: Attempt, workspace: Workspace) -> None:
+        """Save the whole of a split task in place of the attempt that was split.
+
+        Its parts have taken over from that attempt what they need. A failure is logged.
+        """
+        if self.snapshots is None:
+            return
+        try:
+            await self.snapshots.save(attempt, workspace, step=0, incarnation=None)
+        except (MidwatchError, OSError):
+            log.exception("the whole in %s was not saved", workspace.folder)
+        finally:
+            self.snapshots.let_go(attempt, workspace)
+
+
+async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace:
+    """The workspace of an attempt for whoever looks at it, also after its run.
+
+    Raises WorkspaceError where it is no longer the one that was make_workspace.
+    """
+    if assignment is None or assignment.bare or len(folder.parents) < 3:
+        return Workspace(folder=folder)  # not made by a run, or without a repository
+    if not await asyncio.to_thread(folder.is_dir):
+        return Workspace(folder=folder)
+    home, branch = folder.parents[2], branch_of(folder)
+    places = (assignment.workspace, clone_of(assignment.source, home))
+    known = [each for each in places if each is not None and is_repository(each)]
+    named = named_repository(folder)
+    if named is not None and not named.is_relative_to(home):  # what a worker wrote is below it
+        known.append(named)
+    for repository in known:
+        worktree = await asyncio.to_thread(worktree_of, repository, folder, branch)
+        if worktree is not None:
+            return Workspace(folder=folder, branch=branch, worktree=worktree)
+    if known or named is not None:
+        raise WorkspaceError(f"{folder} is no worktree of {assignment.source}")
+    return Workspace(folder=folder)
+
+
+async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
+    """A new workspace in `folder`; what is there already is moved aside, and the log says where to.
+
+    Raises WorkspaceError with the reason, a conflict between branches among them.
+    """
+    branch = branch_of(folder)
+    below = (plan.base or "HEAD", *plan.merges)
+    aside = await make_way(folder, plan.source, branch=branch, below=below)
+    if aside is not None:
+        log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
+    plain = not plan.versioned
+    source = plan.copied if plain and plan.copied is not None else plan.source
+    return await prepare(
+        folder, source, branch=branch, merges=plan.merges, base=plan.base, plain=plain
+    )

@@ -1,0 +1,174 @@
+"""An outage of the broker is logged once; one process of a name keeps the client id."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.bus.connection import (
+    ClientId,
+    Login,
+    OutageLog,
+    address_of,
+    pause,
+    read_password,
+)
+from midwatch_monitor.config.fleet import BrokerSettings
+from midwatch_monitor.errors import LinkError, LinkFault
+
+SETTINGS = BrokerSettings(url="mqtts://broker.example.org")
+
+
+def outage(**knobs: Path) -> OutageLog:
+    settings = SETTINGS.model_copy(update=knobs)
+    return OutageLog(address_of(settings), settings, "node-a")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (LinkFault.AWAY, "no connection to the broker at broker.example.org:8883 (no route)"),
+        (LinkFault.REFUSED, "does not let 'node-a' in: check that it has this account"),
+        (LinkFault.TAKEN_OVER, "start each with a --name of its own"),
+    ],
+)
+def test_an_outage_is_told_once(
+    fault: LinkFault, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = outage()
+    for _ in range(3):
+        it.failed(LinkError(fault, "no route"))
+    assert caplog.text.count(told) == len(caplog.records) == 1
+
+
+def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    it = outage()
+    it.failed(LinkError(LinkFault.AWAY, "no route"))
+    it.connected()
+    it.failed(LinkError(LinkFault.AWAY, "no route"))
+    assert len(caplog.records) == 2
+
+
+def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    times = iter([100.0, 125.4])
+    it = OutageLog(address_of(SETTINGS), SETTINGS, "node-a", seconds=lambda: next(times))
+    it.connected()
+    for fault in (LinkFault.AWAY, LinkFault.REFUSED):
+        it.failed(LinkError(fault, "no route"))
+    for _ in range(2):
+        it.connected()
+    last = "connected to the broker at broker.example.org:8883 again after 25 s"
+    assert [each.levelno for each in caplog.records] == [*2 * [logging.WARNING], logging.INFO]
+    assert caplog.records[-1].getMessage() == last
+
+
+def test_who_is_refused_is_told_where_the_password_comes_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage().failed(LinkError(LinkFault.REFUSED, ""))
+    outage(password_file=Path("/etc/word")).failed(LinkError(LinkFault.REFUSED, ""))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "password in $MIDWATCH_BROKER_PASSWORD;" in first
+    assert "password in /etc/word;" in second
+
+
+def test_pauses_differ_grow_and_end_at_the_longest() -> None:
+    assert all(0 <= pause(1, 30) <= 0.2 for _ in range(100))
+    assert len({pause(8, 30) for _ in range(10)}) > 1
+    assert 3 < max(pause(8, 30) for _ in range(200)) <= 25.6
+    assert all(pause(5_000, 30) <= 30 for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("mqtt://broker", "broker:1883"),
+        ("mqtts://broker", "broker:8883"),
+        ("mqtt://[::1]:99", "::1:99"),
+    ],
+)
+def test_an_address_has_the_usual_port_unless_it_says_another(url: str, address: str) -> None:
+    assert str(address_of(BrokerSettings(url=url))) == address
+
+
+@pytest.mark.parametrize(
+    ("body", "word"), [(b"secret\n", "secret"), (b" se cret\r\n", " se cret"), (b"", None)]
+)
+def test_the_password_is_what_stands_in_its_file(
+    tmp_path: Path, body: bytes, word: str | None
+) -> None:
+    file = tmp_path / "word"
+    file.write_bytes(body)
+    settings = SETTINGS.model_copy(update={"password_file": file})
+    assert read_password(settings, {"MIDWATCH_BROKER_PASSWORD": "other"}) == word
+
+
+def test_without_a_file_the_password_is_in_its_variable() -> None:
+    assert read_password(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": "secret"}) == "secret"
+    assert read_password(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": ""}) is None
+    assert read_password(SETTINGS, {}) is None
+
+
+def test_a_file_that_is_no_text_is_told_without_what_stands_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "word"
+    file.write_bytes(b"secret\xff")
+    with pytest.raises(LinkError, match="no text in UTF-8") as caught:
+        read_password(SETTINGS.model_copy(update={"password_file": file}), {})
+    assert caught.value.__cause__ is None
+
+
+def test_a_login_does_not_show_its_password() -> None:
+    login = Login(client="c", username="u", password="secret", session_seconds=0)
+    assert "secret" not in repr(login)
+
+
+def client_id(client: str = "node-a") -> ClientId:
+    return ClientId(client, own="node-a-5f3c")
+
+
+def faults(client_id: ClientId, *ends: tuple[LinkFault, float]) -> list[LinkFault]:
+    return [client_id.lost(LinkError(fault, "why"), after=after).fault for fault, after in ends]
+
+
+def test_who_is_told_that_another_came_goes_on_by_an_id_of_its_own() -> None:
+    it = client_id()
+    assert (it.client, it.kept) == ("node-a", True)
+    assert faults(it, (LinkFault.TAKEN_OVER, 60)) == [LinkFault.TAKEN_OVER]
+    assert (it.client, it.kept) == ("node-a-5f3c", False)
+
+
+def test_the_given_id_is_never_taken_again_and_its_loss_told_once() -> None:
+    it = client_id()
+    ends = [(LinkFault.TAKEN_OVER, 60.0), (LinkFault.AWAY, 1.0), (LinkFault.TAKEN_OVER, 1.0)]
+    assert faults(it, *ends) == [LinkFault.TAKEN_OVER, LinkFault.AWAY, LinkFault.AWAY]
+    assert it.client == "node-a-5f3c"
+
+
+@pytest.mark.parametrize(
+    ("ends", "left"),
+    [
+        ([(LinkFault.ENDED, 60)], False),
+        ([(LinkFault.ENDED, 60), (LinkFault.ENDED, 0.2)], True),
+        ([(LinkFault.ENDED, 0.2), (LinkFault.ENDED, 60)], False),
+        ([(LinkFault.ENDED, 60), (LinkFault.AWAY, 0.1), (LinkFault.ENDED, 0.2)], False),
+        ([(LinkFault.REFUSED, 0.1), (LinkFault.REFUSED, 0.1)], False),
+    ],
+    ids=["once", "again at once", "again much later", "the broker was away", "refused"],
+)
+def test_without_a_reason_only_a_second_end_soon_after_the_first_tells_of_another(
+    ends: list[tuple[LinkFault, float]], left: bool
+) -> None:
+    it = client_id()
+    told = faults(it, *ends)
+    assert (it.client == "node-a-5f3c", LinkFault.TAKEN_OVER in told) == (left, left)
+    assert LinkFault.ENDED not in told
+
+
+def test_an_id_that_the_broker_made_up_is_nobody_elses() -> None:
+    it = client_id("")
+    ends = [(LinkFault.ENDED, 0.1), (LinkFault.ENDED, 0.1), (LinkFault.TAKEN_OVER, 0.1)]
+    assert faults(it, *ends) == [LinkFault.AWAY] * 3
+    assert (it.client, it.kept) == ("", False)

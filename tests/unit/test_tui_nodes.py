@@ -1,0 +1,225 @@
+"""How the console takes the nodes of a fleet, and what is adrift without its own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Change,
+    Fault,
+    Health,
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    Record,
+    Severity,
+)
+from midwatch_stage.factories import alert, attempt, entry, run, task
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.tui.bell import Bell
+from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
+from midwatch_supervisor.tui.screens.nodes import hosts
+from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.node_list import NodeList, standing
+from midwatch_supervisor.tui.state.row import Row
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+NORTH = NodeStatus(
+    name="north",
+    boot="1",
+    state=NodeState.UP,
+    slots=2,
+    busy=1,
+    labels=(),
+    version="0.6.0",
+    revision="0003",
+    started_at=AT,
+    beat_at=AT,
+)
+SOUTH = replace(NORTH, name="south")
+LOST = replace(NORTH, state=NodeState.LOST)
+STUCK = alert(severity=Severity.CRITICAL)
+
+
+class Told:
+    """A board that is told one attempt's story."""
+
+    def __init__(self, *, keeper: Keeper = Keeper.MONITOR, spec: str = "a task") -> None:
+        self.board = Board()
+        self.board.meet_run(run(keeper=keeper))
+        self.board.meet_task(task(spec=spec))
+        self.board.meet_attempt(attempt(node="north"))
+        self._last = 0
+        self.tell(AttemptTransition(lifecycle=Lifecycle.WORKING))
+
+    def tell(self, *records: Record) -> None:
+        for record in records:
+            self._last += 1
+            self.board.fold(entry(self._last, record))
+
+    @property
+    def row(self) -> Row:
+        return self.board.rows[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        (NORTH, "up"),
+        (LOST, "lost"),
+        (replace(NORTH, doubted_at=AT + timedelta(seconds=1)), "doubted"),
+        (replace(NORTH, doubted_at=AT - timedelta(seconds=1)), "up"),
+        (replace(LOST, doubted_at=AT + timedelta(seconds=1)), "lost"),
+    ],
+)
+def test_a_node_is_doubted_until_it_beats_again_or_is_lost(status: NodeStatus, word: str) -> None:
+    assert standing(status) == word
+
+
+def test_the_newest_start_of_a_node_counts() -> None:
+    node_list = NodeList()
+    again = replace(NORTH, boot="2", started_at=AT + timedelta(minutes=1))
+    node_list.take([again, LOST])
+    assert node_list.nodes == {"north": again}
+    assert node_list.losses == ()
+
+
+def test_beats_alone_change_nothing_that_lines_show() -> None:
+    node_list = NodeList()
+    assert node_list.take([NORTH])
+    assert not node_list.take([replace(NORTH, beat_at=AT + timedelta(seconds=1), busy=2)])
+    assert node_list.take([LOST])
+
+
+def test_a_node_that_left_yesterday_is_forgotten() -> None:
+    node_list = NodeList()
+    node_list.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
+    assert list(node_list.nodes) == ["south"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "health"),
+    [
+        ((), Health.STUCK),
+        ((NORTH,), Health.STUCK),
+        ((LOST,), Health.UNKNOWN),
+        ((replace(NORTH, state=NodeState.DOWN),), Health.UNKNOWN),
+        ((replace(NORTH, state=NodeState.DRAINING),), Health.STUCK),
+        ((replace(SOUTH, state=NodeState.LOST),), Health.STUCK),
+    ],
+)
+def test_of_an_attempt_whose_node_is_gone_nobody_knows_how_it_fares(
+    nodes: Sequence[NodeStatus], health: Health
+) -> None:
+    told = Told()
+    told.tell(STUCK)
+    told.board.meet_nodes(nodes)
+    assert told.row.health is health
+
+
+def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_back() -> None:
+    told = Told()
+    queue = Queue(told.board)
+    told.board.meet_nodes([LOST])
+    told.tell(STUCK)
+    assert queue.rows == []
+    told.board.meet_nodes([NORTH])
+    queue.observe([], of_nodes=True)
+    assert queue.rows == [told.row]
+
+
+def test_it_fares_as_it_does_once_another_node_goes_on() -> None:
+    told = Told()
+    told.board.meet_nodes([LOST, SOUTH])
+    told.tell(Change(node="south"))
+    assert (told.row.node, told.row.adrift, told.row.health) == ("south", False, Health.OK)
+
+
+@pytest.mark.parametrize(
+    "told", [Told(keeper=Keeper.PROCESS), Told(spec="{}")], ids=["one process", "embedded"]
+)
+def test_what_no_node_runs_needs_none(told: Told) -> None:
+    told.board.meet_nodes([LOST])
+    assert not told.row.adrift
+
+
+def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
+    told = Told()
+    told.board.meet_nodes([NORTH, SOUTH])
+    told.board.meet_nodes([LOST, SOUTH])
+    (host, _) = hosts(told.board)
+    assert (host.status.name, host.standing, host.attempts) == ("north", "lost", ("fix#1",))
+    (lost,) = Queue(told.board).of_nodes
+    assert lost.what == "the node is lost; 1 attempt waits for another one"
+    told.tell(Change(node="south"))
+    (after,) = Queue(told.board).of_nodes
+    assert after.what == "the node is lost; other nodes continue its attempts"
+
+
+@pytest.mark.parametrize(
+    ("node", "has"),
+    [
+        (replace(NORTH, busy=0), "fix#1"),
+        (NORTH, "fix#1"),
+        (replace(NORTH, busy=3), "fix#1, 2 more"),
+        (replace(LOST, busy=3), "fix#1"),
+        (replace(SOUTH, busy=2), "2 of other runs"),
+        (replace(SOUTH, busy=0), "-"),
+    ],
+)
+def test_a_slot_that_another_run_takes_is_told_too(node: NodeStatus, has: str) -> None:
+    told = Told()
+    told.board.meet_nodes([node])
+    assert [host.has for host in hosts(told.board)] == [has]
+
+
+def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> None:
+    told, bell = Told(), Bell(AT)
+    queue = Queue(told.board)
+    told.board.meet_nodes([LOST, SOUTH])
+    before = bell.next_call(queue.calling)
+    told.board.meet_nodes([LOST, replace(SOUTH, state=NodeState.LOST)])
+    first, again = bell.next_call(queue.calling), bell.next_call(queue.calling)
+    assert (before, again) == (None, None)
+    assert first == "south: the node is lost; other nodes continue its attempts"
+
+
+def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
+    told = Told()
+    lost = Fault(part="node", error="north is gone: another node goes on with it")
+    told.tell(lost)
+    assert failed_parts(told.board.faults) == []
+    assert line(lost).text == "north is gone: another node goes on with it"
+    assert line(Change(node="south")).text == "goes on on south"
+
+
+def test_without_any_node_the_work_stands_still() -> None:
+    told = Told()
+    told.board.meet_nodes([LOST, SOUTH])
+    assert no_node(told.board) is None
+    told.board.meet_nodes([LOST])
+    still = no_node(told.board)
+    assert still is not None
+    assert still.what == "no node is up, and 1 task waits for one"
+    told.tell(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
+    assert no_node(told.board) is None
+
+
+def test_where_there_is_one_node_it_is_not_named() -> None:
+    told = Told()
+    told.board.meet_nodes([NORTH])
+    assert not told.board.several_nodes
+    told.tell(Change(node="south"))
+    assert told.board.several_nodes
+
+
+def test_a_lost_node_is_about_itself() -> None:
+    told = Told()
+    told.board.meet_nodes([LOST])
+    (lost,) = Queue(told.board).calling[:1]
+    assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)

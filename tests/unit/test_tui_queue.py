@@ -1,0 +1,131 @@
+"""What stands in the queue for a person, in what words and order."""
+
+from datetime import datetime
+
+import pytest
+
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    BudgetRequest,
+    Grant,
+    Lifecycle,
+    PlanCheck,
+    Record,
+    Ruling,
+    Severity,
+    Terms,
+)
+from midwatch_stage.factories import (
+    AT,
+    after,
+    alert,
+    attempt,
+    entry,
+    intervention,
+    task,
+    transition,
+)
+from midwatch_supervisor.tui.bell import Bell
+from midwatch_supervisor.tui.state.attention import Queue, QueueItem, next_of, waiting_attempt
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.table import matches
+
+WORKING = transition()
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+REVISION = PlanCheck(
+    plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
+)
+STOP = intervention(Action.STOP, message="It is\x1b[31m lost.", needs_approval=True)
+GRANT = intervention(
+    Action.GRANT_BUDGET,
+    Actor.SUPERVISOR,
+    terms=Terms(grant=Grant(requests=5)),
+    petition=2,
+    needs_approval=True,
+)
+
+
+def stuck(at: datetime | None = AT) -> Record:
+    return alert(severity=Severity.CRITICAL, at=at)
+
+
+def item(*records: Record) -> QueueItem:
+    """The line of attempt 1 after records that came a second apart."""
+    row = Row(run=1, task=1, name="fix", attempt=1, number=1, model="m")
+    for id, record in enumerate(records, start=1):
+        row.fold(entry(id, record))
+    return waiting_attempt(row)
+
+
+def asking(reason: str) -> Record:
+    return transition(Lifecycle.INPUT_REQUIRED, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("records", "kind", "since", "what"),
+    [
+        ((WORKING, asking("Which\nport?")), "answer", 2, "Which port?"),
+        ((WORKING, asking("")), "answer", 2, "paused; p resumes it"),
+        ((WORKING, STOP), "approval", 2, "policy wants to stop: It is lost."),
+        ((WORKING, STOP, STOP), "approval", 2, "policy wants to stop (and 1 more): It is lost."),
+        (
+            (WORKING, GRANT),
+            "approval",
+            2,
+            "supervisor wants to grant_budget (5 requests): (no message)",
+        ),
+        ((WORKING, stuck(), WORKING), "stuck", 0, "cycle was seen"),
+        ((WORKING, stuck(None), WORKING), "stuck", 3, "cycle was seen"),
+        (
+            (WORKING, BUDGET, REVISION),
+            "asks",
+            2,
+            "asks for budget: 20 requests (two files left); asks to revise its plan: x (none)",
+        ),
+    ],
+)
+def test_a_line_says_what_is_wanted_and_since_when(
+    records: tuple[Record, ...], kind: str, since: int, what: str
+) -> None:
+    found = item(*records)
+    assert (found.kind, found.since, found.what) == (kind, after(since), what)
+
+
+def test_a_filter_looks_at_the_task_the_need_the_text_and_the_rules() -> None:
+    assert matches(item(WORKING, stuck()).text, "fix stuck seen cycle")
+
+
+def test_nobody_is_called_for_what_others_may_answer() -> None:
+    assert Bell(opened_at=AT).next_call([item(WORKING, BUDGET)]) is None
+
+
+@pytest.mark.parametrize(("last", "follows"), [(None, 1), (9, 1), (1, 2), (2, 3), (3, 1)])
+def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
+    last: int | None, follows: int
+) -> None:
+    found = next_of([Row(run=1, task=id, name="fix", attempt=id) for id in (1, 2, 3)], last)
+    assert found is not None
+    assert found.attempt == follows
+    assert next_of([], last) is None
+
+
+def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None:
+    board = Board()
+    board.meet_task(task())
+    for id in (1, 2):
+        board.meet_attempt(attempt(id, number=id))
+    queue = Queue(board)
+
+    def write(id: int, of: int, record: Record) -> None:
+        board.fold(entry(id, record, attempt=of))
+        queue.observe([entry(id, record, attempt=of)])
+
+    for id, (of, record) in enumerate(
+        [(1, WORKING), (1, BUDGET), (2, WORKING), (2, stuck())], start=1
+    ):
+        write(id, of, record)
+    assert [each.attempt for each in queue.rows] == [2, 1]
+    write(5, 1, intervention(petition=2))
+    assert [each.attempt for each in queue.rows] == [2]

@@ -1,0 +1,198 @@
+"""What the console says of tasks that have not begun, and of a fleet that nobody watches."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.records import (
+    Keeper,
+    Lifecycle,
+    NodeState,
+    NodeStatus,
+    Run,
+    Task,
+    TaskTransition,
+)
+from midwatch_stage.factories import attempt, entry
+from midwatch_stage.nodes import node
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.tui.bell import Bell
+from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
+from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.state.attention import Queue
+from midwatch_supervisor.tui.state.board import Board
+from midwatch_supervisor.tui.widgets.palette import palette
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
+DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED)
+
+
+def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> Board:
+    """A board of tasks that were handed over one second apart."""
+    made = Board()
+    made.meet_run(Run(id=1, source="", settings="{}", started_at=AT, keeper=keeper))
+    for id, each in enumerate(tasks, 1):
+        spec = Assignment(
+            task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
+        )
+        made.meet_task(Task(id=id, run=1, name=each.id, title="", spec=spec.model_dump_json()))
+        told(made, id, TaskTransition(lifecycle=Lifecycle.SUBMITTED))
+    return made
+
+
+def told(made: Board, id: int, state: TaskTransition) -> None:
+    made.fold(entry(id, state, task=id, attempt=None))
+
+
+def task(name: str, *labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
+    return TaskSpec(id=name, goal="x", acceptance=("true",), labels=labels, depends_on=after)
+
+
+def cells(made: Board) -> list[str]:
+    """The activity of each line of the fleet."""
+    (activity,) = (each for each in columns(lambda: AT, wait=made.wait) if each.title == "activity")
+    return [activity.draw(row, COLOURS)[0] for row in made.all_rows()]
+
+
+def calls(made: Board) -> list[tuple[str, str]]:
+    return [(each.name, each.what) for each in Queue(made).calling]
+
+
+def test_a_line_says_what_its_task_waits_for() -> None:
+    made = board(task("a", "fpga"), task("b", after=("a",)), task("c"))
+    assert cells(made) == ["no node is up", "after a", "no node is up"]
+    made.meet_nodes([node("east")])
+    assert cells(made) == ["no node: fpga", "after a", "its turn"]
+    told(made, 1, DONE)
+    assert cells(made) == ["-", "its turn", "its turn"]
+
+
+def test_a_line_of_an_agent_that_came_by_itself_says_nothing() -> None:
+    made = board()
+    made.meet_task(Task(id=1, run=1, name="x", title="", spec="{}"))
+    assert (cells(made), made.open_since) == (["-"], None)
+
+
+def test_a_part_of_another_task_waits_for_no_node() -> None:
+    made = board(task("a", "fpga"), parent="whole")
+    made.meet_nodes([node("east")])
+    assert (cells(made), calls(made)) == (["its turn"], [])
+
+
+def test_tasks_that_no_node_will_take_are_one_line_for_a_person() -> None:
+    made = board(task("a", "fpga"), task("b", "fpga", "gpu"), task("c"), task("d", "fpga"))
+    made.meet_nodes([node("east", "gpu")])
+    one = "`midwatch node --label fpga` starts one that has"
+    both = "`midwatch node --label fpga --label gpu` starts one that has"
+    assert calls(made) == [
+        ("a +1", f"no node has the label fpga; {one}"),
+        ("b", f"no node has the labels fpga, gpu; {both}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "called"),
+    [
+        ([], 0),
+        ([node("east")], 1),
+        ([node("east"), node("west", "fpga")], 0),
+        ([node("east"), node("west", "fpga", state=NodeState.DRAINING)], 0),
+        ([node("east"), node("west", "fpga", state=NodeState.DOWN)], 0),
+        (
+            [
+                node("east", heard=AT + timedelta(hours=25)),
+                node("west", "fpga", state=NodeState.DOWN),
+            ],
+            1,
+        ),
+    ],
+    ids=["none", "another", "up", "draining", "just left", "left yesterday"],
+)
+def test_a_node_that_may_come_back_is_waited_for(nodes: Sequence[NodeStatus], called: int) -> None:
+    made = board(task("a", "fpga"))
+    made.meet_nodes(nodes)
+    assert len(calls(made)) == called
+
+
+def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
+    made = board(task("a", "fpga"), task("b", "gpu"))
+    made.meet_nodes([node("east")])
+    assert len(calls(made)) == 2
+    made.meet_attempt(attempt(node="east"))
+    told(made, 2, TaskTransition(lifecycle=Lifecycle.CANCELED))
+    assert calls(made) == []
+
+
+def test_what_one_process_runs_needs_no_node() -> None:
+    made = board(task("a", "fpga"), keeper=Keeper.PROCESS)
+    made.meet_nodes([node("east")])
+    assert (cells(made), calls(made)) == (["its turn"], [])
+
+
+@pytest.mark.parametrize(("opened", "rings"), [(AT, True), (AT + timedelta(hours=1), False)])
+def test_a_person_is_called_for_what_was_handed_over_while_they_look(
+    opened: datetime, rings: bool
+) -> None:
+    made, bell = board(task("a", "fpga")), Bell(opened)
+    made.meet_nodes([node("east")])
+    said = bell.next_call(Queue(made).calling)
+    assert (said is not None and said.startswith("a: no node has the label fpga")) is rings
+
+
+def test_a_filter_of_the_queue_finds_the_label() -> None:
+    made = board(task("a", "fpga"))
+    made.meet_nodes([node("east")])
+    (line,) = Queue(made).calling
+    assert (line.since, "fpga" in line.text) == (AT + timedelta(seconds=1), True)
+
+
+def monitor(until: timedelta) -> MonitorStatus:
+    return MonitorStatus(holder="watch:1", until=AT + until)
+
+
+def test_work_that_no_monitor_looks_after_is_told() -> None:
+    made = board(task("a"))
+    assert no_monitor(made, AT) is None
+    made.meet_monitors([])
+    never = no_monitor(made, AT)
+    assert never is not None
+    assert (never.what.partition(":")[0], never.since) == ("no monitor is at work", AT)
+    made.meet_monitors([monitor(timedelta(seconds=5))])
+    assert no_monitor(made, AT) is None
+    gone = no_monitor(made, AT + timedelta(minutes=5))
+    assert gone is not None
+    assert gone.what.startswith("no monitor is at work (watch was, until 4 min ago): ")
+    assert gone.since == AT + timedelta(seconds=5)
+
+
+def test_without_work_nobody_misses_a_monitor_or_a_node() -> None:
+    made = board(task("a"))
+    made.meet_monitors([])
+    made.meet_nodes([])
+    told(made, 1, DONE)
+    assert (no_monitor(made, AT), no_node(made)) == (None, None)
+
+
+def test_that_no_node_was_ever_there_is_told_once_that_is_known() -> None:
+    made = board(task("a"), task("b"))
+    assert no_node(made) is None
+    made.meet_nodes([])
+    still = no_node(made)
+    assert still is not None
+    assert (still.what, still.since) == ("no node is up, and 2 tasks wait for one", AT)
+
+
+def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
+    made = board(task("a"))
+    assert missing_parts(made, AT) is None
+    made.meet_nodes([])
+    made.meet_monitors([])
+    both = missing_parts(made, AT)
+    assert both is not None
+    assert both.what.startswith(
+        "no node is up, and 1 task waits for one; no monitor is at work: nobody escalates"
+    )
