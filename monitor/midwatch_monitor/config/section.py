@@ -1,11 +1,11 @@
 """What every part of the configuration is made of: sections, ranges, lengths, and refusals."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated, get_args
+from typing import Annotated, ClassVar, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,7 @@ from pydantic import (
     PlainSerializer,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -46,6 +47,16 @@ class Section(BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+    gone: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions that are read and left out, each with the reason."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_gone(cls, value: object) -> object:
+        if not cls.gone or not isinstance(value, Mapping):
+            return value
+        found = cast("Mapping[str, object]", value)
+        return {key: each for key, each in found.items() if key not in cls.gone}
 
     @field_validator("*", mode="before")
     @classmethod

@@ -1,5 +1,6 @@
 """Where the configuration comes from: defaults, files in order, the environment."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -9,10 +10,12 @@ from pydantic import ValidationError
 from midwatch_monitor.config.document import Document, Keys, dotted, read_document
 from midwatch_monitor.config.problem import Origin, Origins, Scope
 from midwatch_monitor.config.rules import RuleSettings
-from midwatch_monitor.config.section import nearest_to
+from midwatch_monitor.config.section import Section, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import ConfigError, Place
+
+log = logging.getLogger(__name__)
 
 _PREFIX = "MIDWATCH_"
 ENVIRONMENT = Place(file=Path("environment"))
@@ -85,7 +88,20 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     errors += _overrides(settings, origins)
     if errors:
         _refuse(errors, [*files, ENVIRONMENT.file])
+    for keys, origin in origins.items():
+        if why := _gone(keys):
+            log.warning("%s: `%s` is no longer used: %s", origin.place, dotted(keys), why)
     return settings
+
+
+def _gone(keys: Keys) -> str:
+    """Why a key of an earlier version is no longer used; empty for any other."""
+    section: type[Section] | None = Settings
+    for key in keys[:-1]:
+        field = section.model_fields.get(str(key)) if section else None
+        kind = field.annotation if field else None
+        section = kind if isinstance(kind, type) and issubclass(kind, Section) else None
+    return section.gone.get(str(keys[-1]), "") if section else ""
 
 
 def load_tasks(file: Path) -> TaskFile:
