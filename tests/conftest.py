@@ -3,6 +3,7 @@
 Imports nothing that takes time: one file of pure tests is to start at once.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -28,6 +29,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip the further cases of a matrix where it is not CI."""
     if item.get_closest_marker("matrix") and not os.environ.get("CI"):
         pytest.skip("a further case of a matrix: run where CI is set, as by .ci/run")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    """Collect no garbage while a traceback is made.
+
+    A finalizer that warns amid the parsing of source makes Python 3.11 raise "AST constructor
+    recursion depth mismatch", and pytest with it.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -84,11 +99,11 @@ def _require_programs() -> None:
 def postgres_template(postgres_server: str) -> str:
     """The name of a database that is an empty journal: to make the tables each time is dear."""
     from midwatch_monitor.journal.core.engine import Access
-    from midwatch_monitor.journal.core.schema import opened
+    from midwatch_monitor.journal.core.schema import open_store
     from midwatch_stage.database import create_database
 
     name = f"journal_{uuid4().hex}"
-    opened(create_database(postgres_server, name), Access.CREATE).close()
+    open_store(create_database(postgres_server, name), Access.CREATE).close()
     return name
 
 

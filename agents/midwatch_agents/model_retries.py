@@ -30,7 +30,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_tools.pauses import pausing
 
 _LOOK_AGAIN = 1.0

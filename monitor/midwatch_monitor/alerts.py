@@ -1,6 +1,6 @@
 """How a finding becomes an alert, and an alert ends. Pure: the moment is an argument."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
 
 if TYPE_CHECKING:  # who only asks for the health of an attempt needs no pydantic
     from midwatch_monitor.config.rules import RuleSettings
-    from midwatch_monitor.config.span import Length
+    from midwatch_monitor.config.section import Length
 
 _HIGHER = {
     Severity.NOTICE: Severity.WARNING,
@@ -108,14 +108,14 @@ def _above(one: Alert, other: Alert) -> bool:
     return one.key.rule != other.key.rule and one.severity.rank > other.severity.rank
 
 
-def health(firing: Iterable[Alert], *, parked: bool = False) -> Health:
-    """How an attempt with these firing alerts fares. A parked one is well, whatever fires.
+def health(firing: Collection[Alert]) -> Health:
+    """How an attempt with these firing alerts fares: ok only if none fires.
 
     Silence alone says neither that it is well nor that it is not.
     """
     alarms = [alert for alert in firing if alert.severity.alarm]
-    if parked or not alarms:
-        return Health.OK
+    if not alarms:
+        return Health.NOTICE if firing else Health.OK
     if any(alert.severity is Severity.CRITICAL for alert in alarms):
         return Health.STUCK
     silent = all(alert.key.rule == "silence" for alert in alarms)

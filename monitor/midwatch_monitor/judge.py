@@ -14,17 +14,13 @@ from midwatch_monitor.records import (
     Fault,
     Health,
     Judgement,
-    Lifecycle,
     Resolution,
 )
 from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import UNMOVED
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeats
+from midwatch_monitor.rules.detector import NO_ECHO, UNMOVED, Echo, Movements, Repeats
+from midwatch_monitor.rules.panel import Panel, Windows
 from midwatch_monitor.rules.tuning import for_worker
-from midwatch_monitor.rules.windows import Windows
 
 _NOTHING = Judgement()
 _NO_ACT = Act(number=0, work=False)
@@ -41,7 +37,6 @@ class Judge:
         "_normaliser",
         "_open",
         "_panel",
-        "_parked",
         "_raised",
         "_repeats",
         "_resting",
@@ -59,7 +54,6 @@ class Judge:
         self._windows = Windows()
         self._step = 0
         self._at: datetime | None = None
-        self._parked = False
         self._holding: dict[AlertKey, Holding] = {}
         self._open: dict[AlertKey, Alert] = {}
         self._resting: dict[AlertKey, Alert] = {}
@@ -73,8 +67,8 @@ class Judge:
 
     @property
     def health(self) -> Health:
-        """What the firing alerts say of the attempt. A parked one is well, whatever fires."""
-        return health(self.firing, parked=self._parked)
+        """What the firing alerts say of the attempt."""
+        return health(self.firing)
 
     def observe(self, event: Event) -> Judgement:
         """What this event changes: alerts, movements, and rules that broke over it."""
@@ -115,8 +109,6 @@ class Judge:
     def _idle(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
         """What is seen of an event that is no work."""
         if isinstance(event, Change):
-            if event.lifecycle is not None:
-                self._parked = event.lifecycle is Lifecycle.INPUT_REQUIRED
             act = act._replace(number=self._step, facets=Facet.CHANGE)
             moved = self._movement.plan(event)
         else:

@@ -42,7 +42,7 @@ from midwatch_monitor.remarks import closed, ended, expired, joined, judged_spli
 from midwatch_monitor.rules.tuning import for_worker
 from midwatch_monitor.shielding import sheltered
 from midwatch_monitor.silence import SilenceAlerts
-from midwatch_monitor.state.attempt import View
+from midwatch_monitor.watched_attempt import WatchedAttempt
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Monitor:
         self._after = 0
         self._read_at: datetime | None = None
         """Of what was written until then all is known."""
-        self._views: dict[int, View] = {}
+        self._views: dict[int, WatchedAttempt] = {}
         self._over: dict[int, TaskTransition] = {}
         """The tasks that have ended."""
         self._touched: set[int] = set()
@@ -94,15 +94,15 @@ class Monitor:
         self.fault: Fault | None = None
         """The last failure of the monitor itself; the work goes on without it."""
 
-    def view(self, attempt: int) -> View | None:
+    def view(self, attempt: int) -> WatchedAttempt | None:
         """Where an attempt stands, as far as the journal has been read."""
         return self._views.get(attempt)
 
     def due(self, since: datetime, now: datetime) -> bool:
         """Whether time alone shows something new, after a moment, of what it may act on."""
         for view in self._views.values():
-            at = None if view.over else view.vigil.due_at
-            if at is not None and since < at <= now and self._guards.holds(view.attempt):
+            at = None if view.over else view.silence.due_at
+            if at is not None and since < at <= now and self._guards.holds(view.id):
                 return True
         return False
 
@@ -149,7 +149,7 @@ class Monitor:
 
     def _touch_silent(self) -> None:
         now = self._clock()
-        self._touched |= {id for id, view in self._views.items() if view.vigil.due(now)}
+        self._touched |= {id for id, view in self._views.items() if view.silence.due(now)}
 
     async def try_to_look(self, *, everything: bool = False) -> bool:
         """Look; where that fails, the next look tries again. Whether it did not."""
@@ -230,26 +230,22 @@ class Monitor:
         elif isinstance(entry.record, AttemptTransition) and view.over:
             self._touched.update(self._neighbours.end(attempt))
 
-    async def _meet(self, attempt: int, task: int) -> View:
-        worker = (await self._journal.attempt(attempt)).worker
+    async def _meet(self, attempt: int, task: int) -> WatchedAttempt:
+        found = await self._journal.attempt(attempt)
         of = await self._journal.task(task)
         self._neighbours.join(attempt, project_of(of), f"task {of.name}")
-        vigil = SilenceAlerts(for_worker(self._settings.rules, worker), began=self._began)
+        silence = SilenceAlerts(for_worker(self._settings.rules, found.worker), began=self._began)
         after = self._settings.monitor.outcome_after
-        return View(attempt=attempt, task=task, outcome_after=after, vigil=vigil)
+        return WatchedAttempt.of(found, silence=silence, outcome_after=after)
 
-    def _hand_over(self, successor: View) -> None:
+    def _hand_over(self, successor: WatchedAttempt) -> None:
         """A restart is judged on the attempt that it made."""
         for view in self._views.values():
             if view.task != successor.task or view is successor:
                 continue
-            if view.restart is not None:
-                id, intervention = view.restart
-                successor.done[id] = (intervention, None)
-                successor.begin_trial(id, intervention.answers, fresh=True)
-                del view.done[id]
+            view.hand_over(successor)
 
-    async def _review(self, view: View) -> None:
+    async def _review(self, view: WatchedAttempt) -> None:
         if timely := self._timely(view):
             await self._write(view, *timely)
             await self._read()
@@ -266,109 +262,120 @@ class Monitor:
         else:
             await self._escalate(view)
 
-    def _timely(self, view: View) -> tuple[Alert, ...]:
+    def _timely(self, view: WatchedAttempt) -> tuple[Alert, ...]:
         """What time and other attempts show of one that is at work."""
         if self._settings.mode is Mode.OFF or view.over:
             return ()
-        now = Moment(step=view.last_step, at=self._clock())
-        neighbours = self._neighbours.look(view.attempt, view.alerts, now)
+        now = Moment(step=view.state.last_step, at=self._clock())
+        neighbours = self._neighbours.look(view.id, view.state.alerts, now)
         # In a look that takes long, it may have been heard of since it was read of.
         known = replace(now, at=self._read_at)
-        return (*view.vigil.look(known, view.alerts), *neighbours)
+        return (*view.silence.look(known, view.state.alerts), *neighbours)
 
-    def _closing(self, view: View, reports: tuple[OutcomeReport, ...]) -> tuple[Escalation, ...]:
+    def _closing(
+        self, view: WatchedAttempt, reports: tuple[OutcomeReport, ...]
+    ) -> tuple[Escalation, ...]:
         """The escalation ends with the outcome of the intervention that answered it."""
-        open_one = view.escalation
+        open_one = view.state.escalation
         if open_one is None or open_one.state is not EscalationState.ANSWERED:
             return ()
         judged = {report.intervention for report in reports}
-        answers = {id for id, (each, _) in view.done.items() if each.escalation == open_one.id}
+        answers = {
+            each.id
+            for each in view.state.interventions.delivered
+            if each.intervention.escalation == open_one.id
+        }
         return (closed(open_one, reports[-1].reason),) if judged & answers else ()
 
-    async def _tidy(self, view: View) -> None:
+    async def _tidy(self, view: WatchedAttempt) -> None:
         """After an attempt's end nothing stays open."""
-        open_one = view.escalation
+        open_one = view.state.escalation
         closing = [] if open_one is None else [closed(open_one, "the attempt is over")]
         if records := (*expired(view), *closing, *ended(view, self._clock())):
             await self._write(view, *records)
 
-    async def _escalate(self, view: View) -> None:
-        if self._settings.mode is Mode.OFF or view.lifecycle is not Lifecycle.WORKING:
+    async def _escalate(self, view: WatchedAttempt) -> None:
+        if self._settings.mode is Mode.OFF or view.state.lifecycle is not Lifecycle.WORKING:
             return
         alerts = view.heard
-        if view.escalation is not None:
-            more = joining(alerts, view.escalation.alerts)
-            if more and view.escalation.state is EscalationState.OPEN:
-                await self._write(view, joined(view.escalation, more))
+        if view.state.escalation is not None:
+            more = joining(alerts, view.state.escalation.alerts)
+            if more and view.state.escalation.state is EscalationState.OPEN:
+                await self._write(view, joined(view.state.escalation, more))
             return
         keys = self._question(view)
         overdue_ones = () if keys else self._overdue(view)
         if not (keys or overdue_ones):
             return
         opened = await self._journal.open_escalation(
-            attempt=view.attempt,
+            attempt=view.id,
             task=view.task,
             alerts=keys or overdue_ones,
             reason=", ".join(key.rule for key in keys or overdue_ones),
             silent=not keys,
             at=self._clock(),
-            guard=self._held.guard_of(view.attempt),
+            guard=self._held.guard_of(view.id),
         )
         if opened is not None:
             self._hint(view, opened)
 
-    def _question(self, view: View) -> tuple[AlertKey, ...]:
+    def _question(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
         """The firing alerts to ask about now."""
         return question(
             view.heard,
             view.quiet,
-            step=view.last_step,
+            step=view.state.last_step,
             cooldown=self._settings.supervisor.cooldown,
             cap=self._settings.policy.max_escalations,
         )
 
-    def _overdue(self, view: View) -> tuple[AlertKey, ...]:
+    def _overdue(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
         """The silent alerts to ask about again, because nothing helped against them."""
         # After a new attempt there is only the person; else time for one more rung before that.
         rungs = 1 if view.begun_anew else 2
         return overdue(
-            [key for key in view.unhelped if key not in view.silenced],
+            [key for key in view.unhelped if key not in view.state.silenced],
             view.quiet,
-            step=view.last_step,
+            step=view.state.last_step,
             cooldown=self._settings.supervisor.cooldown,
             cap=self._settings.policy.max_escalations,
-            then_used=view.then_used(rungs * self._settings.monitor.outcome_after),
+            then_used=view.state.then_used(rungs * self._settings.monitor.outcome_after),
             limit=self._settings.policy.hand_over_at,
         )
 
-    async def _write(self, view: View, *records: Record) -> None:
+    async def _write(self, view: WatchedAttempt, *records: Record) -> None:
         now = self._clock()
         await self._journal.commit(
             Commit(
                 drafts=tuple(
-                    Draft(record=record, at=now, task=view.task, attempt=view.attempt)
+                    Draft(record=record, at=now, task=view.task, attempt=view.id)
                     for record in records
                 ),
-                guard=self._held.guard_of(view.attempt),
+                guard=self._held.guard_of(view.id),
             )
         )
         for record in records:
             self._hint(view, record)
 
-    def _finished(self, view: View) -> bool:
+    def _finished(self, view: WatchedAttempt) -> bool:
         """Whether nothing is left to be said of an attempt."""
-        if not view.over or view.escalation is not None or view.issued or view.trials:
+        if (
+            not view.over
+            or view.state.escalation is not None
+            or view.state.interventions.under_way
+            or view.trials
+        ):
             return False
         # What followed from it is judged by the next attempt, or by the whole task.
         waits = view.restart is not None or view.split is not None
         return not (waits and view.task not in self._over) and not still_open(view)
 
-    def _hint(self, view: View, record: Record) -> None:
+    def _hint(self, view: WatchedAttempt, record: Record) -> None:
         self._bus.publish(
             Hint(
                 entry=self._after,
                 kind=kind_of(type(record)),
                 task=view.task,
-                attempt=view.attempt,
+                attempt=view.id,
             )
         )

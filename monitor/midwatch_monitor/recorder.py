@@ -140,7 +140,7 @@ class Recorder:
     @property
     def health(self) -> Health:
         """How the attempt fares, by its alerts."""
-        return Health.UNKNOWN if self._judge is None else self._judge.health
+        return Health.NOT_JUDGED if self._judge is None else self._judge.health
 
     def knows(self, call: str, *, request: int) -> bool:
         """Whether this call of that model request was recorded, now or by an earlier incarnation.

@@ -19,10 +19,10 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.rules import DETECTORS
-from midwatch_monitor.state.attempt import View
+from midwatch_monitor.watched_attempt import WatchedAttempt
 
 
-def judged_split(view: View, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
+def judged_split(view: WatchedAttempt, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
     """A split is judged by what became of the whole task."""
     if view.split is None or end is None:
         return ()
@@ -31,7 +31,7 @@ def judged_split(view: View, end: TaskTransition | None) -> tuple[OutcomeReport,
         OutcomeReport(
             intervention=view.split,
             outcome=Outcome.RECOVERED if done else Outcome.NO_EFFECT,
-            step=view.last_step,
+            step=view.state.last_step,
             reason=f"the task is {end.lifecycle}: {end.reason}",
         ),
     )
@@ -47,30 +47,32 @@ def joined(escalation: Escalation, more: tuple[AlertKey, ...]) -> Escalation:
     return replace(escalation, alerts=(*escalation.alerts, *more))
 
 
-def taken(view: View, intervention: int) -> Delivery:
+def taken(view: WatchedAttempt, intervention: int) -> Delivery:
     """What a person said of alerts has arrived."""
-    return Delivery(intervention=intervention, state=DeliveryState.DELIVERED, step=view.last_step)
+    return Delivery(
+        intervention=intervention, state=DeliveryState.DELIVERED, step=view.state.last_step
+    )
 
 
-def expired(view: View) -> list[Delivery]:
+def expired(view: WatchedAttempt) -> list[Delivery]:
     """What was said to an attempt that ended first."""
     return [
-        Delivery(intervention=id, state=DeliveryState.EXPIRED, step=view.last_step)
-        for id in view.issued
+        Delivery(intervention=each.id, state=DeliveryState.EXPIRED, step=view.state.last_step)
+        for each in view.state.interventions.under_way
     ]
 
 
-def ended(view: View, at: datetime) -> tuple[Alert, ...]:
+def ended(view: WatchedAttempt, at: datetime) -> tuple[Alert, ...]:
     """What is still open of the alerts that the recorder knows nothing of."""
-    now = Moment(step=view.last_step, at=at)
+    now = Moment(step=view.state.last_step, at=at)
     resolved = [resolve(alert, Resolution.ENDED, now) for alert in still_open(view)]
     return tuple(alert for alert in resolved if alert is not None)
 
 
-def still_open(view: View) -> list[Alert]:
+def still_open(view: WatchedAttempt) -> list[Alert]:
     """The alerts that the recorder does not end."""
     return [
         alert
-        for key, alert in view.alerts.items()
+        for key, alert in view.state.alerts.items()
         if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
     ]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
@@ -109,10 +109,10 @@ async def test_a_key_is_heard_while_a_long_history_loads() -> None:
         app = Console(feed(journal), OperatorActions(journal, author="ann"), now=lambda: AT)
         async with app.run_test(), asyncio.timeout(30):
             await commit(journal, await journal.attempt(1), 10_000)
-            await until(lambda: 1 in app.board.rows and app.board.rows[1].last_step > 1)
+            await until(lambda: 1 in app.board.rows and app.board.rows[1].state.last_step > 1)
             app.simulate_key("question_mark")
             await until(lambda: len(app.screen_stack) > 1)
-            assert app.board.rows[1].last_step < 5_000
+            assert app.board.rows[1].state.last_step < 5_000
 
 
 async def until(happened: Callable[[], bool]) -> None:

@@ -184,8 +184,8 @@ ALL = "! task status health plan progress confidence idle activity budget alerts
     [
         (200, ALL),
         (80, "! task status progress idle activity alerts"),
-        (40, "! task status idle alerts"),
-        (30, "! task status"),
+        (40, "! task status alerts"),
+        (30, "! task"),
         (12, "! task"),
     ],
 )

@@ -16,7 +16,7 @@ from textual.widgets import TabbedContent
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import (
     Commit,
     Draft,

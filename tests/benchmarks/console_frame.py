@@ -40,13 +40,14 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
+from midwatch_monitor.state.attempt import TREND
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, calm_collector
 from midwatch_supervisor.tui.screens.fleet import columns
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.state.order import Order
-from midwatch_supervisor.tui.state.row import TREND, Row
+from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.palette import palette
 from midwatch_supervisor.tui.widgets.table import fitted
 
@@ -132,12 +133,13 @@ class Fleet:
     def change(self, tick: int) -> None:
         """Change every row as steps would, and let one in a hundred move to another place."""
         for row in self.board.rows.values():
-            row.progress = (row.task + tick) % 101
-            row.trend.append((row.task * 7 + tick) % 101)
-            row.last_step, row.doing = tick, f"runs pytest {tick}"
-        state = AlertState.RESOLVED if tick % 2 else AlertState.FIRING
+            state = row.state
+            state.reported_progress = (row.task + tick) % 101
+            state.confidences.append((row.task * 7 + tick) % 101)
+            state.last_step, state.doing = tick, f"runs pytest {tick}"
+        standing = AlertState.RESOLVED if tick % 2 else AlertState.FIRING
         for id in range(1, self.agents + 1, 100):
-            self.fold(id, replace(STUCK, state=state))
+            self.fold(id, replace(STUCK, state=standing))
 
 
 def attempt(id: int) -> Attempt:

@@ -40,7 +40,7 @@ from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, written
+from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Event, Step
 from midwatch_supervisor.run.launch import calm
@@ -217,7 +217,7 @@ class Bare:
         """Rows a second; what it stores is ready."""
         at = f"{AT:%Y-%m-%d %H:%M:%S.%f}"
         steps = islice(kind(Workload(next(_seeds))), events)
-        rows = [(at, kind_of(Step), 1, 1, next(self._seq), written(step)) for step in steps]
+        rows = [(at, kind_of(Step), 1, 1, next(self._seq), record_json(step)) for step in steps]
         insert = f"INSERT INTO entry ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         began = time.perf_counter()
         for begin in range(0, events, GROUP):

@@ -28,7 +28,7 @@ from pathlib import Path
 import psycopg
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.encoding import kind_of, written
+from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.records import Commit, Draft, Step
 from midwatch_supervisor.run.launch import calm
 
@@ -121,7 +121,9 @@ class Bare:
 
     def _rows(self, group: Sequence[tuple[int, Step]]) -> list[Row]:
         task, attempt = self._about
-        return [(self._at, kind_of(Step), task, attempt, seq, written(step)) for seq, step in group]
+        return [
+            (self._at, kind_of(Step), task, attempt, seq, record_json(step)) for seq, step in group
+        ]
 
 
 class BareSqlite(Bare):

@@ -13,8 +13,7 @@ from pathlib import Path
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Step
-from midwatch_monitor.secrets.known import sought
-from midwatch_monitor.secrets.masking import Masker
+from midwatch_monitor.secrets.masking import Masker, known_secrets
 from midwatch_monitor.traces import find_traces, open_trace
 
 Run = Sequence[Step]
@@ -57,7 +56,7 @@ def main() -> None:
     args = parser.parse_args()
     runs = recorded(args.folder, args.steps)
     steps = [step for run in runs for step in run]
-    masker = Masker(sought(ENVIRON), b"key")
+    masker = Masker(known_secrets(ENVIRON), b"key")
     rules = min(seconds(lambda: judged(runs)) for _ in range(args.rounds))
     masking = min(seconds(lambda: [*map(masker.record, steps)]) for _ in range(args.rounds))
     masked = sum(masker.record(step) is not step for step in steps)

@@ -22,11 +22,11 @@ from sqlalchemy import Connection, func, insert, select, text
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import written
+from midwatch_monitor.journal.core.encoding import record_json
 from midwatch_monitor.journal.learned import search
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.journal.learned.lessons import tagged, wording_of
-from midwatch_monitor.journal.learned.search import Shelf
+from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import Lesson, Step, StepKind, Wanted
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ def batches(many: int) -> Iterator[Sequence[int]]:
 
 def add_steps(connection: Connection, numbers: Sequence[int]) -> None:
     """Steps of all attempts in turn, straight into the table: as commits they take hours."""
-    body = written(Step(number=1, kind=StepKind.MESSAGE, text="I look.", output=OUTPUT))
+    body = record_json(Step(number=1, kind=StepKind.MESSAGE, text="I look.", output=OUTPUT))
     rows = [
         {"at": AT, "kind": "step", "task": (of := number % TASKS + 1), "attempt": of, "body": body}
         for number in numbers
@@ -131,14 +131,16 @@ def add_lessons(
         of = number % TASKS + 1
         project = projects[owners[of]]
         place = {"task": of, "attempt": of}
-        entries.append({"id": key, "at": AT, "kind": "lesson", "body": written(lesson), **place})
+        entries.append(
+            {"id": key, "at": AT, "kind": "lesson", "body": record_json(lesson), **place}
+        )
         here = {"project": project, "task": f"task-{number % TASKS}", "attempt": of}
         rows.append({"entry": key, "obsolete": False, "rating": 0, **here})
         use = {"lesson": key, "attempt": of, "method": "text", "score": 0.5, "at": AT}
         uses.append({**use, "accepted": bool(number % 2), "origin": "automatic"})
         for tag in tagged(lesson.tags, lesson.files):
             tags.append({"project": project, "tag": tag, "lesson": key})
-        search.put(connection, Shelf.LESSONS, project, {key: wording_of(lesson)})
+        search.put(connection, TextIndex.LESSONS, project, {key: wording_of(lesson)})
     connection.execute(insert(tables.entry), entries)
     connection.execute(insert(tables.lesson), rows)
     connection.execute(insert(tables.lesson_tag), tags)

@@ -16,7 +16,7 @@ import pytest
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.columns import MOST_BYTES, unpacked
+from midwatch_monitor.journal.core.columns import MOST_BYTES, unpack
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
@@ -252,8 +252,8 @@ def bomb(mib: int) -> bytes:
 
 def test_no_more_is_unpacked_than_may_be() -> None:
     with pytest.raises(JournalCorruptError, match="unpacks to more than 1 MiB"):
-        unpacked(bomb(2), 1024 * 1024)
-    assert unpacked(bomb(1), 1024 * 1024) == b" " * 1024 * 1024
+        unpack(bomb(2), 1024 * 1024)
+    assert unpack(bomb(1), 1024 * 1024) == b" " * 1024 * 1024
 
 
 async def test_a_history_that_unpacks_without_an_end_is_named_in_bounded_memory(

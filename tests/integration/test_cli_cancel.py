@@ -11,7 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
+from midwatch_monitor.journal.core.commits import commit_unmoved
 from midwatch_monitor.records import (
     Action,
     Actor,

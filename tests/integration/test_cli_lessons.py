@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from midwatch_monitor.config.learning import LessonSettings
-from midwatch_monitor.config.span import parse_duration
+from midwatch_monitor.config.section import parse_duration
 from midwatch_monitor.records import (
     Ending,
     Feedback,

@@ -40,13 +40,14 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
 
 if TYPE_CHECKING:
     from conftest import Stage
 
-BOTH = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
 LEASE_SECONDS = 2
 CONFIG = f"""\
 monitor: {{poll_seconds: 0.05, tick_seconds: 1}}

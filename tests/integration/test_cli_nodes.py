@@ -12,8 +12,7 @@ from sqlalchemy import Connection, update
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import InHand, MonitorStatus, Roster
+from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes, Roster
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,

@@ -1,4 +1,4 @@
-"""`midwatch reflect`: what is still to be learned from, at once or in the quiet hours."""
+"""`midwatch learn`: what is still to be learned from, at once or in the quiet hours."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ async def midwatch(*argv: str) -> int:
 
 async def lines(capsys: Capture, *argv: str, code: int = 0) -> list[dict[str, Any]]:
     capsys.readouterr()
-    assert await midwatch("reflect", *argv, "--json") == code
+    assert await midwatch("learn", *argv, "--json") == code
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -130,9 +130,9 @@ async def test_s4_what_was_learned_becomes_proposed_guidelines(
 
 async def test_s50_the_second_time_there_is_nothing_new(past: "Past", capsys: Capture) -> None:
     await ended(past)
-    await midwatch("reflect")
+    await midwatch("learn")
     capsys.readouterr()
-    assert await midwatch("reflect") == 0
+    assert await midwatch("learn") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         "shop: no look back: no qualifying attempts"
     )
@@ -140,7 +140,7 @@ async def test_s50_the_second_time_there_is_nothing_new(past: "Past", capsys: Ca
 
 async def test_it_says_what_it_came_to(past: "Past", capsys: Capture) -> None:
     await ended(past)
-    assert await midwatch("reflect") == 0
+    assert await midwatch("learn") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         "shop: looked back at 1 attempt, 1 insight, new guidelines: `midwatch guidelines diff`"
     )
@@ -186,7 +186,7 @@ async def test_a_dry_run_asks_nobody_and_stores_nothing(past: "Past", capsys: Ca
 
 
 async def test_waiting_needs_quiet_hours(past: "Past", capsys: Capture) -> None:
-    assert await midwatch("reflect", "--wait") == 2
+    assert await midwatch("learn", "--wait") == 2
     assert capsys.readouterr().err == (
         "--wait needs `learning.guidelines.quiet_hours` in the configuration\n"
     )
@@ -224,3 +224,11 @@ async def test_a_night_that_fails_is_not_the_last_one(capsys: Capture) -> None:
     with pytest.raises(KeyboardInterrupt):
         await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
     assert capsys.readouterr().err.count("another process holds it") == 2
+
+
+async def test_the_former_name_works_and_says_the_new_one(past: "Past", capsys: Capture) -> None:
+    await ended(past)
+    assert await midwatch("reflect") == 0
+    found = capsys.readouterr()
+    assert found.err == "`midwatch reflect` is now called `midwatch learn`\n"
+    assert "looked back at 1 attempt" in found.out

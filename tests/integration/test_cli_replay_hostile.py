@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.traces.json_lines import MAX_LINE
+from midwatch_monitor.traces.json_stream import MAX_LINE
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]

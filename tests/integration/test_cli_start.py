@@ -35,7 +35,7 @@ def test_what_a_command_does_not_need_is_not_imported(
     tmp_path: Path, words: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     journal = tmp_path / "journal.db"
-    schema.opened(journal, Access.CREATE).close()
+    schema.open_store(journal, Access.CREATE).close()
     place = ("--journal", str(journal)) if "status" in words else ()
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words, *place],

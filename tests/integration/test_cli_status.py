@@ -112,6 +112,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "attempt": 1,
             "number": 1,
             "lifecycle": "working",
+            "stands": "working",
             "health": "suspect",
             "node": "here",
             "node_state": None,
@@ -125,6 +126,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "requests_limit": 60,
             "alerts": 1,
             "waits_for": None,
+            "accepted": None,
             "reservations": [],
         }
     ]
@@ -147,11 +149,11 @@ async def test_the_table_is_for_people(
     ("records", "health"),
     [
         ((), "ok"),
-        ((alert(Severity.NOTICE),), "ok"),
+        ((alert(Severity.NOTICE),), "notice"),
         ((alert(Severity.WARNING),), "suspect"),
         ((alert(Severity.CRITICAL),), "stuck"),
         ((alert(Severity.CRITICAL, AlertState.RESOLVED),), "ok"),
-        ((alert(Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "ok"),
+        ((alert(Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "stuck"),
     ],
 )
 async def test_health_follows_from_what_fires(

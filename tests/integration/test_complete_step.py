@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_monitor.config.protocol import CompletionSettings, Unproven
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import CompletionSettings, Settings, Unproven
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Acceptance,

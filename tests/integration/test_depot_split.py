@@ -25,6 +25,7 @@ from midwatch_monitor.records import (
     Part,
     Terms,
 )
+from midwatch_stage.matrix import matrix
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
@@ -146,7 +147,7 @@ async def gone(stage: "Stage", file: TaskFile) -> None:
     await asyncio.to_thread((stage.folder / "home-a").rename, stage.folder / "gone")
 
 
-@pytest.mark.parametrize("workspace", ["project", "null", "copy"])
+@pytest.mark.parametrize("workspace", matrix("project", "null", "copy"))
 async def test_another_node_puts_the_whole_together(workspace: str, stage: "Stage") -> None:
     file = tasks(workspace)
     await gone(stage, file)

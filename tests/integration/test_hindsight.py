@@ -16,8 +16,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.journal.learned.task_ends import Ends
+from midwatch_monitor.journal.learned.learned import Ends, Learned
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,

@@ -55,7 +55,7 @@ def before(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         connection.executescript(BEFORE.read_text("utf-8"))
     connection.close()
     if request.param != "as it is":
-        schema.opened(journal_file, Access.WRITE).close()
+        schema.open_store(journal_file, Access.WRITE).close()
         with sqlite3.connect(journal_file) as connection:
             found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         connection.close()

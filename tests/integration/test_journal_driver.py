@@ -7,8 +7,13 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from midwatch_monitor.config.modes import Synchronous
-from midwatch_monitor.journal.core import driver
-from midwatch_monitor.journal.core.engine import Access, connect, is_duplicate, transaction
+from midwatch_monitor.journal.core.engine import (
+    Access,
+    connect,
+    execute_in_sqlite,
+    is_duplicate,
+    transaction,
+)
 
 
 @pytest.fixture
@@ -16,27 +21,27 @@ def connection() -> Generator[Connection]:
     store = connect(":memory:", Access.CREATE, Synchronous.NORMAL)
     assert store.writing is not None
     with transaction(store.writing) as connection:
-        driver.execute(connection, "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT)")
+        execute_in_sqlite(connection, "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT)")
         yield connection
     store.close()
 
 
 def test_rows_go_in_and_come_out(connection: Connection) -> None:
-    added = driver.execute(connection, "INSERT INTO word (text) VALUES (?)", ("one",))
+    added = execute_in_sqlite(connection, "INSERT INTO word (text) VALUES (?)", ("one",))
     assert added.lastrowid == 1
-    assert driver.execute(connection, "SELECT * FROM word").fetchall() == [(1, "one")]
+    assert execute_in_sqlite(connection, "SELECT * FROM word").fetchall() == [(1, "one")]
 
 
 def test_a_key_that_is_taken_is_a_duplicate(connection: Connection) -> None:
-    driver.execute(connection, "INSERT INTO word (id) VALUES (?)", (7,))
+    execute_in_sqlite(connection, "INSERT INTO word (id) VALUES (?)", (7,))
     with pytest.raises(IntegrityError) as raised:
-        driver.execute(connection, "INSERT INTO word (id) VALUES (?)", (7,))
+        execute_in_sqlite(connection, "INSERT INTO word (id) VALUES (?)", (7,))
     assert is_duplicate(raised.value)
 
 
 def test_an_error_does_not_repeat_the_values(connection: Connection) -> None:
     with pytest.raises(OperationalError) as raised:
-        driver.execute(connection, "INSERT INTO nowhere VALUES (?)", ("a secret",))
+        execute_in_sqlite(connection, "INSERT INTO nowhere VALUES (?)", ("a secret",))
     assert "no such table: nowhere" in str(raised.value)
     assert "secret" not in str(raised.value)
 
@@ -44,5 +49,5 @@ def test_an_error_does_not_repeat_the_values(connection: Connection) -> None:
 def test_another_database_has_another_driver(postgres: str) -> None:
     engine = create_engine(postgres)
     with engine.connect() as connection, pytest.raises(TypeError, match="SQLite"):
-        driver.execute(connection, "SELECT 1")
+        execute_in_sqlite(connection, "SELECT 1")
     engine.dispose()

@@ -18,7 +18,6 @@ import asyncio, sys
 from datetime import UTC, datetime
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Draft, Fault
-from midwatch_stage.matrix import DATABASES
 
 async def main(location: str, name: str, count: int) -> None:
     async with await Journal.open(location) as journal:

@@ -106,7 +106,7 @@ def test_a_new_journal_opens_within_a_bound_that_the_migrations_miss(tmp_path: P
     spent: list[float] = []
     for number in range(4):
         began = time.process_time()
-        schema.opened(tmp_path / f"{number}.db", Access.CREATE).close()
+        schema.open_store(tmp_path / f"{number}.db", Access.CREATE).close()
         spent.append(time.process_time() - began)
     assert min(spent) < 0.15
 

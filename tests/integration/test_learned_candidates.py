@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.journal.learned import search
 from midwatch_monitor.journal.learned.search import (
     MOST_WORDS,
-    Shelf,
+    TextIndex,
     Wording,
     rarest,
     telling,
@@ -137,10 +137,10 @@ async def test_a_large_project_finds_its_own_among_those_of_others(
 ) -> None:
     own = {key: Wording(text=f"Text {key}, rounding.") for key in range(1, 2101)}
     best = {key: Wording(text="Rounding.") for key in range(3001, 3001 + others)}
-    await past.journal.write(search.put, Shelf.LESSONS, 1, own)
+    await past.journal.write(search.put, TextIndex.LESSONS, 1, own)
     if best:
-        await past.journal.write(search.put, Shelf.LESSONS, 2, best)
-    found = await past.journal.read(search.found, Shelf.LESSONS, 1, "rounding", 10)
+        await past.journal.write(search.put, TextIndex.LESSONS, 2, best)
+    found = await past.journal.read(search.found, TextIndex.LESSONS, 1, "rounding", 10)
     assert len(found) == 10
     assert {key for key, _ in found} <= set(own)
 

@@ -344,10 +344,10 @@ async def test_the_end_of_a_run_waits_only_so_long(
     school: School, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempt = await school.rejected("silent", model=True)
-    await school.learner().finish(["shop"], home=tmp_path, seconds=0.05)
+    await school.learner().finish(["shop"], seconds=0.05)
     assert await school.studies(attempt) == []
     assert "the next run goes on with what is not learned within 0.05 s" in caplog.text
-    await school.learner().finish(["shop"], home=tmp_path, seconds=0)
+    await school.learner().finish(["shop"], seconds=0)
 
 
 async def test_a_learner_that_is_cancelled_leaves_its_chore_as_it_was(school: School) -> None:

@@ -83,7 +83,7 @@ async def test_a_journal_that_fails_ends_the_learner_and_nothing_else(
     await closed.close()
     learner = Learner(closed, settings=SOON, clock=lambda: past.at, bus=LocalBus())
     await learner.run()
-    await learner.finish(["shop"], home=tmp_path, seconds=1)
+    await learner.finish(["shop"], seconds=1)
     assert caplog.text.count("nothing is learned any more: ") == 2
 
 
@@ -95,8 +95,8 @@ def test_c16_lessons_feedback_and_facts_are_on() -> None:
 
 def test_c16_guidelines_review_and_control_group_are_off() -> None:
     learning = Settings().learning
-    off = (learning.guidelines.enabled, learning.guidelines.auto, learning.facts.review)
-    assert (off, learning.lessons.control_share) == ((False, False, False), 0)
+    off = (learning.guidelines.enabled, learning.facts.review)
+    assert (off, learning.lessons.control_share) == ((False, False), 0)
 
 
 def refuse(connection: Connection) -> None:

@@ -235,7 +235,7 @@ async def test_the_end_of_a_run_asks_whether_an_outage_is_over(
     same = learner(past)
     await same.study_all()
     _down.clear()
-    await same.finish(["shop"], home=tmp_path, seconds=5)
+    await same.finish(["shop"], seconds=5)
     assert len(await past.learned.summaries("shop")) == 1
 
 

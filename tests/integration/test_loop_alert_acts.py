@@ -162,7 +162,7 @@ async def test_it_is_no_intervention_on_the_worker_and_has_no_outcome(
     await monitor.look()
     view = monitor.view(recorder.attempt.id)
     assert view is not None
-    assert (view.done, view.trials, view.issued) == ({}, {}, {})
+    assert (view.trials, view.state.interventions.under_way) == ({}, ())
     assert await told(journal, OutcomeReport) == []
 
 

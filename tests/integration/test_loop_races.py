@@ -143,7 +143,7 @@ async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
     await monitor.look()
     view = monitor.view(1)
     assert view is not None
-    assert view.raised == 1
+    assert view.state.raised == 1
 
 
 async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_that_one_failed(

@@ -111,7 +111,7 @@ async def test_after_nothing_was_done_there_is_a_pause(
     await monitor.look()
     view = monitor.view(1)
     assert view is not None
-    assert view.observed == {id: (LOW,)}
+    assert view.state.observed == {id: (LOW,)}
     assert await _questions(journal) == [1]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.alerts import health
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
@@ -145,7 +144,7 @@ async def test_silence_is_a_question_and_health_is_unknown(scene: Begin) -> None
     await stage.look(30)
     view = stage.monitor.view(1)
     assert view is not None
-    assert health(view.alerts.values()) is Health.UNKNOWN
+    assert view.state.health is Health.UNKNOWN
     assert await stage.records(Escalation) == [
         Escalation(id=1, attempt=1, state=EscalationState.OPEN, alerts=(SILENT,), reason="silence")
     ]

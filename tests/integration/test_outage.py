@@ -8,7 +8,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.records import Analysis, AttemptTransition, Cause, Ending, Step, Teller
 
 if TYPE_CHECKING:

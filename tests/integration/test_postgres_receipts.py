@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, func, insert, select, text
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import commits
 from midwatch_monitor.journal.core.engine import Access, transaction
-from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.tables import receipt
-from midwatch_monitor.journal.postgres.receipts import Receipts
+from midwatch_monitor.journal.postgres.postgres import Receipts
 from midwatch_monitor.records import Keeper, Run
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import TcpProxy
@@ -22,7 +22,7 @@ from midwatch_stage.proxy import TcpProxy
 @pytest.fixture
 def engines(postgres_journal: str) -> Generator[tuple[Engine, Engine]]:
     """Two connections of one writer, before and after it was cut off."""
-    stores = [opened(postgres_journal, Access.WRITE) for _ in range(2)]
+    stores = [open_store(postgres_journal, Access.WRITE) for _ in range(2)]
     before, after = (store.writing for store in stores)
     assert before is not None
     assert after is not None
@@ -95,7 +95,7 @@ def test_the_receipts_of_those_who_are_long_gone_are_thrown_away(
 async def test_closing_takes_the_receipt_away(postgres_journal: str, at: datetime) -> None:
     async with await Journal.open(postgres_journal) as journal:
         await journal.add_run(source="", settings="", at=at)
-    store = opened(postgres_journal, Access.READ)
+    store = open_store(postgres_journal, Access.READ)
     assert store.reading is not None
     with store.reading.connect() as connection:
         assert connection.execute(select(receipt)).all() == []
@@ -168,7 +168,7 @@ async def test_what_may_have_been_written_is_not_tried_again_after_an_error(
 
 def away(url: str) -> None:
     """Let there be no receipts any more."""
-    store = opened(url, Access.WRITE)
+    store = open_store(url, Access.WRITE)
     assert store.writing is not None
     with transaction(store.writing) as connection:
         connection.execute(text("ALTER TABLE receipt RENAME TO elsewhere"))

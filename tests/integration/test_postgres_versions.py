@@ -12,7 +12,7 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, Store, connect, transaction
-from midwatch_monitor.journal.core.schema import opened, version_of
+from midwatch_monitor.journal.core.schema import open_store, version_of
 from midwatch_monitor.journal.core.tables import OLDEST, REVISION, node
 from midwatch_monitor.journal.core.upgrade import Upgrade, alembic_config, upgrade
 from midwatch_monitor.records import NodeState
@@ -32,7 +32,7 @@ def upgrade():
 
 @pytest.fixture
 def store(postgres_journal: str) -> Generator[Store]:
-    store = opened(postgres_journal, Access.CREATE)
+    store = open_store(postgres_journal, Access.CREATE)
     yield store
     store.close()
 
@@ -183,4 +183,4 @@ def test_after_a_migration_that_raises_it_the_program_before_is_refused(
     upgrade(store, config=alembic_config(migration("0005")))
     assert not version_of(store).current
     with pytest.raises(JournalTooNewError):
-        opened(postgres_journal, Access.WRITE)
+        open_store(postgres_journal, Access.WRITE)

@@ -9,13 +9,13 @@ from sqlalchemy import Connection, event, text
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, Store
-from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
 
 
 @pytest.fixture
 def store(postgres_journal: str) -> Generator[Store]:
-    store = opened(postgres_journal, Access.WRITE)
+    store = open_store(postgres_journal, Access.WRITE)
     yield store
     store.close()
 

@@ -15,9 +15,9 @@ from pydantic_ai.messages import ModelRequest
 
 from midwatch_agents.model_retries import PatientModel
 from midwatch_agents.models import model_for
-from midwatch_monitor.config.protocol import ProviderSettings
 from midwatch_monitor.config.settings import (
     PolicySettings,
+    ProviderSettings,
     RunSettings,
     Sandbox,
     Settings,

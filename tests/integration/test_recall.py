@@ -232,21 +232,6 @@ async def test_s58_a_version_that_nobody_approved_is_given_to_no_one(shop: Shop)
     assert await shop.given(await shop.asker()) == Given()
 
 
-async def test_a_version_that_is_tried_stands_for_the_one_in_force_and_nothing_else_is_given(
-    shop: Shop,
-) -> None:
-    await shop.put(await shop.asker(), CENT)
-    trial = await shop.asker(project="", guidelines="Read the tests before the code.")
-    given = await shop.given(trial)
-    assert "Read the tests before the code." in given.text
-    assert CENT.text not in given.text
-    assert recalled(given).guidelines is None
-
-
-async def test_the_empty_version_that_is_tried_gives_nothing(shop: Shop) -> None:
-    assert await shop.given(await shop.asker(project="", guidelines="")) == Given()
-
-
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_r66_the_split_is_stable_and_has_about_the_share_that_was_asked_for(share: float) -> None:
     groups = [group_of("shop", f"task-{number}", share) for number in range(2000)]

@@ -17,8 +17,7 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.protocol import ErrorSettings
-from midwatch_monitor.config.settings import PolicySettings, Settings
+from midwatch_monitor.config.settings import ErrorSettings, PolicySettings, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.records import (

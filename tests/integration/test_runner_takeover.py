@@ -86,7 +86,9 @@ async def prove_one_whole_attempt(stage: "Stage") -> None:
     ]
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.matrix)]
+)
 async def test_an_interrupted_run_is_gone_on_with(sign: signal.Signals, stage: "Stage") -> None:
     process = await started(stage)
     process.send_signal(sign)

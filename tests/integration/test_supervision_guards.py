@@ -42,8 +42,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS as KINDS
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.open_questions import KINDS
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
 

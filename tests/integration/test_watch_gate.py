@@ -12,8 +12,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.protocol import ErrorSettings
-from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings
+from midwatch_monitor.config.settings import ErrorSettings, Mode, MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (

@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_monitor.config.protocol import Approver, PlanSettings
-from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,

@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_monitor.config.protocol import CompletionSettings
-from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.config.settings import CompletionSettings, MonitorSettings, Settings
 from midwatch_monitor.records import Budget, Meter
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]

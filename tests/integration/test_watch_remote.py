@@ -114,7 +114,7 @@ async def until(pilot: Pilot[int], happened: Callable[[], bool]) -> None:
 async def test_the_journal_alone_is_enough_to_follow_and_to_act(postgres: str) -> None:
     async with elsewhere(postgres) as machine, watching(postgres) as (app, pilot):
         await machine.step()
-        await until(pilot, lambda: app.board.rows[1].last_step == 1)
+        await until(pilot, lambda: app.board.rows[1].state.last_step == 1)
         await Nodes(machine.journal).beat("north", "1", busy=0, state=NodeState.LOST)
         await until(pilot, lambda: app.board.rows[1].adrift)
         await app.operator.act(machine.attempt, Action.PAUSE)
@@ -134,11 +134,11 @@ async def test_a_database_that_is_away_for_a_while_is_gone_on_with(database: Dat
         await until(pilot, lambda: "no connection to the journal" in app.banner.said)
         await asyncio.to_thread(database.restart)
         await machine.step()
-        await until(pilot, lambda: app.board.rows[1].last_step == 1)
+        await until(pilot, lambda: app.board.rows[1].state.last_step == 1)
         await until(pilot, lambda: "no connection" not in app.banner.said)
         view = app.screen
         assert isinstance(view, AttemptScreen)
-        await until(pilot, lambda: view.timeline.account.last_step == 1)
+        await until(pilot, lambda: view.timeline.state.last_step == 1)
 
 
 @pytest.fixture

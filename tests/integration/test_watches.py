@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.unattended import Unattended
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.watches import Unattended, Watches
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,

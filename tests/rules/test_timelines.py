@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.rules import LowConfidence, Rules
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.errors import ConfigError
 from midwatch_monitor.replay.timeline import Mismatch, check_timeline, read_timeline
 from midwatch_monitor.rules import DETECTORS

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.learning import LessonSettings
-from midwatch_monitor.config.span import parse_duration
+from midwatch_monitor.config.section import parse_duration
 from midwatch_monitor.records import KnownLesson, Lesson
 from midwatch_supervisor.learning.archive import unused
 

@@ -7,7 +7,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from midwatch_agents.model_retries import CLOSED, Breaker, Breakers, Circuit
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 
 TWO = ProviderSettings(breaker_failures=2, breaker_seconds=30)
 

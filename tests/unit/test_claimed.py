@@ -7,10 +7,10 @@ from midwatch_monitor.shell.claimed_edits import (
     Arguments,
     changes_unnamed,
     claimed_edits,
+    digest,
     named_path,
     whole_content,
 )
-from midwatch_monitor.shell.digest import digest
 
 BLOCKS = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** Delete File: b.py\n*** End Patch"
 DIFF = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"

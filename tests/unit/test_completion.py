@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.config.protocol import CompletionSettings, Unproven
+from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
 from midwatch_tools.tools.completion import GOAL, Evidence, Presence, Said, judge_completion
 

@@ -15,9 +15,9 @@ from midwatch_monitor.config.rules import (
     Rules,
     StalledProgress,
 )
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings, load_tasks
-from midwatch_monitor.config.span import Length
 from midwatch_monitor.records import Severity
 from midwatch_monitor.rules import rule_settings
 

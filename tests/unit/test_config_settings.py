@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.source import load_settings
-from midwatch_monitor.config.span import Length
 from midwatch_monitor.errors import ConfigError
 from midwatch_monitor.records import Action
 

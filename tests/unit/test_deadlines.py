@@ -22,8 +22,8 @@ from midwatch_monitor.records import (
     Lifecycle,
     Record,
 )
+from midwatch_monitor.state.run import RunState
 from midwatch_supervisor.decide.deadlines import AUTHOR, Due, overdue
-from midwatch_supervisor.decide.open_questions import OpenQuestions
 
 START = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 PERSON = PersonSettings(timeout_minutes=30)
@@ -34,11 +34,11 @@ OVER = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
 REQUEST = BudgetRequest(wanted=Grant(requests=5), reason="more")
 
 
-def agenda(*records: Record) -> OpenQuestions:
+def agenda(*records: Record) -> RunState:
     """Of one attempt, with the entries 1, 2, 3 … written at the start."""
-    found = OpenQuestions()
+    found = RunState()
     for id, record in enumerate(records, start=1):
-        found.take(Entry(id=id, record=record, at=START, task=4, attempt=5))
+        found.fold(Entry(id=id, record=record, at=START, task=4, attempt=5))
     return found
 
 
@@ -47,13 +47,13 @@ def stamp(intervention: int, state: DeliveryState) -> Delivery:
 
 
 def due(
-    now: OpenQuestions, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
+    now: RunState, minutes: float = 30, person: PersonSettings = PERSON, *, began: float = 0
 ) -> tuple[Due, ...]:
     at = START + timedelta(minutes=minutes)
     return overdue(now, person, at, began=START + timedelta(minutes=began))
 
 
-def parked(*after: Record, by: Intervention = ASKED) -> OpenQuestions:
+def parked(*after: Record, by: Intervention = ASKED) -> RunState:
     return agenda(by, stamp(1, DeliveryState.DELIVERED), PARKED, *after)
 
 
@@ -156,7 +156,7 @@ def grant(*, needs_approval: bool = False) -> Intervention:
 def test_what_a_worker_asks_for_is_open_until_it_has_an_answer(
     records: tuple[Record, ...], still: bool
 ) -> None:
-    assert bool(agenda(*records).petitions) is still
+    assert bool(agenda(*records).requests) is still
 
 
 def test_the_time_in_which_nothing_ran_is_held_against_nobody() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Actor,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import Change, Entry, PlanCheck, Record, Step, StepKind
 from midwatch_tools.gate.gate import ALLOWED, Gate, Said, Verdict
 

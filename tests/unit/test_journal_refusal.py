@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.journal.core.refusal import advice_on, reason_in
+from midwatch_monitor.journal.core.outage import advice_on, reason_in
 
 AT = 'connection to server at "db", port 5432 failed: '
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, Rules
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Alert,
@@ -224,7 +224,7 @@ def test_an_alert_is_raised_once_per_cooldown() -> None:
                 report(1, decision=Course.ESCALATE),
                 Change(lifecycle=Lifecycle.INPUT_REQUIRED),
             ],
-            Health.OK,
+            Health.STUCK,
         ),
         (
             [
@@ -236,7 +236,7 @@ def test_an_alert_is_raised_once_per_cooldown() -> None:
         ),
     ],
 )
-def test_health_is_what_fires_and_a_parked_attempt_is_well(
+def test_health_is_what_fires_while_it_waits_for_a_person_too(
     events: Sequence[Event], health: Health
 ) -> None:
     judge = Judge(SEED)
@@ -244,10 +244,10 @@ def test_health_is_what_fires_and_a_parked_attempt_is_well(
     assert judge.health is health
 
 
-def test_a_notice_makes_nobody_suspect() -> None:
+def test_a_notice_makes_nobody_suspect_and_does_not_pass_for_ok() -> None:
     judge = Judge(only(low_confidence={"severity": "notice"}))
     judge.observe(report(1, confidence=10))
-    assert (len(judge.firing), judge.health) == (1, Health.OK)
+    assert (len(judge.firing), judge.health) == (1, Health.NOTICE)
 
 
 def test_a_judgement_says_what_moved() -> None:

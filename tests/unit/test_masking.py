@@ -8,8 +8,7 @@ import uuid
 import pytest
 
 from midwatch_monitor.records import Checkpoint, Edit, Plan, PlanStep, Record, Step, StepKind
-from midwatch_monitor.secrets.known import known_values, sought
-from midwatch_monitor.secrets.masking import Masker, Secrets
+from midwatch_monitor.secrets.masking import Masker, Secrets, known_secrets, known_values
 from midwatch_stage.made_up import NAMED, SECRETS, drawn, key_block
 
 MASKER = Masker(Secrets(), b"key")
@@ -104,7 +103,7 @@ def test_who_writes_a_mark_around_a_secret_hides_nothing() -> None:
 
 def test_the_values_of_the_process_itself_are_masked_in_every_form() -> None:
     value = 'wo-der ist/"es"?'
-    masker = Masker(sought({"DEPLOY_TOKEN": value}), b"key")
+    masker = Masker(known_secrets({"DEPLOY_TOKEN": value}), b"key")
     for form in known_values({"DEPLOY_TOKEN": value}):
         assert masker.text(f"<{form}>").startswith("<[masked: DEPLOY_TOKEN ")
     assert json.dumps(value)[1:-1] not in masker.text(json.dumps({"say": value}))

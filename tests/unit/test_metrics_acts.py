@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.metrics.detection import Detection, DetectionFigures, RuleDetection
-from midwatch_monitor.metrics.distribution import Distribution
-from midwatch_monitor.metrics.figures import Ledger
+from midwatch_monitor.metrics.figures import RunMetrics
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
+from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
@@ -25,7 +25,6 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_monitor.replay.tune.figures import Share
 from midwatch_monitor.rules.identity import HELD_BACK
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -139,7 +138,7 @@ def test_an_alarm_without_evidence_or_requests_has_no_onset(records: Iterable[Re
 
 
 def retried(*records: Record) -> RetryFigures:
-    return Ledger(log(*records)).figures().retries
+    return RunMetrics(log(*records)).figures().retries
 
 
 def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
@@ -197,7 +196,7 @@ def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() ->
         *ended(3, WHY, step(1), ending=Ending.DONE),
         *ended(4, step(1, 1), WHY, ending=Ending.CANCELED),
     ]
-    found = Ledger(entries).figures().retries
+    found = RunMetrics(entries).figures().retries
     # The analysis of attempt 2 stands in the turn of its first work, so it came in time.
     assert found.attempts == Comparison(analysed=Share(hits=1, of=2))
 
@@ -207,5 +206,5 @@ def test_an_analysis_after_the_first_turn_of_work_is_late() -> None:
         *ended(1, ending=Ending.STUCK),
         *ended(2, step(1), step(2), WHY, ending=Ending.DONE),
     ]
-    found = Ledger(entries).figures().retries
+    found = RunMetrics(entries).figures().retries
     assert found.attempts == Comparison(unanalysed=Share(hits=1, of=1))

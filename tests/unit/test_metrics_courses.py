@@ -1,12 +1,12 @@
-"""Figures of what was done about alarms: recovery, and restraint."""
+"""Figures of what was done about alarms: recovery, and disturbance."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.metrics import Figures, Ledger
-from midwatch_monitor.metrics.recovery import Outcomes, RecoveryFigures
-from midwatch_monitor.metrics.restraint import RestraintFigures
+from midwatch_monitor.metrics import Figures, RunMetrics
+from midwatch_monitor.metrics.recovery import DisturbanceFigures, Outcomes, RecoveryFigures
+from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -27,7 +27,6 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
@@ -66,7 +65,7 @@ class Log:
 
     def figures(self) -> Figures:
         """What comes of it."""
-        return Ledger(self.entries).figures()
+        return RunMetrics(self.entries).figures()
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in
             log.act(Action.NUDGE, CYCLE, outcome=outcome, attempt=attempt)
         log.add(DONE, attempt=attempt)
     log.add(DONE, attempt=4)
-    assert log.figures().restraint == RestraintFigures(
+    assert log.figures().disturbance == DisturbanceFigures(
         alarmed=Share(hits=3, of=4),
         disturbed=Share(hits=2, of=4),
         in_vain=Share(hits=1, of=4),
@@ -170,7 +169,7 @@ def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
     log.act(Action.OBSERVE, CYCLE)
     log.add(DONE)
     one, none = Share(hits=1, of=1), Share(hits=0, of=1)
-    assert log.figures().restraint == RestraintFigures(
+    assert log.figures().disturbance == DisturbanceFigures(
         alarmed=one, disturbed=none, in_vain=none, false_alarms=one
     )
 
@@ -178,4 +177,4 @@ def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
 def test_what_was_done_to_an_attempt_that_failed_is_no_lack_of_restraint(log: Log) -> None:
     log.act(Action.STOP, CYCLE)
     log.add(AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK))
-    assert log.figures().restraint == RestraintFigures()
+    assert log.figures().disturbance == DisturbanceFigures()

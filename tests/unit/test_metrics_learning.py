@@ -5,12 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures, UnderFigures, Worth
 from midwatch_monitor.metrics.learning import Learning
-from midwatch_monitor.metrics.reviews import FactFigures, Worth
-from midwatch_monitor.metrics.spending import Usage
-from midwatch_monitor.metrics.usefulness import Effect, LessonFigures
-from midwatch_monitor.metrics.verdicts import AcceptanceFigures, Bucket, Week
-from midwatch_monitor.metrics.versions import GuidelinesFigures, UnderFigures
+from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.tasks import Usage
 from midwatch_monitor.records import (
     AttemptTransition,
     Birth,
@@ -36,10 +35,7 @@ from midwatch_monitor.records import (
     Reflection,
     ReviewState,
     Spending,
-    Trial,
-    TrialScore,
 )
-from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 """A Monday."""
@@ -238,12 +234,10 @@ def test_v24_ten_reviews_in_a_row_without_a_change_say_that_reviewing_changes_li
 
 
 def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None:
-    scores = (TrialScore(task="a", before=0.5, after=1), TrialScore(task="b", before=1, after=1))
     entries = [
         entry(Guidelines(version=3, text="# G"), id=30),
         entry(Reflection(watermark=9, insights=2, proposed=True)),
         entry(Reflection(watermark=9, skipped="no qualifying attempts")),
-        entry(Trial(guidelines=30, scores=scores, adopted=True)),
         entry(GuidelinesMark(guidelines=30, act=GuidelinesAct.APPROVED)),
         entry(given(guidelines=30)),
         entry(DONE),
@@ -256,9 +250,6 @@ def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None
         insights=2,
         versions=1,
         approved=1,
-        trials=1,
-        adopted=1,
-        gain=0.25,
         under=(under,),
     )
 

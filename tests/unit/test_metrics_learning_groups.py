@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.metrics.comparison import Answer, Cohort, EffortFigures, Side
-from midwatch_monitor.metrics.interval import difference, mean_difference
 from midwatch_monitor.metrics.learning import Learning, LearningFigures
+from midwatch_monitor.metrics.lessons import Answer, Cohort, ComparedGroup, EffortFigures
+from midwatch_monitor.metrics.statistics import Share, difference, mean_difference
 from midwatch_monitor.records import (
     AttemptTransition,
     Budget,
@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
@@ -100,8 +99,8 @@ def study(with_them: int, without: int, *, each: int, same_task: bool = False) -
 def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
     (found,) = study(18, 6, each=20).comparisons
     assert found.origin is Origin.AUTOMATIC
-    assert found.treatment == Side(accepted=Share(hits=18, of=20), tasks=20)
-    assert found.control == Side(accepted=Share(hits=6, of=20), tasks=20)
+    assert found.treatment == ComparedGroup(accepted=Share(hits=18, of=20), tasks=20)
+    assert found.control == ComparedGroup(accepted=Share(hits=6, of=20), tasks=20)
     assert found.answer is Answer.HIGHER
 
 
@@ -134,14 +133,14 @@ def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
         for entry in task(id, Group.TREATMENT, DONE):
             learning.observe(entry)
     (found,) = learning.figures().comparisons
-    assert found.treatment == Side(accepted=Share(hits=4, of=4), tasks=1)
+    assert found.treatment == ComparedGroup(accepted=Share(hits=4, of=4), tasks=1)
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
     said = of(Feedback(accepted=False), 1, 10)
     entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
     explicit, automatic = Learning(entries).figures().comparisons
-    none = Side(accepted=Share(hits=0, of=0), tasks=0)
+    none = ComparedGroup(accepted=Share(hits=0, of=0), tasks=0)
     assert (explicit.control, explicit.difference, explicit.answer) == (none, None, Answer.FEW)
     assert automatic.treatment.accepted == Share(hits=1, of=1)
 

@@ -2,11 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 
-from midwatch_monitor.metrics import Ledger
+from midwatch_monitor.metrics import RunMetrics
+from midwatch_monitor.metrics.claims import (
+    Bin,
+    ConfidenceFigures,
+    PlanFigures,
+    PlanSum,
+    Reservation,
+    Source,
+)
 from midwatch_monitor.metrics.figures import TaskFigures
-from midwatch_monitor.metrics.plans import PlanFigures, PlanSum, Reservation
-from midwatch_monitor.metrics.spending import SpendingFigures, Usage
-from midwatch_monitor.metrics.stated import Bin, Source, StatedFigures
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.tasks import SpendingFigures, Usage
 from midwatch_monitor.records import (
     Acceptance,
     AttemptTransition,
@@ -28,7 +35,6 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_monitor.replay.tune.figures import Share
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
@@ -51,7 +57,7 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
         *log(DONE, attempt=2, minute=3),
         *log(OVER, attempt=None, minute=5),
     ]
-    assert Ledger(entries).figures().tasks == (
+    assert RunMetrics(entries).figures().tasks == (
         TaskFigures(
             task=1,
             lifecycle=Lifecycle.COMPLETED,
@@ -70,7 +76,7 @@ def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
         *log(TaskTransition(lifecycle=Lifecycle.WORKING), attempt=None),
         *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED)),
     ]
-    (task,) = Ledger(entries).figures().tasks
+    (task,) = RunMetrics(entries).figures().tasks
     assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
 
 
@@ -87,29 +93,29 @@ def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
     entries = [*log(first, STUCK), *log(first, second, DONE, attempt=2), *log(OVER, attempt=None)]
     last = PlanSum(plans=1, done=1, skipped=1, closed=1, flagged=1, revisions=1)
     every = PlanSum(plans=2, done=1, skipped=1, open=2, closed=1, flagged=1, revisions=1)
-    assert Ledger([*entries, *unfinished]).figures().plans == PlanFigures(
+    assert RunMetrics([*entries, *unfinished]).figures().plans == PlanFigures(
         attempts=every, tasks=last
     )
 
 
 def test_a_task_that_nobody_planned_is_no_plan() -> None:
     own = Plan(steps=(PlanStep(title="the task"),))
-    assert Ledger([*log(own, DONE), *log(OVER, attempt=None)]).figures().plans == PlanFigures()
+    assert RunMetrics([*log(own, DONE), *log(OVER, attempt=None)]).figures().plans == PlanFigures()
     written = Plan(steps=(PlanStep(title="the task", files=("a.py",)),))
-    figures = Ledger([*log(written, DONE), *log(OVER, attempt=None)]).figures().plans
+    figures = RunMetrics([*log(written, DONE), *log(OVER, attempt=None)]).figures().plans
     assert figures.attempts == PlanSum(plans=1, open=1)
 
 
 def test_what_is_claimed_of_the_whole_is_no_stated_confidence() -> None:
     claim = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
-    assert Ledger(log(claim, DONE)).figures().stated[1].attempts == 0
+    assert RunMetrics(log(claim, DONE)).figures().confidence[1].attempts == 0
 
 
 def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     plain = Completion(plan_step=1, goal="a", confidence=90, accepted=True)
     flagged = Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
     refused = Completion(plan_step=0, goal="c", confidence=90, accepted=False, doubts=("no file",))
-    assert Ledger(log(plain, flagged, refused)).figures().plans == PlanFigures(
+    assert RunMetrics(log(plain, flagged, refused)).figures().plans == PlanFigures(
         accepted=2,
         reserved=1,
         refused=1,
@@ -130,21 +136,21 @@ def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_res
         *log(told(1, 50), attempt=3),
     ]
     share = Share(hits=1, of=2)
-    by_checkpoint, by_completion = Ledger(entries).figures().stated
-    assert by_checkpoint == StatedFigures(
+    by_checkpoint, by_completion = RunMetrics(entries).figures().confidence
+    assert by_checkpoint == ConfidenceFigures(
         source=Source.CHECKPOINT,
         attempts=2,
         error=by_checkpoint.error,
         bins=(Bin(low=90, high=100, attempts=share, checks=share),),
     )
     assert round(by_checkpoint.error or 0, 4) == 0.475
-    assert by_completion == StatedFigures(source=Source.COMPLETION)
+    assert by_completion == ConfidenceFigures(source=Source.COMPLETION)
 
 
 def test_a_persons_verdict_wins_over_the_checks() -> None:
     claim = Completion(plan_step=1, goal="all", confidence=70, accepted=True)
     entries = log(claim, Acceptance(check="make", passed=True), DONE, Feedback(accepted=False))
-    assert Ledger(entries).figures().stated[1].bins == (
+    assert RunMetrics(entries).figures().confidence[1].bins == (
         Bin(low=70, high=79, attempts=Share(hits=0, of=1), checks=Share(hits=1, of=1)),
     )
 
@@ -160,14 +166,14 @@ def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew()
         *log(used(1, 40), attempt=3),
         *log(used(1, 10), attempt=4, task=2),
     ]
-    assert Ledger(entries).figures().spending.workers == Usage(requests=5, tokens=350)
+    assert RunMetrics(entries).figures().spending.workers == Usage(requests=5, tokens=350)
 
 
 def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
     spent = Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
     planned = Spending(role="planner", model="m", requests=2, tokens=20)
     entries = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
-    found = Ledger(entries).figures().spending
+    found = RunMetrics(entries).figures().spending
     assert found == SpendingFigures(
         workers=Usage(requests=4, tokens=200),
         roles=(

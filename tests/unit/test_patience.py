@@ -17,7 +17,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.model_retries import PASSING, Breaker, PatientModel, passing, what
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_tools.pauses import listen
 
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello")]

@@ -14,10 +14,9 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
+from midwatch_monitor.state.intervention import WorkerRequest, worker_request
 from midwatch_supervisor.decide.worker_request import (
-    WorkerRequest,
     granted,
-    petition_in,
     petition_name,
     petition_words,
     refused,
@@ -37,7 +36,7 @@ BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 
 @pytest.mark.parametrize("petition", [REVISION, BUDGET])
 def test_what_waits_for_an_answer_is_a_petition(petition: WorkerRequest) -> None:
-    assert petition_in(petition) == petition
+    assert worker_request(petition) == petition
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_what_waits_for_an_answer_is_a_petition(petition: WorkerRequest) -> None
     ],
 )
 def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
-    assert petition_in(record) is None
+    assert worker_request(record) is None
 
 
 def test_a_granted_revision_is_a_replan_with_what_was_proposed() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.config.protocol import Approver, PlanSettings
+from midwatch_monitor.config.settings import Approver, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Actor,

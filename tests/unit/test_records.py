@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core.columns import Packed
-from midwatch_monitor.journal.core.encoding import kind_of, read, written
+from midwatch_monitor.journal.core.encoding import kind_of, read, record_json
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -197,7 +197,7 @@ RECORDS: list[Record] = [
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda each: type(each).__name__)
 def test_a_record_comes_back_the_same(record: Record) -> None:
-    assert read(kind_of(type(record)), written(record)) == record
+    assert read(kind_of(type(record)), record_json(record)) == record
 
 
 def test_every_kind_of_record_has_a_name_of_its_own() -> None:
@@ -207,18 +207,18 @@ def test_every_kind_of_record_has_a_name_of_its_own() -> None:
 
 def test_a_record_says_its_defaults_too() -> None:
     record = TaskTransition(lifecycle=Lifecycle.WORKING)
-    assert written(record) == '{"lifecycle":"working","reason":"","passed":0,"total":0}'
+    assert record_json(record) == '{"lifecycle":"working","reason":"","passed":0,"total":0}'
 
 
 def test_an_infinite_value_comes_back_infinite() -> None:
     record = replace(ALERT, value=math.inf)
-    assert read("alert", written(record)) == record
+    assert read("alert", record_json(record)) == record
 
 
 def test_half_a_surrogate_pair_in_an_output_does_not_stop_the_record() -> None:
     broken = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes \udc80 here", ok=True)
     mended = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes ? here", ok=True)
-    assert read("step", written(broken)) == mended
+    assert read("step", record_json(broken)) == mended
 
 
 def test_a_field_of_a_newer_version_is_passed_over() -> None:

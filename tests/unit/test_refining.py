@@ -10,7 +10,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from midwatch_monitor.config.protocol import CompletionSettings
+from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget, Meter
 from midwatch_tools.final_look import NOTHING, refining
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Task

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.shell.refusals import refused
+from midwatch_monitor.shell.claimed_edits import refused
 
 
 @pytest.mark.parametrize(

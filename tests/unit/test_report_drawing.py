@@ -5,11 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from midwatch_monitor.replay.tune.figures import Share
-from midwatch_supervisor.report.drawing import drawn
-from midwatch_supervisor.report.page import page
-from midwatch_supervisor.report.saying import dollars, lasted, rate
-from midwatch_supervisor.report.section import Bar, Chart, Section, Table
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_supervisor.report.html import page, svg
+from midwatch_supervisor.report.section import Bar, Chart, Section, Table, dollars, lasted, rate
 from midwatch_supervisor.report.text import text_lines
 
 EVIL = "<script>alert('&')</script>"
@@ -99,7 +97,7 @@ def test_a_mark_stands_on_the_scale_of_its_bar(
 
 
 def test_the_parts_of_a_bar_follow_each_other_on_one_scale() -> None:
-    found = re.findall(r'class="(part\d)" x="([\d.]+)" y="(\d+)" width="([\d.]+)"', drawn(CHART))
+    found = re.findall(r'class="(part\d)" x="([\d.]+)" y="(\d+)" width="([\d.]+)"', svg(CHART))
     assert found == [
         ("part0", "40.0", "4", "397.5"),
         ("part1", "437.5", "4", "132.5"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.config.protocol import ErrorSettings
+from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Cause
 from midwatch_tools.gate.gate import Failure
 from midwatch_tools.tools.report_error import answer

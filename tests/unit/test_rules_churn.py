@@ -7,9 +7,9 @@ import pytest
 from midwatch_monitor.config.rules import RevertChurn
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Contents, marks
 from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.edits import RevertChurnDetector
+from midwatch_monitor.rules.memory import Contents, marks
 
 KEY = AlertKey(rule="revert_churn", subject="a.py")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.records import Edit, Writer
-from midwatch_monitor.rules.contents import Contents, Touch, marks
+from midwatch_monitor.rules.memory import Contents, Touch, marks
 
 NEW, SAME, BACK = (
     Touch("a.py", new=True),

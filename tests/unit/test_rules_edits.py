@@ -18,9 +18,9 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Contents, marks
 from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.edits import MAX_FILES, RepeatedEditsDetector
+from midwatch_monitor.rules.memory import Contents, marks
 
 SEED = RepeatedEdits(
     notice_after=0, warn_after=0, critical_after=5, return_weight=1, movement_resets=False

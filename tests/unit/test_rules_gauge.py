@@ -4,8 +4,7 @@ import pytest
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Finding, Severity
-from midwatch_monitor.rules.detector import Clear
-from midwatch_monitor.rules.gauge import Gauge, Recent
+from midwatch_monitor.rules.detector import Clear, Gauge, Recent
 
 A, B = AlertKey(rule="r", subject="a"), AlertKey(rule="r", subject="b")
 

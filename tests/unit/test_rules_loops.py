@@ -7,14 +7,13 @@ import pytest
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act, Check
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Repeats, Seen
 from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.loops import (
     CycleDetector,
     RedundantStepsDetector,
     RepeatedCallDetector,
 )
-from midwatch_monitor.rules.repeats import Repeats
 
 
 class Run:

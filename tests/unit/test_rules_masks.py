@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.rules.masks import mask, mask_lines
+from midwatch_monitor.rules.identity import mask, mask_lines
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 
 from midwatch_monitor.records import Change, Edit, Movement, Step, StepKind, Writer
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.detector import Moved
-from midwatch_monitor.rules.movement import Movements
+from midwatch_monitor.rules.detector import Moved, Movements
 
 
 class Run:

@@ -22,11 +22,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules import DETECTORS
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
-from midwatch_monitor.rules.detector import Answer, Seen
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.rules.panel import Panel
-from midwatch_monitor.rules.repeats import NO_ECHO, Repeats
-from midwatch_monitor.rules.windows import Windows
+from midwatch_monitor.rules.detector import NO_ECHO, Answer, Movements, Repeats, Seen
+from midwatch_monitor.rules.panel import Panel, Windows
 
 PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
 COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "sleep 1")

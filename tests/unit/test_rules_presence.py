@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.detector import Answer, Clear, Seen
-from midwatch_monitor.rules.presence import MissedCheckpointDetector
+from midwatch_monitor.rules.reports import MissedCheckpointDetector
 
 KEY = AlertKey(rule="missed_checkpoint")
 

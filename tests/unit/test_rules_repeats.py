@@ -4,8 +4,8 @@ import pytest
 
 from midwatch_monitor.records import Edit
 from midwatch_monitor.rules.act import Act, Check
+from midwatch_monitor.rules.detector import NO_ECHO, Echo, Repeat, Repeats
 from midwatch_monitor.rules.identity import digest
-from midwatch_monitor.rules.repeats import NO_ECHO, Echo, Repeat, Repeats
 
 LOOK = Act(1, work=True, action=digest("11"), result=digest("101"))
 CHECK = Act(1, work=True, action=digest("12"), result=digest("102"), failed=False, shell=True)

@@ -14,10 +14,9 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.rules.act import Act, Normaliser
-from midwatch_monitor.rules.claims import claims_success
+from midwatch_monitor.rules.act import Act, Normaliser, claims_success
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
-from midwatch_monitor.rules.speech import MonologueDetector, UnsupportedClaimDetector
+from midwatch_monitor.rules.reports import MonologueDetector, UnsupportedClaimDetector
 
 CLAIM = AlertKey(rule="unsupported_claim")
 TURNS = AlertKey(rule="monologue")

@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.shell.script import MAX_SCRIPTS
+from midwatch_monitor.shell.written import MAX_SCRIPTS
 
 
 def runs(program: str) -> list[str]:

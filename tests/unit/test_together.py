@@ -9,8 +9,15 @@ import pytest
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Severity
-from midwatch_monitor.replay.replay import AlertLine, DamageLine, ReplayLine, TraceLine, replay
-from midwatch_monitor.replay.together import MAX_TRACES, replay_together
+from midwatch_monitor.replay.replay import (
+    MAX_TRACES,
+    AlertLine,
+    DamageLine,
+    ReplayLine,
+    TraceLine,
+    replay,
+    replay_together,
+)
 
 Line = Mapping[str, object]
 CONFLICT = "workspace_conflict"

@@ -1,7 +1,7 @@
 """Calls that wait for their results."""
 
 from midwatch_monitor.records import Edit, Step, StepKind
-from midwatch_monitor.traces.calls import MAX_OPEN, Calls
+from midwatch_monitor.traces.foreign import MAX_OPEN, Calls
 
 
 def step(tool: str, number: int = 0) -> Step:

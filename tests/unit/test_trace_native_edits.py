@@ -6,9 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from midwatch_monitor.records import Activity, Change, Edit, Lifecycle, Step, StepKind
-from midwatch_monitor.shell.digest import digest
-from midwatch_monitor.traces.native import Reader
-from midwatch_monitor.traces.writing import written
+from midwatch_monitor.shell.claimed_edits import digest
+from midwatch_monitor.traces.native import Reader, written
 
 ON_A = (Edit(path="a.py"),)
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** End Patch"

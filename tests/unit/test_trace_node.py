@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from midwatch_monitor.traces.node import Node
-from midwatch_monitor.traces.place import within
+from midwatch_monitor.traces.foreign import Node, within
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

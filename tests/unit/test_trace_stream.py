@@ -10,7 +10,7 @@ import pytest
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Step
 from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
-from midwatch_monitor.traces.json_lines import MAX_LINE
+from midwatch_monitor.traces.json_stream import MAX_LINE
 
 MIB = 1024 * 1024
 SWE = {"action": "ls", "observation": "a.py", "response": "", "state": "{}", "thought": "look"}

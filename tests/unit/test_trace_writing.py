@@ -27,8 +27,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.traces import open_trace
-from midwatch_monitor.traces.native import Reader
-from midwatch_monitor.traces.writing import written
+from midwatch_monitor.traces.native import Reader, written
 
 ACT = Step(number=1, kind=StepKind.TOOL, tool="run_command")
 ODD = (

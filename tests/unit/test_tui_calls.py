@@ -1,12 +1,14 @@
 """When a person is called, with what words; and what the banner says of the watch itself."""
 
 import logging
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.records import Action, Activity, Fault, Lifecycle, Severity
-from midwatch_stage.factories import alert, intervention
+from midwatch_monitor.records import Action, Activity, Change, Fault, Lifecycle, Record, Severity
+from midwatch_stage.factories import AT, alert, intervention, transition
+from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell, call_text, command, escape, notifier
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.screens.banner import (
@@ -19,30 +21,24 @@ from midwatch_supervisor.tui.screens.banner import (
 from midwatch_supervisor.tui.state.attention import QueueItem, waiting_attempt
 from midwatch_supervisor.tui.state.row import Need, Row
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 LATER = AT + timedelta(minutes=3)
 
 
-def row(lifecycle: Lifecycle = Lifecycle.WORKING, attempt: int = 1) -> Row:
-    return Row(
-        run=1, task=attempt, name="fix", attempt=attempt, number=1, lifecycle=lifecycle, last_at=AT
-    )
+def working(*records: Record, id: int = 1) -> Row:
+    return row(transition(), *records, id=id)
 
 
 def need(
     kind: Need = Need.ANSWER, *, attempt: int = 1, since: datetime = AT, what: str = "Which port?"
 ) -> QueueItem:
-    found = row(attempt=attempt)
-    match kind:
-        case Need.ANSWER:
-            found.lifecycle, found.reason = Lifecycle.INPUT_REQUIRED, what
-        case Need.APPROVAL:
-            found.held[1] = intervention(Action.STOP, message=what)
-        case _:
-            told = alert(severity=Severity.CRITICAL, summary=what, at=since)
-            found.firing[told.key] = told
-    found.needed_since = since
-    return waiting_attempt(found)
+    asks = {
+        Need.ANSWER: transition(Lifecycle.INPUT_REQUIRED, reason=what),
+        Need.APPROVAL: intervention(Action.STOP, message=what, needs_approval=True),
+        Need.STUCK: alert(severity=Severity.CRITICAL, summary=what),
+    }
+    return replace(
+        waiting_attempt(working(asks[kind], id=attempt)), since=since, mark=(attempt, kind, since)
+    )
 
 
 def test_one_need_is_announced_once() -> None:
@@ -113,7 +109,7 @@ def test_a_program_notifies_only_where_there_is_a_desktop(
 
 
 def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
-    faults = [(AT, row(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
+    faults = [(AT, working(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
     what = "the rule repeated_edits broke and is off in fix#1: ValueError: no [bold]"
     assert failed_parts(faults) == [Trouble(what=what, since=AT)]
 
@@ -124,26 +120,26 @@ def test_another_part_is_told_by_its_name() -> None:
 
 
 def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
-    over = row(Lifecycle.COMPLETED)
+    over = row(transition(Lifecycle.COMPLETED))
     assert failed_parts([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
 
 
 def test_a_journal_that_does_not_grow_is_told_while_somebody_works() -> None:
-    found = journal_still([row(), row(attempt=2)], AT, LATER, stale_seconds=60)
+    found = journal_still([working(), working(id=2)], AT, LATER, stale_seconds=60)
     what = "No new data for 3 min; 2 agents should be working"
     assert found == Trouble(what=what, since=AT)
 
 
 def test_a_journal_rests_while_nobody_works() -> None:
-    parked = row()
-    parked.activity = Activity.WAITING
-    idle = [parked, row(Lifecycle.INPUT_REQUIRED), row(Lifecycle.COMPLETED)]
+    parked = working(Change(activity=Activity.WAITING))
+    others = (Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED)
+    idle = [parked, *(row(transition(each)) for each in others)]
     assert journal_still(idle, AT, LATER, stale_seconds=60) is None
 
 
 def test_a_journal_that_grew_a_moment_ago_is_well() -> None:
-    assert journal_still([row()], AT, LATER, stale_seconds=181) is None
-    assert journal_still([row()], None, LATER, stale_seconds=60) is None
+    assert journal_still([working()], AT, LATER, stale_seconds=181) is None
+    assert journal_still([working()], None, LATER, stale_seconds=60) is None
 
 
 def test_the_banner_says_the_newest_trouble_and_how_many_more_there_are() -> None:

@@ -107,9 +107,12 @@ def test_a_palette_is_laid_on_a_background_once() -> None:
 
 
 def test_every_health_has_a_style() -> None:
-    assert [health_style(each, COLOURS) for each in Health] == [
-        COLOURS.good,
-        COLOURS.warn,
-        COLOURS.bad,
-        COLOURS.dim,
-    ]
+    found = {each: health_style(each, COLOURS) for each in Health}
+    assert found == {
+        Health.OK: COLOURS.good,
+        Health.NOTICE: COLOURS.text,
+        Health.SUSPECT: COLOURS.warn,
+        Health.STUCK: COLOURS.bad,
+        Health.UNKNOWN: COLOURS.dim,
+        Health.NOT_JUDGED: COLOURS.dim,
+    }

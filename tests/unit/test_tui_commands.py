@@ -5,16 +5,18 @@ import pytest
 from midwatch_monitor.records import (
     Action,
     Actor,
-    AlertKey,
     BudgetRequest,
+    Delivery,
     DeliveryState,
     Grant,
     Lifecycle,
     Outcome,
+    OutcomeReport,
     Record,
     Terms,
 )
-from midwatch_stage.factories import alert, delivery, entry, intervention, outcome, transition
+from midwatch_stage.factories import alert, delivery, intervention, outcome, transition
+from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, ROLL
 from midwatch_supervisor.tui.operator_command import (
     ABOUT_ALERTS,
@@ -22,12 +24,13 @@ from midwatch_supervisor.tui.operator_command import (
     Command,
     Question,
     confirmation_text,
+    is_held,
     question,
     refusal,
     sensible,
     terms_in,
 )
-from midwatch_supervisor.tui.state.action_results import ActionResults, Notice
+from midwatch_supervisor.tui.state.action_results import Notice, notice
 from midwatch_supervisor.tui.state.row import Row
 
 ALERT = alert("cycle")
@@ -39,9 +42,7 @@ HELD = intervention(
     needs_approval=True,
 )
 PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
-NUDGE = intervention(Action.NUDGE, Actor.OPERATOR, message="Look.")
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
-SILENCE = intervention(Action.SILENCE, Actor.OPERATOR, answers=(AlertKey(rule="cycle"),))
 WORKING = transition()
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
@@ -50,16 +51,8 @@ RUNNING = ALWAYS | {Command.PAUSE}
 VERDICTS = {Command.ACCEPT, Command.REFUSE}
 
 
-def a_row(*records: Record, model: str = "") -> Row:
-    """Attempt 1 of the task `fix` after some records, with ids from 1."""
-    row = Row(run=1, task=1, name="fix", attempt=1, number=1, model=model)
-    for id, record in enumerate(records, start=1):
-        row.fold(entry(id, record))
-    return row
-
-
-def asked(command: Command, row: Row, models: tuple[str, ...] = ()) -> Question:
-    found = question(command, row, models=models)
+def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> Question:
+    found = question(command, about, models=models)
     assert found is not None
     return found
 
@@ -86,22 +79,22 @@ def problem(found: Question, words: str) -> str:
 def test_what_can_be_done_depends_on_where_the_attempt_stands(
     records: tuple[Record, ...], commands: set[Command]
 ) -> None:
-    assert sensible(a_row(*records)) == commands
+    assert sensible(row(*records)) == commands
 
 
 def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
-    row = Row(run=1, task=1, name="fix")
-    assert sensible(row) == frozenset()
-    assert refusal(Command.GUIDE, row) == "it has not begun yet"
+    queued = Row.queued(1, 1, "fix")
+    assert sensible(queued) == frozenset()
+    assert refusal(Command.GUIDE, queued) == "it has not begun yet"
 
 
 def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
-    assert sensible(a_row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
+    assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
 
 
 @pytest.mark.parametrize(("left", "refused"), [(None, False), (1, False), (0, True), (-1, True)])
 def test_a_restart_needs_an_attempt_that_is_left(left: int | None, refused: bool) -> None:
-    assert bool(refusal(Command.RESTART, a_row(WORKING), attempts_left=left)) is refused
+    assert bool(refusal(Command.RESTART, row(WORKING), attempts_left=left)) is refused
 
 
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
@@ -124,8 +117,8 @@ def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:
     ],
 )
 def test_a_stored_command_is_confirmed_in_a_few_words(command: Command, text: str) -> None:
-    assert confirmation_text(command, a_row()) == text
-    assert all(confirmation_text(each, a_row()).startswith("fix#1: ") for each in Command)
+    assert confirmation_text(command, row()) == text
+    assert all(confirmation_text(each, row()).startswith("fix#1: ") for each in Command)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +129,11 @@ def test_guidance_answers_the_question_or_the_alerts(
     records: tuple[Record, ...], quote: str
 ) -> None:
     found = Question(title="Guidance for fix#1", send="Send", quote=quote)
-    assert question(Command.GUIDE, a_row(*records)) == found
+    assert question(Command.GUIDE, row(*records)) == found
 
 
 def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
-    assert question(Command.MODIFY, a_row(WORKING, HELD)) == Question(
+    assert question(Command.MODIFY, row(WORKING, HELD)) == Question(
         title="The replan for fix#1, in your words",
         send="Issue",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
@@ -149,12 +142,12 @@ def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
 
 
 def test_a_rejection_needs_no_reason() -> None:
-    found = asked(Command.REJECT, a_row(WORKING, HELD))
+    found = asked(Command.REJECT, row(WORKING, HELD))
     assert (found.title, found.required) == ("Reject the replan for fix#1 (reason optional)", False)
 
 
 def test_only_a_stop_is_a_matter_of_yes_or_no() -> None:
-    found = {each: question(each, a_row(WORKING, HELD)) for each in Command}
+    found = {each: question(each, row(WORKING, HELD)) for each in Command}
     assert [command for command, each in found.items() if each and each.confirm] == [Command.STOP]
     at_once = {Command.APPROVE, Command.PAUSE, Command.RESUME, Command.ACKNOWLEDGE, Command.SILENCE}
     assert {command for command, each in found.items() if each is None} == at_once
@@ -165,24 +158,24 @@ def test_only_a_stop_is_a_matter_of_yes_or_no() -> None:
     [("20 requests\nGo on.", False), ("20 apples", True), ("a lot\n20 requests", True)],
 )
 def test_a_grant_must_begin_with_amounts(words: str, wrong: bool) -> None:
-    assert bool(problem(asked(Command.GRANT, a_row(WORKING)), words)) is wrong
+    assert bool(problem(asked(Command.GRANT, row(WORKING)), words)) is wrong
 
 
 def test_a_grant_begins_from_what_was_asked_for() -> None:
-    found = asked(Command.GRANT, a_row(WORKING, BUDGET))
+    found = asked(Command.GRANT, row(WORKING, BUDGET))
     assert found.text == "20 requests"
     assert found.quote == "asks for budget: 20 requests (two files left)"
 
 
 def test_a_switch_goes_to_another_model_that_the_worker_has() -> None:
-    found = asked(Command.SWITCH, a_row(WORKING, model="m"), ("m", "big"))
+    found = asked(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
     assert (found.text, found.quote) == ("big", "Current model: m\nOther models: big")
     assert [problem(found, words) for words in ("big", "huge", "m\nplease")] == [
         "",
         'Unknown model "huge"',
         "m is the current model",
     ]
-    assert problem(asked(Command.SWITCH, a_row(WORKING, model="m")), "other") == ""
+    assert problem(asked(Command.SWITCH, row(WORKING, model="m")), "other") == ""
 
 
 @pytest.mark.parametrize(
@@ -201,43 +194,35 @@ def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
 
 
 @pytest.mark.parametrize(
-    ("issued", "then", "text", "good"),
+    ("action", "then", "text", "good"),
     [
-        (NUDGE, delivery(1), "guidance delivered", True),
-        (NUDGE, outcome(1), "recovered after guidance: it moves", True),
-        (NUDGE, outcome(1, Outcome.NO_EFFECT), "no effect after guidance: it moves", False),
+        (Action.NUDGE, delivery(), "guidance delivered", True),
+        (Action.NUDGE, outcome(), "recovered after guidance: it moves", True),
+        (Action.NUDGE, outcome(1, Outcome.NO_EFFECT), "no effect after guidance: it moves", False),
         (
-            PAUSE,
+            Action.PAUSE,
             delivery(1, DeliveryState.EXPIRED),
             "pause came too late, the attempt is over",
             False,
         ),
-        (HELD, delivery(1, DeliveryState.REJECTED), "replan rejected", False),
-        (SILENCE, delivery(1), None, True),
-        (HELD, delivery(1, DeliveryState.APPROVED), None, True),
+        (Action.REPLAN, delivery(1, DeliveryState.REJECTED), "replan rejected", False),
+        (Action.SILENCE, delivery(), None, True),
+        (Action.REPLAN, delivery(1, DeliveryState.APPROVED), None, True),
     ],
 )
 def test_what_becomes_of_a_followed_command_is_told(
-    issued: Record, then: Record, text: str | None, good: bool
+    action: Action, then: Delivery | OutcomeReport, text: str | None, good: bool
 ) -> None:
-    results = ActionResults()
-    assert results.fold(entry(1, issued)) is None
-    assert results.follow(1, "fix#1") is None
     told = None if text is None else Notice(text=f"fix#1: {text}", good=good)
-    assert results.fold(entry(2, then)) == told
+    assert notice("fix#1", action, then) == told
 
 
-def test_what_others_did_is_told_only_once_it_is_followed() -> None:
-    results = ActionResults()
-    results.fold(entry(1, NUDGE))
-    assert results.fold(entry(2, delivery(1))) is None
-    assert results.follow(1, "fix#1") == Notice(text="fix#1: guidance delivered")
-
-
-@pytest.mark.parametrize("end", [delivery(1), transition(Lifecycle.FAILED)])
+@pytest.mark.parametrize("end", [delivery(2), transition(Lifecycle.FAILED)])
 def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record) -> None:
-    results = ActionResults()
-    results.fold(entry(1, PAUSE))
-    assert (results.pausing(1), results.pausing(2)) == (True, False)
-    results.fold(entry(2, end))
-    assert not results.pausing(1)
+    assert is_held(row(WORKING, PAUSE))
+    assert not is_held(row(WORKING, PAUSE, end))
+    assert is_held(row(WORKING), pausing=True)
+
+
+def test_a_pause_that_is_stored_can_be_taken_back_and_not_repeated() -> None:
+    assert sensible(row(WORKING, PAUSE)) == ALWAYS | {Command.RESUME}

@@ -137,7 +137,7 @@ def test_it_fares_as_it_does_once_another_node_goes_on() -> None:
     told = Told()
     told.board.meet_nodes([LOST, SOUTH])
     told.tell(Change(node="south"))
-    assert (told.row.node, told.row.adrift, told.row.health) == ("south", False, Health.OK)
+    assert (told.row.state.node, told.row.adrift, told.row.health) == ("south", False, Health.OK)
 
 
 @pytest.mark.parametrize(

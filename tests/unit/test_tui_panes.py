@@ -7,11 +7,14 @@ import pytest
 
 from midwatch_monitor.records import (
     Budget,
+    Change,
     Checkpoint,
     Lifecycle,
     Meter,
     Outcome,
 )
+from midwatch_stage.factories import transition
+from midwatch_stage.rows import row
 from midwatch_supervisor.tui.screens.checkpoints import since
 from midwatch_supervisor.tui.screens.checkpoints import text as told_in
 from midwatch_supervisor.tui.screens.overview import (
@@ -25,19 +28,15 @@ from midwatch_supervisor.tui.screens.overview import (
     summed,
 )
 from midwatch_supervisor.tui.state.board import Report, Totals
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.table import matches
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
-def row(lifecycle: Lifecycle = Lifecycle.WORKING) -> Row:
-    return Row(run=1, task=1, name="fix", attempt=1, number=1, lifecycle=lifecycle)
-
-
 def report(name: str = "fix", notes: str = "") -> Report:
     said = Checkpoint(progress_percent=40, confidence=60, blockers=("no key",), notes=notes)
-    about = Row(run=1, task=1, name=name, worker="coder")
+    about = row(name=name)
     return Report(row=about, at=AT, step=3, checkpoint=said, change=None)
 
 
@@ -61,8 +60,8 @@ def test_a_filter_of_the_stream_looks_at_blockers_and_notes_too() -> None:
 
 def test_the_overview_sums_what_all_attempts_used() -> None:
     used = Budget(requests=Meter(used=3), tokens=Meter(used=400), cost_usd=Meter(used=0.25))
-    one, other = row(), row(Lifecycle.COMPLETED)
-    one.budget = other.budget = used
+    one = row(transition(), Change(budget=used))
+    other = row(Change(budget=used), transition(Lifecycle.COMPLETED))
     needs = Counter({Need.WORKING: 1, Need.OVER: 1})
     assert summed([one, other]) == Sums(needs=needs, requests=6, tokens=800, cost_usd=0.5)
 

@@ -21,15 +21,16 @@ from midwatch_stage.factories import (
     after,
     alert,
     attempt,
+    delivery,
     entry,
     intervention,
     task,
     transition,
 )
+from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem, next_of, waiting_attempt
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import matches
 
 WORKING = transition()
@@ -38,6 +39,7 @@ REVISION = PlanCheck(
     plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
 )
 STOP = intervention(Action.STOP, message="It is\x1b[31m lost.", needs_approval=True)
+PAUSE = intervention(Action.PAUSE)
 GRANT = intervention(
     Action.GRANT_BUDGET,
     Actor.SUPERVISOR,
@@ -53,10 +55,7 @@ def stuck(at: datetime | None = AT) -> Record:
 
 def item(*records: Record) -> QueueItem:
     """The line of attempt 1 after records that came a second apart."""
-    row = Row(run=1, task=1, name="fix", attempt=1, number=1, model="m")
-    for id, record in enumerate(records, start=1):
-        row.fold(entry(id, record))
-    return waiting_attempt(row)
+    return waiting_attempt(row(*records))
 
 
 def asking(reason: str) -> Record:
@@ -67,7 +66,7 @@ def asking(reason: str) -> Record:
     ("records", "kind", "since", "what"),
     [
         ((WORKING, asking("Which\nport?")), "answer", 2, "Which port?"),
-        ((WORKING, asking("")), "answer", 2, "paused; p resumes it"),
+        ((WORKING, PAUSE, delivery(2), asking("")), "paused", 4, "p resumes it"),
         ((WORKING, STOP), "approval", 2, "policy wants to stop: It is lost."),
         ((WORKING, STOP, STOP), "approval", 2, "policy wants to stop (and 1 more): It is lost."),
         (
@@ -105,7 +104,7 @@ def test_nobody_is_called_for_what_others_may_answer() -> None:
 def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
     last: int | None, follows: int
 ) -> None:
-    found = next_of([Row(run=1, task=id, name="fix", attempt=id) for id in (1, 2, 3)], last)
+    found = next_of([row(id=id) for id in (1, 2, 3)], last)
     assert found is not None
     assert found.attempt == follows
     assert next_of([], last) is None

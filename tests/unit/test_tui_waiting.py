@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import (
     Keeper,
     Lifecycle,

@@ -5,35 +5,34 @@ from random import Random
 
 import pytest
 
-from midwatch_monitor.replay.tune.choice import Choice, Verdict, choose
-from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.replay.tune.figures import AlarmFigures, AlarmMeter
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.run import Run, Target
-from midwatch_monitor.replay.tune.study import better, target_of
-from midwatch_monitor.replay.tune.trail import Staircase, Trail
+from midwatch_monitor.replay.tune.run import MeasuredRun, Rises, Run, Target
+from midwatch_monitor.replay.tune.study import Choice, Verdict, better, choose, target_of
 
-SILENT: Mapping[str, Staircase] = {}
+SILENT: Mapping[str, Rises] = {}
 
 
 def good(
-    count: int, stairs: Mapping[str, Staircase] = SILENT, *, agreed: int | None = None
+    count: int, rises: Mapping[str, Rises] = SILENT, *, agreed: int | None = None
 ) -> list[Run]:
     label = Label(path="", task="", resolved=True)
-    trail = Trail(steps=20, stairs=stairs, agreed=agreed, present=None)
-    return [Run(label=label, trail=trail)] * count
+    measured = MeasuredRun(steps=20, rises=rises, agreed=agreed, present=None)
+    return [Run(label=label, measured=measured)] * count
 
 
-def bad(count: int, stairs: Mapping[str, Staircase] = SILENT) -> list[Run]:
+def bad(count: int, rises: Mapping[str, Rises] = SILENT) -> list[Run]:
     label = Label(path="", task="", resolved=False)
-    trail = Trail(steps=20, stairs=stairs, agreed=None, present=None)
-    return [Run(label=label, trail=trail)] * count
+    measured = MeasuredRun(steps=20, rises=rises, agreed=None, present=None)
+    return [Run(label=label, measured=measured)] * count
 
 
 def chosen(
     of: list[Run], present: Mapping[str, int | None], *, allowed: float = 0.1
 ) -> dict[str, tuple[int | None, Verdict]]:
-    yardstick = Yardstick(of, Target.UNRESOLVED, Random(1))
-    choices = choose(yardstick, present, allowed=allowed)
+    meter = AlarmMeter(of, Target.UNRESOLVED, Random(1))
+    choices = choose(meter, present, allowed=allowed)
     assert [choice.rule for choice in choices] == list(present)
     return {choice.rule: (choice.level, choice.verdict) for choice in choices}
 
@@ -74,7 +73,7 @@ def test_a_rule_that_alarms_too_many_resolved_runs_is_no_alarm() -> None:
 
 
 def test_a_rule_that_finds_what_another_does_stays_as_it_is() -> None:
-    both: Mapping[str, Staircase] = {"a": ((5, 2),), "b": ((5, 2),)}
+    both: Mapping[str, Rises] = {"a": ((5, 2),), "b": ((5, 2),)}
     twins = [*good(40), *bad(20, both), *bad(20)]
     assert chosen(twins, {"a": None, "b": 2}) == {
         "a": (2, Verdict.CHOSEN),
@@ -115,13 +114,13 @@ def test_the_alarms_of_notices_that_agree_count_from_the_start() -> None:
 
 
 def test_a_choice_depends_on_the_runs_and_the_seed_alone() -> None:
-    yardsticks = [Yardstick(CLEAR, Target.UNRESOLVED, Random(1)) for _ in range(2)]
+    yardsticks = [AlarmMeter(CLEAR, Target.UNRESOLVED, Random(1)) for _ in range(2)]
     first, second = (choose(each, {"a": 3}, allowed=0.1) for each in yardsticks)
     assert first == second == (Choice(rule="a", level=2, verdict=Verdict.CHOSEN),)
 
 
-def figures(false: int, found: int) -> Figures:
-    return Figures(
+def figures(false: int, found: int) -> AlarmFigures:
+    return AlarmFigures(
         resolved=Share(hits=false, of=100),
         found=Share(hits=found, of=50),
         unresolved=Share(hits=found, of=50),

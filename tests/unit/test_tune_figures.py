@@ -5,11 +5,19 @@ from random import Random
 
 import pytest
 
-from midwatch_monitor.replay.tune.figures import Figures, Share, Yardstick
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.figures import AlarmFigures, AlarmMeter, RunsByLength
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.peers import Interval, Peers
-from midwatch_monitor.replay.tune.run import Run, Target, alarms_at, levels, sooner
-from midwatch_monitor.replay.tune.trail import Staircase, Trail, first_at
+from midwatch_monitor.replay.tune.run import (
+    MeasuredRun,
+    Rises,
+    Run,
+    Target,
+    alarms_at,
+    earlier,
+    first_at,
+    levels,
+)
 
 
 def run(
@@ -18,11 +26,11 @@ def run(
     steps: int = 10,
     spent: bool = False,
     source: str = "",
-    stairs: Staircase = (),
+    rises: Rises = (),
 ) -> Run:
     label = Label(path="", task="", source=source, resolved=resolved, spent=spent)
-    trail = Trail(steps=steps, stairs={"cycle": stairs}, agreed=None, present=None)
-    return Run(label=label, trail=trail)
+    measured = MeasuredRun(steps=steps, rises={"cycle": rises}, agreed=None, present=None)
+    return Run(label=label, measured=measured)
 
 
 def lost(*, steps: int = 10, source: str = "") -> Run:
@@ -54,23 +62,23 @@ def test_a_share_of_none_is_none() -> None:
 
 
 def test_the_first_step_at_a_level_is_where_the_stairs_reach_it() -> None:
-    stairs = ((3, 1), (5, 2), (9, 6))
-    assert [first_at(stairs, level) for level in (1, 2, 4, 6, 7)] == [3, 5, 9, 9, None]
+    rises = ((3, 1), (5, 2), (9, 6))
+    assert [first_at(rises, level) for level in (1, 2, 4, 6, 7)] == [3, 5, 9, 9, None]
 
 
 def test_the_levels_of_a_rule_are_those_of_all_runs_together() -> None:
-    runs = [run(stairs=((3, 1), (5, 4))), run(stairs=((2, 2),)), run()]
+    runs = [run(rises=((3, 1), (5, 4))), run(rises=((2, 2),)), run()]
     assert levels(runs, "cycle") == [1, 2, 4]
     assert list(alarms_at(runs, "cycle", 2)) == [5, 2, None]
     assert list(alarms_at(runs, "cycle", None)) == [None] * 3
 
 
 def test_of_two_rules_the_sooner_alarm_counts() -> None:
-    assert list(sooner([1, None, 5, None], [2, 3, 4, None])) == [1, 3, 4, None]
+    assert list(earlier([1, None, 5, None], [2, 3, 4, None])) == [1, 3, 4, None]
 
 
 def lift(runs: Sequence[Run], *alarms: int | None) -> float | None:
-    return Peers(runs, Target.UNRESOLVED).lift(alarms)
+    return RunsByLength(runs, Target.UNRESOLVED).lift(alarms)
 
 
 def test_an_alarm_that_is_right_where_half_fail_lifts_by_a_half() -> None:
@@ -94,9 +102,9 @@ def test_a_source_in_which_no_run_fails_and_a_run_of_unknown_end_say_nothing() -
 
 
 def drawn(runs: Sequence[Run], alarms: Sequence[int | None], seed: int = 1) -> Interval | None:
-    peers = Peers(runs, Target.UNRESOLVED)
-    peers.draw(Random(seed))
-    return peers.interval(alarms)
+    by_length = RunsByLength(runs, Target.UNRESOLVED)
+    by_length.draw(Random(seed))
+    return by_length.interval(alarms)
 
 
 def test_alarms_that_are_always_right_lift_beyond_chance() -> None:
@@ -126,21 +134,21 @@ def test_fewer_than_five_alarms_claim_no_interval(alarmed: int, claimed: bool) -
 
 def test_a_run_out_of_budget_is_found_only_in_its_first_four_fifths() -> None:
     runs = [run(resolved=False, spent=True)] * 3
-    yardstick = Yardstick(runs, Target.SPENT, Random(1))
-    assert [yardstick.found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
+    meter = AlarmMeter(runs, Target.SPENT, Random(1))
+    assert [meter.found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
 
 
 def test_an_unresolved_run_is_found_at_any_step() -> None:
-    yardstick = Yardstick([lost(), run()], Target.UNRESOLVED, Random(1))
-    assert yardstick.found([10, 10]) == 1
+    meter = AlarmMeter([lost(), run()], Target.UNRESOLVED, Random(1))
+    assert meter.found([10, 10]) == 1
 
 
 def test_the_figures_of_alarms() -> None:
     runs = [run(), run(), lost(), lost(steps=20), run(resolved=None)]
-    yardstick = Yardstick(runs, Target.UNRESOLVED, Random(1))
-    found = yardstick.figures([2, None, 4, 4, 1])
+    meter = AlarmMeter(runs, Target.UNRESOLVED, Random(1))
+    found = meter.figures([2, None, 4, 4, 1])
     assert (found.lift, found.delay) == pytest.approx((1 / 6, 0.3))
-    assert found == Figures(
+    assert found == AlarmFigures(
         resolved=Share(hits=1, of=2),
         found=Share(hits=2, of=2),
         unresolved=Share(hits=2, of=2),
@@ -152,5 +160,5 @@ def test_the_figures_of_alarms() -> None:
 
 
 def test_without_alarms_there_is_neither_lift_nor_delay() -> None:
-    figures = Yardstick([run(), lost()], Target.UNRESOLVED, Random(1)).figures([None, None])
+    figures = AlarmMeter([run(), lost()], Target.UNRESOLVED, Random(1)).figures([None, None])
     assert (figures.lift, figures.delay) == (None, None)

@@ -1,14 +1,13 @@
 """Runs parted by task."""
 
-from midwatch_monitor.replay.tune.folds import fold_of, parted
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.run import Run
-from midwatch_monitor.replay.tune.trail import Trail
+from midwatch_monitor.replay.tune.run import MeasuredRun, Run
+from midwatch_monitor.replay.tune.study import fold_of, parted
 
 
 def run(task: str) -> Run:
     label = Label(path=task, task=task, resolved=True)
-    return Run(label=label, trail=Trail(steps=1, stairs={}, agreed=None, present=None))
+    return Run(label=label, measured=MeasuredRun(steps=1, rises={}, agreed=None, present=None))
 
 
 def test_the_fold_of_a_task_follows_from_its_name_alone() -> None:

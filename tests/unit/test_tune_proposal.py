@@ -6,9 +6,8 @@ import pytest
 import yaml
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, Rules
-from midwatch_monitor.replay.tune.choice import Choice, Verdict
-from midwatch_monitor.replay.tune.figures import Figures, Share
-from midwatch_monitor.replay.tune.peers import Interval
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.figures import AlarmFigures
 from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,
@@ -18,9 +17,9 @@ from midwatch_monitor.replay.tune.proposal import (
     verdict_text,
 )
 from midwatch_monitor.replay.tune.run import Target
-from midwatch_monitor.replay.tune.study import Aim, Row, Scores, Study
+from midwatch_monitor.replay.tune.study import Aim, Choice, Row, Scores, Study, Verdict
 
-FIGURES = Figures(
+FIGURES = AlarmFigures(
     resolved=Share(hits=1, of=50),
     found=Share(hits=10, of=20),
     unresolved=Share(hits=20, of=50),

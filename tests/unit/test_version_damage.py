@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core.engine import Access
-from midwatch_monitor.journal.core.schema import opened
+from midwatch_monitor.journal.core.schema import open_store
 
 
 @pytest.mark.parametrize("access", [Access.READ, Access.CREATE])
@@ -23,9 +23,9 @@ def test_a_damaged_version_or_key_is_said_in_a_sentence(
     tmp_path: Path, edit: str, access: Access
 ) -> None:
     path = tmp_path / "journal.db"
-    opened(path, Access.CREATE).close()
+    open_store(path, Access.CREATE).close()
     with sqlite3.connect(path) as database:
         database.execute(edit)
     database.close()
     with pytest.raises(JournalError):
-        opened(path, access)
+        open_store(path, access)

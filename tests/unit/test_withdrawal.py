@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.operator.withdrawal import (
     Course,
     Look,
@@ -28,7 +29,6 @@ from midwatch_supervisor.operator.withdrawal import (
     stop_on_its_way,
     wholes,
 )
-from midwatch_supervisor.present.account import TaskAccount
 from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -51,9 +51,9 @@ def task(id: int, name: str, *after: str, parent: str = "") -> Task:
     return Task(id=id, run=1, name=name, title=name, spec=spec.model_dump_json())
 
 
-def account(*said: Record) -> TaskAccount:
+def account(*said: Record) -> TaskState:
     """A task with one attempt, if anything is said of one."""
-    made, ids = TaskAccount(task=task(1, "a")), count(1)
+    made, ids = TaskState(task=task(1, "a")), count(1)
     for record in said:
         attempt = None if isinstance(record, TaskTransition) else 7
         if attempt and attempt not in made.attempts:

@@ -2,12 +2,11 @@
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Actor, Delivery, DeliveryState, Intervention
+from midwatch_monitor.records import Action, Delivery, Intervention
+from midwatch_monitor.state.intervention import Interventions
 
 WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
 """What an attempt waits at until a person speaks."""
-
-_ENDS_WAITING = frozenset({Action.NUDGE, Action.REPLAN})
 
 
 class Inbox:
@@ -23,9 +22,7 @@ class Inbox:
         self._attempt = attempt
         self._poll_seconds = poll_seconds
         self._after = 0
-        self._held: dict[int, Intervention] = {}
-        self._open: dict[int, Intervention] = {}
-        self._parked_by = 0
+        self._interventions = Interventions()
 
     async def due(self) -> tuple[tuple[int, Intervention], ...]:
         """The interventions to deliver now, by journal id, oldest first."""
@@ -33,28 +30,14 @@ class Inbox:
             self._after, attempt=self._attempt, kinds=(Intervention, Delivery)
         ):
             for entry in page:
-                if isinstance(entry.record, Intervention):
-                    where = self._held if entry.record.needs_approval else self._open
-                    where[entry.id] = entry.record
-                elif isinstance(entry.record, Delivery):
-                    self._stamp(entry.record)
+                self._interventions.fold(entry)
             self._after = page[-1].id
-        return tuple(sorted(self._open.items()))
-
-    def _stamp(self, delivery: Delivery) -> None:
-        id, held = delivery.intervention, self._held.pop(delivery.intervention, None)
-        if delivery.state is DeliveryState.APPROVED:
-            if held is not None:
-                self._open[id] = held
-            return
-        gone = self._open.pop(id, None)
-        if gone is not None and gone.action in WAITS:
-            self._parked_by = max(self._parked_by, id)
+        return tuple((each.id, each.intervention) for each in self._interventions.on_their_way)
 
     @property
     def answered(self) -> bool:
         """Whether a word that ends the waiting is due, by what was last read."""
-        return any(id > self._parked_by and ends_waiting(each) for id, each in self._open.items())
+        return self._interventions.ends_waiting
 
     async def wait(self) -> tuple[tuple[int, Intervention], ...]:
         """Wait until an operator's word ends the waiting, and return all that is due then.
@@ -67,13 +50,3 @@ class Inbox:
                 if self.answered:
                     return due
                 await hints.wait(self._poll_seconds)
-
-
-def ends_waiting(intervention: Intervention) -> bool:
-    """Whether a parked attempt goes on with it.
-
-    What waits for a person, only one can answer; the policy resumes where none did in time.
-    """
-    if intervention.action is Action.RESUME:
-        return intervention.by in {Actor.OPERATOR, Actor.POLICY}
-    return intervention.by is Actor.OPERATOR and intervention.action in _ENDS_WAITING

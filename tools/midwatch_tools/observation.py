@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Edit
-from midwatch_monitor.shell.claimed_edits import changing, claimed_edits, named_path
-from midwatch_monitor.shell.digest import digest
-from midwatch_monitor.shell.refusals import refused
+from midwatch_monitor.shell.claimed_edits import (
+    changing,
+    claimed_edits,
+    digest,
+    named_path,
+    refused,
+)
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")

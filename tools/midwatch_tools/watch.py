@@ -26,7 +26,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.recorder import Clock, Recorder
 from midwatch_monitor.records import AttemptTransition, Budget, Ending, Lifecycle, TaskTransition
-from midwatch_monitor.secrets.known import sought
+from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import Embedding, begun, title_of
 from midwatch_tools.final_look import look_again
@@ -209,7 +209,7 @@ class Watch(AbstractCapability[Any]):
                 await Journal.open(
                     where,
                     patience_seconds=patience,
-                    secrets=sought(os.environ, self.settings.secrets.patterns),
+                    secrets=known_secrets(os.environ, self.settings.secrets.patterns),
                 )
             )
             about = Embedding(

@@ -5,8 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from midwatch_monitor.config.section import Refusal, Section
-from midwatch_monitor.config.span import Seconds
+from midwatch_monitor.config.section import Refusal, Seconds, Section
 
 MISSED_BEATS = 3
 """Beats that a node must be able to miss before it is lost: one may be late by itself."""

@@ -1,12 +1,12 @@
 """What is learned from attempts, and what of it stands in prompts."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from midwatch_monitor.config.section import Section
-from midwatch_monitor.config.span import Duration, Length, Seconds
+from midwatch_monitor.config.section import Duration, Length, Seconds, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -59,6 +59,11 @@ class LessonSettings(Section):
 class GuidelinesSettings(Section):
     """The bounded document of working principles."""
 
+    gone: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("auto", "trial_minutes", "held_out", "min_gain", "regressions"),
+        "a person approves each new version",
+    )
+
     enabled: bool = False
     """Whether the end of a run looks back at attempts and proposes new versions.
 
@@ -76,18 +81,8 @@ class GuidelinesSettings(Section):
     """Whether a look back is also shown the lessons of its attempts, where summaries are thin."""
     with_operators: bool = False
     """Whether it is also shown what operators told and answered in these attempts."""
-    auto: bool = False
-    """Whether a version that was tried on finished tasks is adopted without a person."""
-    trial_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0
-    """How long trying a version may take at the end of a run; 0 leaves it to `midwatch reflect`."""
-    held_out: Annotated[int, Field(ge=1, le=20)] = 3
-    """How many finished tasks a version is tried on."""
-    min_gain: Share = 0.05
-    """Mean gain over these tasks from which it is adopted; none may be worse."""
-    regressions: Annotated[int, Field(ge=1, le=100)] = 5
-    """Rejected attempts under a version that was adopted so, after which it is rolled back."""
     quiet_hours: str = ""
-    """`02:00-05:00`: `midwatch reflect --wait` looks back in these hours of local time."""
+    """`02:00-05:00`: `midwatch learn --wait` looks back in these hours of local time."""
 
     @field_validator("quiet_hours")
     @classmethod

@@ -4,8 +4,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from midwatch_monitor.config.section import Count, Percent, Refusal, Section, Window, nearest_to
-from midwatch_monitor.config.span import Duration, Length, Span
+from midwatch_monitor.config.section import (
+    Count,
+    Duration,
+    Length,
+    Percent,
+    Refusal,
+    Section,
+    Span,
+    Window,
+    nearest_to,
+)
 from midwatch_monitor.records import Severity
 
 

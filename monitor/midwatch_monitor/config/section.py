@@ -1,10 +1,22 @@
-"""What every part of the configuration is made of: sections, ranges, and how a value is refused."""
+"""What every part of the configuration is made of: sections, ranges, lengths, and refusals."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated, get_args
+from typing import Annotated, ClassVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
@@ -35,6 +47,16 @@ class Section(BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+    gone: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions that are read and left out, each with the reason."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_gone(cls, value: object) -> object:
+        if not cls.gone or not isinstance(value, Mapping):
+            return value
+        found = cast("Mapping[str, object]", value)
+        return {key: each for key, each in found.items() if key not in cls.gone}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -49,3 +71,75 @@ class Section(BaseModel):
 
 def _takes(annotation: object, kind: type) -> bool:
     return annotation is kind or any(_takes(part, kind) for part in get_args(annotation))
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_LONGEST = 3650 * 86_400.0
+"""Seconds, ten years: nothing that is added to a time may lead out of the calendar."""
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A number of steps, or a number of seconds if `text` names a unit."""
+
+    steps: int = 0
+    seconds: float | None = None
+    text: str = "0"
+
+    def over(self, *, steps: int, since: datetime | None, now: datetime | None) -> bool:
+        """Whether this much has passed. A length in time is met at once where no time is known."""
+        if self.seconds is None:
+            return steps >= self.steps
+        if since is None or now is None:
+            return True
+        return (now - since).total_seconds() >= self.seconds
+
+
+def parse_length(value: object) -> Length:
+    """Read `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
+    if isinstance(value, Length):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
+    text = str(value).strip()
+    if text.isdigit():
+        return Length(steps=int(text), text=text)
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("write a number of steps (3) or a duration (30s, 5m, 1h)")
+    return _length(match)
+
+
+def parse_duration(value: object) -> Length:
+    """Read `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
+    if isinstance(value, Length):
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        text = str(value).strip()
+        if text == "0":
+            return Length()
+        if match := _DURATION.fullmatch(text):
+            return _length(match)
+    raise ValueError("write a duration (30s, 5m, 1h), or 0 for never")
+
+
+def _length(match: re.Match[str]) -> Length:
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _LONGEST:
+        raise ValueError("write at most ten years (3650d)")
+    return Length(seconds=seconds, text=match[0])
+
+
+def _write(value: Length) -> int | str:
+    return value.steps if value.seconds is None else value.text
+
+
+Span = Annotated[Length, BeforeValidator(parse_length), PlainSerializer(_write)]
+"""A `Length` as it stands in YAML."""
+
+Duration = Annotated[Length, BeforeValidator(parse_duration), PlainSerializer(_write)]
+"""A length of time as it stands in YAML; 0 means never."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+"""A positive number of seconds, up to a day."""

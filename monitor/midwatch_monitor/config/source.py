@@ -1,19 +1,63 @@
 """Where the configuration comes from: defaults, files in order, the environment."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from pydantic import ValidationError
 
 from midwatch_monitor.config.document import Document, Keys, dotted, read_document
-from midwatch_monitor.config.environment import ENVIRONMENT, read_environment, variables
 from midwatch_monitor.config.problem import Origin, Origins, Scope
 from midwatch_monitor.config.rules import RuleSettings
-from midwatch_monitor.config.section import nearest_to
+from midwatch_monitor.config.section import Section, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import ConfigError, Place
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "MIDWATCH_"
+ENVIRONMENT = Place(file=Path("environment"))
+"""The place of what a variable says."""
+
+
+def variables(environ: Mapping[str, str]) -> dict[Keys, Origin]:
+    """The settings that the environment sets, by their keys.
+
+    A name without `__` sets nothing (`MIDWATCH_CONFIG` is none of them), except `MIDWATCH_MODE`.
+    """
+    return {
+        keys: Origin(place=ENVIRONMENT, key=name)
+        for name in environ
+        if name.startswith(_PREFIX)
+        and (keys := tuple(name.removeprefix(_PREFIX).lower().split("__")))
+        and (len(keys) > 1 or keys == ("mode",))
+    }
+
+
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What those variables say, nested as in a file. Lists and mappings are written as JSON."""
+    names = [origin.key for origin in variables(environ).values()]
+    if not names:
+        return {}
+    # Costs a sixth of a second, and most starts have no such variable.
+    from pydantic_settings import BaseSettings, EnvSettingsSource
+
+    class Model(Settings, BaseSettings):
+        """The settings as pydantic-settings wants them; never built."""
+
+    class Source(EnvSettingsSource):
+        def _load_env_vars(self) -> Mapping[str, str | None]:
+            return {name.lower(): environ[name] for name in names}
+
+        def decode_complex_value(self, field_name: str, field: Any, value: Any) -> Any:
+            try:
+                return super().decode_complex_value(field_name, field, value)
+            except ValueError:
+                return value  # not JSON: the model says what is expected there
+
+    return Source(Model, env_prefix=_PREFIX, env_nested_delimiter="__")()
 
 
 def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Settings:
@@ -44,7 +88,20 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
     errors += _overrides(settings, origins)
     if errors:
         _refuse(errors, [*files, ENVIRONMENT.file])
+    for keys, origin in origins.items():
+        if why := _gone(keys):
+            log.warning("%s: `%s` is no longer used: %s", origin.place, dotted(keys), why)
     return settings
+
+
+def _gone(keys: Keys) -> str:
+    """Why a key of an earlier version is no longer used; empty for any other."""
+    section: type[Section] | None = Settings
+    for key in keys[:-1]:
+        field = section.model_fields.get(str(key)) if section else None
+        kind = field.annotation if field else None
+        section = kind if isinstance(kind, type) and issubclass(kind, Section) else None
+    return section.gone.get(str(keys[-1]), "") if section else ""
 
 
 def load_tasks(file: Path) -> TaskFile:

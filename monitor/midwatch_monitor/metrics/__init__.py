@@ -1,5 +1,5 @@
 """What came of it all: figures of finished and running tasks, folded from the journal. Pure."""
 
-from midwatch_monitor.metrics.figures import Figures, Ledger
+from midwatch_monitor.metrics.figures import Figures, RunMetrics
 
-__all__ = ["Figures", "Ledger"]
+__all__ = ["Figures", "RunMetrics"]

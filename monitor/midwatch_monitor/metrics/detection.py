@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
-from midwatch_monitor.metrics.distribution import Distribution, distribution
+from midwatch_monitor.metrics.statistics import Distribution, distribution
 from midwatch_monitor.records import Alert, AlertKey, Entry, Step
 
 REMEMBERED = 5_000
@@ -37,7 +37,7 @@ class DetectionFigures:
 
 
 @dataclass(slots=True)
-class _Trail:
+class _AttemptSteps:
     """The requests of an attempt's newest steps, and what alarms now."""
 
     requests: deque[int] = field(default_factory=lambda: deque[int](maxlen=REMEMBERED))
@@ -62,23 +62,22 @@ class Detection:
     """Follows steps and alerts."""
 
     def __init__(self) -> None:
-        self._trails: dict[int, _Trail] = defaultdict(_Trail)
+        self._attempts: dict[int, _AttemptSteps] = defaultdict(_AttemptSteps)
         self._rules: dict[str, Counter[int]] = defaultdict(Counter[int])
         self._unknown = 0
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         if entry.attempt is None:
             return
         match entry.record:
             case Step() as step:
-                self._trails[entry.attempt].take(step)
+                self._attempts[entry.attempt].take(step)
             case Alert() as alert:
-                self._see(self._trails[entry.attempt], alert)
+                self._see(self._attempts[entry.attempt], alert)
             case _:
                 pass
 
-    def _see(self, trail: _Trail, alert: Alert) -> None:
+    def _see(self, trail: _AttemptSteps, alert: Alert) -> None:
         if not (alert.firing and alert.severity.alarm):
             trail.alarming.discard(alert.key)
             return
@@ -95,10 +94,9 @@ class Detection:
 
     def alarmed(self, attempt: int) -> bool:
         """Whether an attempt was ever alarmed."""
-        return attempt in self._trails and self._trails[attempt].alarmed
+        return attempt in self._attempts and self._attempts[attempt].alarmed
 
     def figures(self) -> DetectionFigures:
-        """How it stands."""
         every = Counter[int]()
         for counts in self._rules.values():
             every.update(counts)

@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from midwatch_monitor.metrics.claims import Confidence, ConfidenceFigures, PlanFigures, Plans
 from midwatch_monitor.metrics.detection import Detection, DetectionFigures
-from midwatch_monitor.metrics.plans import PlanFigures, Plans
-from midwatch_monitor.metrics.recovery import Recovery, RecoveryFigures
-from midwatch_monitor.metrics.restraint import RestraintFigures, restraint
+from midwatch_monitor.metrics.recovery import (
+    DisturbanceFigures,
+    Recovery,
+    RecoveryFigures,
+    disturbance,
+)
 from midwatch_monitor.metrics.retries import Retries, RetryFigures
-from midwatch_monitor.metrics.roster import Enrolled, Roster
-from midwatch_monitor.metrics.spending import Outlay, SpendingFigures, Usage
-from midwatch_monitor.metrics.stated import Stated, StatedFigures
+from midwatch_monitor.metrics.tasks import ModelUse, SpendingFigures, TaskProgress, Tasks, Usage
 from midwatch_monitor.records import Entry, Lifecycle
 
 
@@ -45,13 +47,13 @@ class Figures:
     detection: DetectionFigures
     retries: RetryFigures
     plans: PlanFigures
-    stated: tuple[StatedFigures, ...]
+    confidence: tuple[ConfidenceFigures, ...]
     recovery: RecoveryFigures
-    restraint: RestraintFigures
+    disturbance: DisturbanceFigures
     spending: SpendingFigures
 
 
-class Ledger:
+class RunMetrics:
     """Takes the entries of tasks and answers their figures.
 
     The entries of a task come in their order and from its first; those of several tasks may be
@@ -59,49 +61,47 @@ class Ledger:
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._roster = Roster()
+        self._tasks = Tasks()
         self._detection = Detection()
         self._retries = Retries()
         self._plans = Plans()
-        self._stated = Stated()
+        self._confidence = Confidence()
         self._recovery = Recovery()
-        self._outlay = Outlay()
+        self._model_use = ModelUse()
         self._folds = (
-            self._roster,
+            self._tasks,
             self._detection,
             self._retries,
             self._plans,
-            self._stated,
+            self._confidence,
             self._recovery,
-            self._outlay,
+            self._model_use,
         )
         for entry in entries:
             self.observe(entry)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry."""
         for fold in self._folds:
             fold.observe(entry)
 
     def figures(self) -> Figures:
-        """How everything stands."""
         delivered, helped = self._recovery.by_task()
         return Figures(
             tasks=tuple(
                 self._task(task, delivered[task.task], helped[task.task])
-                for task in self._roster.tasks.values()
+                for task in self._tasks.tasks.values()
             ),
             detection=self._detection.figures(),
-            retries=self._retries.figures(self._roster),
-            plans=self._plans.figures(self._roster),
-            stated=self._stated.figures(self._roster),
+            retries=self._retries.figures(self._tasks),
+            plans=self._plans.figures(self._tasks),
+            confidence=self._confidence.figures(self._tasks),
             recovery=self._recovery.figures(),
-            restraint=restraint(self._detection, self._recovery, self._roster),
-            spending=self._outlay.figures(),
+            disturbance=disturbance(self._detection, self._recovery, self._tasks),
+            spending=self._model_use.figures(),
         )
 
-    def _task(self, task: Enrolled, delivered: int, recovered: int) -> TaskFigures:
-        waits = self._roster.waits(task)
+    def _task(self, task: TaskProgress, delivered: int, recovered: int) -> TaskFigures:
+        waits = self._tasks.waits(task)
         return TaskFigures(
             task=task.task,
             lifecycle=Lifecycle.INPUT_REQUIRED if waits else task.state.lifecycle,
@@ -112,5 +112,5 @@ class Ledger:
             passed=task.passed,
             total=task.total,
             seconds=task.seconds,
-            usage=self._outlay.of(task.task),
+            usage=self._model_use.of(task.task),
         )

@@ -3,21 +3,21 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from midwatch_monitor.metrics.comparison import (
+from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures, Reviews, Versions
+from midwatch_monitor.metrics.lessons import (
+    AcceptanceFigures,
     ComparisonFigures,
     EffortFigures,
+    LessonFigures,
+    LessonUse,
     SavingFigures,
+    Verdicts,
     cohorts,
     comparisons,
     efforts,
     savings,
 )
-from midwatch_monitor.metrics.reviews import FactFigures, Reviews
-from midwatch_monitor.metrics.roster import Roster
-from midwatch_monitor.metrics.spending import Outlay, SpendingFigures
-from midwatch_monitor.metrics.usefulness import LessonFigures, Usefulness
-from midwatch_monitor.metrics.verdicts import AcceptanceFigures, Verdicts
-from midwatch_monitor.metrics.versions import GuidelinesFigures, Versions
+from midwatch_monitor.metrics.tasks import ModelUse, SpendingFigures, Tasks
 from midwatch_monitor.records import (
     AttemptTransition,
     Change,
@@ -36,7 +36,6 @@ from midwatch_monitor.records import (
     Spending,
     Task,
     TaskTransition,
-    Trial,
 )
 
 KINDS: tuple[type[Record], ...] = (
@@ -52,7 +51,6 @@ KINDS: tuple[type[Record], ...] = (
     Guidelines,
     GuidelinesMark,
     Reflection,
-    Trial,
     Spending,
 )
 """The records that say something of what is learned."""
@@ -92,19 +90,19 @@ class Learning:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._same: dict[int, tuple[str, str]] = {}
-        self._roster = Roster()
+        self._tasks = Tasks()
         self._verdicts = Verdicts()
-        self._usefulness = Usefulness()
+        self._lesson_use = LessonUse()
         self._reviews = Reviews()
         self._versions = Versions()
-        self._outlay = Outlay()
+        self._model_use = ModelUse()
         self._folds = (
-            self._roster,
+            self._tasks,
             self._verdicts,
-            self._usefulness,
+            self._lesson_use,
             self._reviews,
             self._versions,
-            self._outlay,
+            self._model_use,
         )
         for entry in entries:
             self.observe(entry)
@@ -117,26 +115,24 @@ class Learning:
         self._same[task.id] = (task.project, whole or task.name)
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry."""
         for fold in self._folds:
             fold.observe(entry)
 
     def figures(self) -> LearningFigures:
-        """How everything stands."""
-        tasks = cohorts(self._roster, self._usefulness)
+        tasks = cohorts(self._tasks, self._lesson_use)
 
         def tokens(task: int) -> int:
-            return self._outlay.of(task).tokens
+            return self._model_use.of(task).tokens
 
         return LearningFigures(
             acceptance=self._verdicts.figures(),
-            lessons=self._usefulness.figures(self._verdicts),
-            comparisons=comparisons(self._roster, self._usefulness, self._verdicts, self._identity),
+            lessons=self._lesson_use.figures(self._verdicts),
+            comparisons=comparisons(self._tasks, self._lesson_use, self._verdicts, self._identity),
             efforts=efforts(tasks, tokens),
             savings=savings(tasks, tokens, self._identity),
             facts=self._reviews.figures(),
-            guidelines=self._versions.figures(self._usefulness.under(), self._verdicts),
-            spending=self._outlay.figures(),
+            guidelines=self._versions.figures(self._lesson_use.under(), self._verdicts),
+            spending=self._model_use.figures(),
         )
 
     def _identity(self, task: int) -> Hashable:

@@ -1,9 +1,12 @@
-"""What interventions did."""
+"""What interventions did, and how often attempts that succeeded were disturbed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from midwatch_monitor.metrics.detection import Detection
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.tasks import Tasks
 from midwatch_monitor.records import (
     Action,
     Decision,
@@ -15,7 +18,6 @@ from midwatch_monitor.records import (
     Outcome,
     OutcomeReport,
 )
-from midwatch_monitor.replay.tune.figures import Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,6 @@ class Outcomes:
 
     @property
     def delivered(self) -> int:
-        """All of them."""
         return self.recovered + self.no_effect + self.made_worse + self.not_judged
 
     @property
@@ -39,7 +40,7 @@ class Outcomes:
         return Share(hits=self.recovered, of=self.delivered - self.not_judged)
 
 
-Named = tuple[tuple[str, Outcomes], ...]
+OutcomesByName = tuple[tuple[str, Outcomes], ...]
 """Outcomes by name, in the order of the names."""
 
 
@@ -52,10 +53,10 @@ class RecoveryFigures:
     """
 
     total: Outcomes = Outcomes()
-    by_rule: Named = ()
-    by_action: Named = ()
-    by_diagnosis: Named = ()
-    by_actor: Named = ()
+    by_rule: OutcomesByName = ()
+    by_action: OutcomesByName = ()
+    by_diagnosis: OutcomesByName = ()
+    by_actor: OutcomesByName = ()
     unprompted: int = 0
     """Delivered ones that answered no alert: what a person said, or what a worker asked for."""
     refused: int = 0
@@ -63,7 +64,7 @@ class RecoveryFigures:
 
 
 @dataclass(slots=True)
-class Course:
+class TrackedIntervention:
     """One intervention on its way."""
 
     issued: Intervention
@@ -92,17 +93,18 @@ class Recovery:
     """Follows interventions, their delivery and their outcomes."""
 
     def __init__(self) -> None:
-        self._courses: dict[int, Course] = {}
+        self._interventions: dict[int, TrackedIntervention] = {}
         """By journal id: an outcome may stand on a later attempt."""
         self._refused = 0
         self._false_alarms: dict[int, int] = defaultdict(int)
         """Decisions that called it a false alarm, by attempt."""
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         match entry.record:
             case Intervention() as issued if not issued.action.of_alerts:
-                self._courses[entry.id] = Course(issued, entry.attempt, entry.task)
+                self._interventions[entry.id] = TrackedIntervention(
+                    issued, entry.attempt, entry.task
+                )
             case Delivery(state=DeliveryState.DELIVERED) | OutcomeReport() as news:
                 self._further(news)
             case Decision() as decision:
@@ -113,31 +115,30 @@ class Recovery:
                 pass
 
     def _further(self, news: Delivery | OutcomeReport) -> None:
-        course = self._courses.get(news.intervention)
-        if course is None:
+        intervention = self._interventions.get(news.intervention)
+        if intervention is None:
             return
         if isinstance(news, Delivery):
-            course.delivered = True
+            intervention.delivered = True
         else:
-            course.outcome = news.outcome
+            intervention.outcome = news.outcome
 
     @property
-    def courses(self) -> Iterable[Course]:
+    def interventions(self) -> Iterable[TrackedIntervention]:
         """Every intervention on an attempt, in the order in which they were issued."""
-        return self._courses.values()
+        return self._interventions.values()
 
     def by_task(self) -> tuple[Counter[int], Counter[int]]:
         """How many interventions reached a task's attempts, and how many of them helped."""
-        delivered = Counter(each.task for each in self.courses if each.delivered)
-        return delivered, Counter(each.task for each in self.courses if each.helped)
+        delivered = Counter(each.task for each in self.interventions if each.delivered)
+        return delivered, Counter(each.task for each in self.interventions if each.helped)
 
     def false_alarms(self, attempt: int) -> int:
         """How often what was found in an attempt was diagnosed as a false alarm."""
         return self._false_alarms.get(attempt, 0)
 
     def figures(self) -> RecoveryFigures:
-        """How it stands."""
-        counted = [each for each in self.courses if each.counts]
+        counted = [each for each in self.interventions if each.counts]
         return RecoveryFigures(
             total=_outcomes(counted),
             by_rule=_named(
@@ -148,23 +149,74 @@ class Recovery:
             by_action=_named((each.issued.action.value, each) for each in counted),
             by_diagnosis=_named((each.issued.diagnosis.value, each) for each in counted),
             by_actor=_named((each.issued.by.value, each) for each in counted),
-            unprompted=sum(each.delivered and not each.counts for each in self.courses),
+            unprompted=sum(each.delivered and not each.counts for each in self.interventions),
             refused=self._refused,
         )
 
 
-def _named(pairs: Iterable[tuple[str, Course]]) -> Named:
-    groups: dict[str, list[Course]] = defaultdict(list)
-    for name, course in pairs:
-        groups[name].append(course)
+def _named(pairs: Iterable[tuple[str, TrackedIntervention]]) -> OutcomesByName:
+    groups: dict[str, list[TrackedIntervention]] = defaultdict(list)
+    for name, intervention in pairs:
+        groups[name].append(intervention)
     return tuple((name, _outcomes(groups[name])) for name in sorted(groups))
 
 
-def _outcomes(courses: Iterable[Course]) -> Outcomes:
-    counts = Counter(each.outcome for each in courses)
+def _outcomes(interventions: Iterable[TrackedIntervention]) -> Outcomes:
+    counts = Counter(each.outcome for each in interventions)
     return Outcomes(
         recovered=counts[Outcome.RECOVERED],
         no_effect=counts[Outcome.NO_EFFECT],
         made_worse=counts[Outcome.MADE_WORSE],
         not_judged=counts[None],
+    )
+
+
+_NO_ATTEMPTS = Share(hits=0, of=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisturbanceFigures:
+    """Alarms and interventions on attempts that succeeded.
+
+    Whether an attempt would have succeeded by itself, nobody knows of a real run. What is counted
+    as *in vain* are attempts that succeeded though no intervention on them was judged to have
+    helped: they most likely needed none. Those that an intervention did help may have needed none
+    either, so this is a lower bound.
+    """
+
+    alarmed: Share = _NO_ATTEMPTS
+    """Attempts that succeeded: those with a warning or a critical alert at any time."""
+    disturbed: Share = _NO_ATTEMPTS
+    """Those on which an intervention that answers an alert was delivered; observing is none."""
+    in_vain: Share = _NO_ATTEMPTS
+    """Those disturbed, and no intervention helped."""
+    false_alarms: Share = _NO_ATTEMPTS
+    """Those of which a decision said that the alarm was false."""
+    interventions: int = 0
+    """Delivered to attempts that succeeded."""
+    interventions_in_vain: int = 0
+    """Of these, those to the attempts that were disturbed in vain."""
+
+
+def disturbance(detection: Detection, recovery: Recovery, history: Tasks) -> DisturbanceFigures:
+    """What was done to attempts that succeeded."""
+    disturbing: dict[int, list[TrackedIntervention]] = defaultdict(list)
+    for intervention in recovery.interventions:
+        if intervention.disturbs and intervention.attempt is not None:
+            disturbing[intervention.attempt].append(intervention)
+    well = [
+        id
+        for task in history.tasks.values()
+        for id in task.attempts
+        if history.succeeded(id) is True
+    ]
+    disturbed = [id for id in well if id in disturbing]
+    vain = [id for id in disturbed if not any(each.helped for each in disturbing[id])]
+    return DisturbanceFigures(
+        alarmed=Share(hits=sum(detection.alarmed(id) for id in well), of=len(well)),
+        disturbed=Share(hits=len(disturbed), of=len(well)),
+        in_vain=Share(hits=len(vain), of=len(well)),
+        false_alarms=Share(hits=sum(recovery.false_alarms(id) > 0 for id in well), of=len(well)),
+        interventions=sum(len(disturbing[id]) for id in disturbed),
+        interventions_in_vain=sum(len(disturbing[id]) for id in vain),
     )

@@ -3,9 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from midwatch_monitor.metrics.roster import Roster
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.tasks import Tasks
 from midwatch_monitor.records import Analysis, Cause, Entry, Step, StepKind, Teller
-from midwatch_monitor.replay.tune.figures import Share
 from midwatch_monitor.rules.failure import failed, says_no
 from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
 from midwatch_monitor.rules.memory import Memory
@@ -45,7 +45,7 @@ class RetryFigures:
 
 
 @dataclass(slots=True)
-class _Trial:
+class _Attempt:
     """One attempt's failures, and what was said of them."""
 
     task: int
@@ -79,63 +79,61 @@ class Retries:
     """Follows acts and analyses."""
 
     def __init__(self) -> None:
-        self._trials: dict[int, _Trial] = {}
-        self._tried = Counter[tuple[bool, bool]]()
+        self._attempts: dict[int, _Attempt] = {}
+        self._retries = Counter[tuple[bool, bool]]()
         """By whether an analysis came before, and whether it passed."""
         self._causes = Counter[Cause]()
         self._provider = 0
         self._held_back = 0
 
     def observe(self, entry: Entry) -> None:
-        """Take in the next entry of a task."""
         if entry.attempt is None:
             return
-        trial = self._trials.get(entry.attempt)
-        if trial is None:
-            trial = self._trials[entry.attempt] = _Trial(task=entry.task)
+        attempt = self._attempts.get(entry.attempt)
+        if attempt is None:
+            attempt = self._attempts[entry.attempt] = _Attempt(task=entry.task)
         match entry.record:
             case Step() as step if held_back(step):
                 self._held_back += 1
             case Step() as step:
-                self._take(trial, step)
+                self._take(attempt, step)
             case Analysis(by=Teller.WATCH):
                 self._provider += 1
             case Analysis(cause=cause):
                 self._causes[cause] += 1
-                trial.explain()
+                attempt.explain()
             case _:
                 pass
 
-    def _take(self, trial: _Trial, step: Step) -> None:
-        if step.request != trial.request or not step.request:
-            self._tried.update(trial.settled())
-            trial.tries.clear()
-            trial.request = step.request
+    def _take(self, attempt: _Attempt, step: Step) -> None:
+        if step.request != attempt.request or not step.request:
+            self._retries.update(attempt.settled())
+            attempt.tries.clear()
+            attempt.request = step.request
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
             return
-        trial.began = step.request if trial.began is None else trial.began
+        attempt.began = step.request if attempt.began is None else attempt.began
         fails = failed(step)
         line = command(step)
         if fails is None or (fails and says_no(step, line)):
             return
         action = identify(step, line)
-        before = trial.failures.get(action)
+        before = attempt.failures.get(action)
         if before:
-            trial.tries.append((before - 1, not fails))
+            attempt.tries.append((before - 1, not fails))
         if fails or before:
-            trial.failures.put(action, trial.analyses + 1 if fails else 0)
+            attempt.failures.put(action, attempt.analyses + 1 if fails else 0)
 
-    def figures(self, roster: Roster) -> RetryFigures:
-        """How it stands."""
-        tried = Counter(self._tried)
+    def figures(self, history: Tasks) -> RetryFigures:
+        retries = Counter(self._retries)
         again = Counter[tuple[bool, bool]]()
-        for id, trial in self._trials.items():
-            tried.update(trial.settled())
-            succeeded = roster.succeeded(id)
-            if succeeded is not None and not roster.first(id, trial.task):
-                again[trial.prepared, succeeded] += 1
+        for id, attempt in self._attempts.items():
+            retries.update(attempt.settled())
+            succeeded = history.succeeded(id)
+            if succeeded is not None and not history.first(id, attempt.task):
+                again[attempt.prepared, succeeded] += 1
         return RetryFigures(
-            acts=_comparison(tried),
+            acts=_comparison(retries),
             attempts=_comparison(again),
             causes=tuple(sorted(self._causes.items())),
             provider=self._provider,
@@ -143,9 +141,9 @@ class Retries:
         )
 
 
-def _comparison(tried: Counter[tuple[bool, bool]]) -> Comparison:
+def _comparison(retries: Counter[tuple[bool, bool]]) -> Comparison:
     analysed, unanalysed = (
-        Share(hits=tried[said, True], of=tried[said, True] + tried[said, False])
+        Share(hits=retries[said, True], of=retries[said, True] + retries[said, False])
         for said in (True, False)
     )
     return Comparison(analysed=analysed, unanalysed=unanalysed)

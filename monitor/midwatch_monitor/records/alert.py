@@ -30,9 +30,14 @@ class Health(StrEnum):
     """How an attempt fares; a separate axis from its lifecycle."""
 
     OK = "ok"
+    NOTICE = "notice"
+    """Only notices fire: worth a look, and no alarm."""
     SUSPECT = "suspect"
     STUCK = "stuck"
     UNKNOWN = "unknown"
+    """Silent beyond its limit, or its node is gone."""
+    NOT_JUDGED = "not judged"
+    """No rule looks at it."""
 
 
 class AlertState(StrEnum):

@@ -18,15 +18,16 @@ from midwatch_monitor.rules.loops import (
     RedundantStepsDetector,
     RepeatedCallDetector,
 )
-from midwatch_monitor.rules.presence import MissedCheckpointDetector
 from midwatch_monitor.rules.reports import (
+    MissedCheckpointDetector,
+    MonologueDetector,
+    UnsupportedClaimDetector,
     declining_confidence,
     explicit_escalation,
     low_confidence,
     multiple_blockers,
     stalled_progress,
 )
-from midwatch_monitor.rules.speech import MonologueDetector, UnsupportedClaimDetector
 from midwatch_monitor.rules.tuning import rule_settings
 
 DETECTORS: Mapping[str, Callable[[Rules], Detector]] = MappingProxyType(

@@ -1,12 +1,12 @@
 """A step as the rules compare it: digests instead of texts."""
 
+import re
 from collections.abc import Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
-from midwatch_monitor.rules.claims import claims
-from midwatch_monitor.rules.contents import Mark, marks
 from midwatch_monitor.rules.failure import failed, failing, says_no, signature, surroundings
 from midwatch_monitor.rules.identity import (
     HELD_BACK,
@@ -19,9 +19,140 @@ from midwatch_monitor.rules.identity import (
     result,
     waits,
 )
-from midwatch_monitor.rules.memory import Memory
-from midwatch_monitor.rules.programs import NO_COMMAND, Check, checks, read
+from midwatch_monitor.rules.memory import Mark, Memory, marks
+from midwatch_monitor.shell import reverts
 from midwatch_monitor.shell.claimed_edits import changes_unnamed, changing
+
+_CLAIM_HINTS = ("pass", "green", "succe")
+_CLAIM = re.compile(
+    r"(?i)\b(?:all|every|the)(?: of)?(?: the| my| our)?(?: \w+){0,2} (?:tests?|checks?|suite)"
+    r"(?: \w+){0,2} (?:now |all |still )?(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|(?:is|are) green)\b"
+    r"|\b(?:tests?|checks?|test suite) (?:is|are) (?:now |all )*(?:green|passing)\b"
+    r"|\ball \d+ (?:\w+ )?(?:pass(?:ed|ing)?|green)\b"
+    r"|\b(?:tests?|pytest|(?:test )?suite) (?:now pass(?:es)?|pass(?:es)? now)\b"
+    r"|\bno (?:more )?(?:failing tests|test failures)\b"
+)
+_DOUBT = re.compile(
+    r"(?i)\b(?:not|n't|no|until|unless|if|whether|should|would|will|could|can|may|might|must|to|"
+    r"make sure|ensure|verify|check|see|hope(?:fully)?|expect|before|once|when|after|want|need|"
+    r"confirm|so that|except|but|only|other|existing|previous(?:ly)?|were|were?n't|criteri(?:on|a)|"
+    r"goal|requirement)\b"
+)
+"""Words before a claim, in its sentence, by which it is none."""
+_DOUBT_WITHIN = re.compile(
+    r"(?i)\b(?:should|would|will|could|can|may|might|must|to|not|other|existing|previous(?:ly)?)\b"
+    r"|n't\b"
+)
+_SENTENCE = re.compile(r"[.!?;\n]\s|\n")
+_ASKED = re.compile(r"^[^.!\n]{0,60}\?")
+_EXCEPT = re.compile(
+    r"(?i)^[^.!\n]{0,60}\b(?:fail\w*|broken)\b"
+    r"|^[^\n]{0,40}\b(?:except|but|besides|apart|other than|although|though)\b"
+    r"|^ (?:before|until|unless|if|when|once)\b"
+)
+
+
+def claims(step: Step) -> bool:
+    """Whether what is said with a step, or in its notes, claims that the tests pass."""
+    text = step.text if step.checkpoint is None else step.checkpoint.notes
+    if not text:
+        return False
+    lower = text.lower()
+    return any(hint in lower for hint in _CLAIM_HINTS) and claims_success(text)
+
+
+def claims_success(text: str) -> bool:
+    """Whether a text says that the tests pass, and not only that they should."""
+    for match in _CLAIM.finditer(text):
+        before = _SENTENCE.split(text[max(0, match.start() - 200) : match.start()])[-1]
+        doubted = _DOUBT.search(before) or _DOUBT_WITHIN.search(match[0])
+        after = text[match.end() : match.end() + 60]
+        if not (doubted or _EXCEPT.search(after) or _ASKED.search(after)):
+            return True
+    return False
+
+
+_TESTS = re.compile(
+    r"(?i)\b(?:pytest|py\.test|tox|nox|unittest|runtests|nosetests|jest|vitest|mocha|rspec|phpunit"
+    r"|ctest|gradlew? \S*test|mvnw? \S*test|(?:npm|yarn|pnpm|bun)(?: run)? \S*test"
+    r"|(?:go|cargo|dotnet|make|mix|swift|rake|manage\.py) \S*test|bin/test|test_runner)"
+)
+"""Commands and tools that run tests."""
+_RUN = re.compile(r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s")
+"""Commands that run a program of the work."""
+_TEST_TOOL = re.compile(r"(?i)(?:^|_)(?:test|tests|pytest|check|checks)(?:_|$)")
+_CHECK_HINTS = ("test", "tox", "nox", "jest", "mocha", "rspec")
+"""Every command that runs tests has one of these in its line: looking for them is cheap."""
+_SWAPS = re.compile(
+    r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
+)
+_SHORT = 500
+"""Characters of a command that is remembered: what is short comes again, in every attempt."""
+
+
+class Check(Enum):
+    """What an act tells of the work."""
+
+    NONE = 0
+    RUN = 1
+    """It ran something of the work."""
+    TESTS = 2
+
+
+class CommandFacts(NamedTuple):
+    """What a command tells."""
+
+    check: Check = Check.NONE
+    """Whether it looks if the work is right."""
+    reverts: tuple[str, ...] = ()
+    """What it puts back to a state under version control."""
+    swaps: bool = False
+    """Whether the whole tree of files becomes another one."""
+    sleeps: bool = False
+    """Whether it waits before it does something."""
+
+
+NO_COMMAND = CommandFacts()
+
+
+def command_facts(line: str) -> CommandFacts:
+    """What a command tells."""
+    return _known(line) if len(line) <= _SHORT else _read(line)
+
+
+@lru_cache(maxsize=512)
+def _known(line: str) -> CommandFacts:
+    return _read(line)
+
+
+def _read(line: str) -> CommandFacts:
+    of_git = "git" in line
+    put_back = reverts(line) if of_git else ()
+    swaps = of_git and not put_back and _SWAPS.search(line) is not None
+    return CommandFacts(_check(line), put_back, swaps, line.startswith("sleep "))
+
+
+def _check(line: str) -> Check:
+    if _hinted(line) and any(_hinted(each) and _TESTS.search(each) for each in line.split("\n")):
+        return Check.TESTS
+    return Check.RUN if _RUN.search(line) else Check.NONE
+
+
+def _hinted(line: str) -> bool:
+    lower = line.lower()
+    return any(hint in lower for hint in _CHECK_HINTS)
+
+
+@lru_cache(maxsize=512)
+def check_of_tool(tool: str) -> Check:
+    """Whether a tool without a command runs tests, by its name."""
+    return Check.TESTS if _TEST_TOOL.search(tool) else Check.NONE
+
+
+def runs_tests(tool: str, line: str) -> bool:
+    """Whether a call runs tests."""
+    return (command_facts(line).check if line else check_of_tool(tool)) is Check.TESTS
+
 
 _ACTS = 64
 """Acts that are remembered, so that a result is masked only for one that comes again."""
@@ -116,7 +247,7 @@ class Normaliser:
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting:
             return _idle(step, edits, waiting=waiting)
         line, arguments = called(step)
-        told = read(line) if line else NO_COMMAND
+        told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), failed(step)
         known, count = self._acts.get(action), failing(step.output) if fails else None
         before = _past(known or 0)
@@ -124,7 +255,7 @@ class Normaliser:
         if after != known:
             self._acts.put(action, after)
         error = bool(fails) and not says_no(step, line)
-        check = told.check if line else checks(step.tool)
+        check = told.check if line else check_of_tool(step.tool)
         said = claims(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         return Act(  # in their order: by name it takes more than twice as long

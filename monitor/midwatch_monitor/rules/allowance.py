@@ -6,8 +6,7 @@ from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
 from midwatch_monitor.outlook import done_percent, outlook
 from midwatch_monitor.records import AlertKey, Budget, Change, Event
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Seen
-from midwatch_monitor.rules.gauge import Gauge
+from midwatch_monitor.rules.detector import Answer, Gauge, Seen
 
 
 class BudgetBurnDetector:

@@ -2,12 +2,101 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, Protocol
 
-from midwatch_monitor.records import AlertKey, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.contents import Touch
-from midwatch_monitor.rules.repeats import NO_ECHO, Echo
+from midwatch_monitor.config.rules import Graded
+from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
+from midwatch_monitor.rules.act import Act, Check
+from midwatch_monitor.rules.memory import Contents, Memory, Touch
+
+_PAIRS = 128
+_BITS = (1 << 64) - 1
+
+
+class Repeat(Enum):
+    """What kind of repetition a step is. Only the same act with the same result is one."""
+
+    NONE = 0
+    UNCHANGED = 1
+    """Nothing was changed since: it could not tell anything new."""
+    REDONE = 2
+    """An edit that was made before, or refused before, with the same result."""
+    FAILED_AGAIN = 3
+    """What failed before fails in the same way, although something was changed since."""
+    VERIFIED = 4
+    """What succeeded before succeeds, after something was changed: half a repeat.
+
+    Tests that pass again are none at all: that the change broke nothing is news.
+    """
+
+
+class Echo(NamedTuple):
+    """A step as a repetition of an earlier one."""
+
+    repeat: Repeat = Repeat.NONE
+    distance: int = 0
+    """How many steps of work ago it was last done."""
+    before: int = 0
+    """The number of the step of work before this one."""
+
+
+NO_ECHO = Echo()
+
+
+class Repeats:
+    """Remembers what one attempt did with what came of it."""
+
+    __slots__ = ("_last", "_pairs", "_swapped", "_waited", "changes", "place")
+
+    def __init__(self) -> None:
+        self._pairs = Memory(_PAIRS)
+        self.place = 0
+        """How many steps of work there were."""
+        self.changes = 0
+        """How many of them changed files."""
+        self._last = 0
+        self._waited = False
+        self._swapped = 0
+
+    def wait(self) -> None:
+        """Time passes in which others work: to look again after it is no idle repetition."""
+        self._waited = True
+
+    def observe(self, act: Act) -> Echo:
+        """What a step of work repeats.
+
+        A result that says nothing shows a repetition only where nothing was changed since.
+        """
+        self.place = place = self.place + 1
+        last, self._last = self._last, act.number
+        waited, self._waited = self._waited or act.waits, False
+        before = self.changes
+        if act.changes or act.swaps:
+            self.changes = before + 1
+        if act.swaps:
+            self._swapped = before + 1
+        key = hash((act.action, act.result)) & _BITS
+        known = self._pairs.put(key, (self.changes & 0xFFFF) << 16 | place & 0xFFFF)
+        if known is None:
+            return NO_ECHO
+        stamp = known >> 16
+        repeat = _kind(act, stamp == before & 0xFFFF)
+        if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
+            return NO_ECHO
+        if stamp < self._swapped or (waited and not act.failed):
+            repeat = Repeat.VERIFIED
+        return Echo(repeat, place - known & 0xFFFF, last)
+
+
+def _kind(act: Act, unchanged: bool) -> Repeat:
+    if unchanged:
+        return Repeat.UNCHANGED
+    if act.changes:
+        return Repeat.VERIFIED if act.shell else Repeat.REDONE
+    if act.check is Check.TESTS and not act.failed:
+        return Repeat.NONE
+    return Repeat.FAILED_AGAIN if act.failed else Repeat.VERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +168,159 @@ class Detector(Protocol):
     def restart(self) -> None:
         """Empty the window; the alerts are resolved by the caller."""
         ...
+
+
+_SHIFT = 32
+_NUMBER = (1 << _SHIFT) - 1
+
+
+class Gauge:
+    """Holds one count of a rule against its thresholds. It answers only where something changed."""
+
+    __slots__ = ("_lowest", "_settings", "_standing")
+
+    def __init__(self, settings: Graded) -> None:
+        self._settings = settings
+        self._lowest = settings.lowest
+        self._standing: AlertKey | None = None
+
+    def use(self, settings: Graded) -> None:
+        """Hold the count against these thresholds from the next value on; what stands, stands."""
+        self._settings = settings
+        self._lowest = settings.lowest
+
+    def rests(self, value: float, about: str | None = None) -> bool:
+        """Whether there is nothing to say: the value is below every threshold, as it was.
+
+        With a subject, that another one's finding stands does not matter.
+        """
+        if value >= self._lowest:
+            return False
+        return self._standing is None or about not in (None, self._standing.subject)
+
+    @property
+    def stands(self) -> bool:
+        """Whether a finding was answered that is not cleared yet."""
+        return self._standing is not None
+
+    @property
+    def subject(self) -> str | None:
+        """What the finding that stands is about; `None` where none stands."""
+        return None if self._standing is None else self._standing.subject
+
+    def answer(
+        self, key: AlertKey, value: float, summary: str, evidence: tuple[int, ...] = ()
+    ) -> Sequence[Answer]:
+        """The finding of a value, and the end of the one before if that was of another subject."""
+        severity = self._settings.grade(value)
+        if severity is None:
+            return self.clear()
+        before = self._standing
+        self._standing = key
+        finding = Finding(
+            key=key, severity=severity, value=value, summary=summary, evidence=evidence
+        )
+        return (finding,) if before in (None, key) else (Clear(key=before), finding)
+
+    def clear(self) -> Sequence[Answer]:
+        """The condition no longer holds."""
+        if self._standing is None:
+            return ()
+        cleared = Clear(key=self._standing)
+        self._standing = None
+        return (cleared,)
+
+    def restart(self) -> None:
+        """Forget what stood; the caller resolves its alert."""
+        self._standing = None
+
+
+class Recent:
+    """Which of the last steps were counted: their places among the steps of work, and numbers.
+
+    It is told of the counted ones only; the others pass by with the places.
+    """
+
+    __slots__ = ("_kept", "_window")
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        # Place and number in one int, for there may be thousands of attempts.
+        self._kept: tuple[int, ...] = ()
+
+    def add(self, place: int, number: int) -> int:
+        """Count a step; answers how many of the last ones are."""
+        self._kept = (*self._kept, place << _SHIFT | number)
+        return self.count(place)
+
+    def count(self, place: int) -> int:
+        """How many of the steps up to this place are counted."""
+        kept = self._kept
+        if kept and kept[0] >> _SHIFT <= place - self._window:
+            edge = (place - self._window + 1) << _SHIFT
+            self._kept = kept = tuple(each for each in kept if each >= edge)
+        return len(kept)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The numbers of the counted steps, oldest first."""
+        return tuple(each & _NUMBER for each in self._kept)
+
+    def clear(self) -> None:
+        """Nothing was counted."""
+        self._kept = ()
+
+
+_FAILURES = 16
+"""Failures that are remembered; the oldest goes first."""
+BETTER = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
+"""Movements after which what was counted against a worker is history."""
+_NONE = frozenset[Movement]()
+_PASSED = frozenset({Movement.CHECK_PASSED})
+_BROKEN = frozenset({Movement.CHECK_BROKEN})
+_FEWER = frozenset({Movement.FEWER_FAILURES})
+_NEW_FAILURE = frozenset({Movement.NEW_FAILURE})
+_NEW_CONTENT = frozenset({Movement.NEW_CONTENT})
+
+
+class Movements:
+    """Remembers what one attempt has seen, and answers what each event adds to it."""
+
+    __slots__ = ("_contents", "_failed_before", "_failures", "_plan_step")
+
+    def __init__(self) -> None:
+        self._failures = Memory(_FAILURES)
+        self._contents = Contents()
+        self._failed_before = False
+        self._plan_step = 1
+
+    def plan(self, change: Change) -> Moved:
+        """Whether a change finished a plan step."""
+        if change.plan_step is None or change.plan_step <= self._plan_step:
+            return UNMOVED
+        self._plan_step = change.plan_step
+        return Moved(kinds=frozenset({Movement.PLAN_STEP}))
+
+    def observe(self, act: Act) -> Moved:
+        """What moves at this step. Checkpoints and the plan tools move nothing."""
+        kinds = self._check(act) if act.failed is not None else _NONE
+        if not act.marks:
+            return Moved(kinds=kinds) if kinds else UNMOVED
+        touches = self._contents.observe(act.marks)
+        paths = tuple([touch.path for touch in touches if touch.new]) if act.work else ()
+        return Moved(kinds=kinds | _NEW_CONTENT if paths else kinds, paths=paths, touches=touches)
+
+    def _check(self, act: Act) -> frozenset[Movement]:
+        if act.failed:
+            turned = _BROKEN if act.failed_before is False else _NONE
+            return turned | self._failure(act) | (_FEWER if act.better else _NONE)
+        return _PASSED if act.failed_before else _NONE
+
+    def _failure(self, act: Act) -> frozenset[Movement]:
+        """The first failure of an attempt is where it starts from, not movement."""
+        first, self._failed_before = not self._failed_before, True
+        failure = act.failure or act.result
+        if not failure:
+            return _NONE
+        new = self._failures.put(failure, 1) is None
+        return _NEW_FAILURE if new and not first else _NONE

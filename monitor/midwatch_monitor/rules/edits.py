@@ -11,11 +11,8 @@ from midwatch_monitor.records import (
     Resolution,
 )
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.contents import Touch
-from midwatch_monitor.rules.detector import Answer, Clear, Moved, Seen
-from midwatch_monitor.rules.gauge import Gauge
-from midwatch_monitor.rules.memory import remember
-from midwatch_monitor.rules.movement import BETTER
+from midwatch_monitor.rules.detector import BETTER, Answer, Clear, Gauge, Moved, Seen
+from midwatch_monitor.rules.memory import Touch, remember
 
 MAX_FILES = 16
 """Files that are followed at a time; the one least recently edited is dropped."""

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
 from midwatch_monitor.records import AlertKey, Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Seen
+from midwatch_monitor.rules.detector import Answer, Gauge, Recent, Seen
 from midwatch_monitor.rules.failure import told
-from midwatch_monitor.rules.gauge import Gauge, Recent
-from midwatch_monitor.rules.masks import mask_lines
+from midwatch_monitor.rules.identity import mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 
 _FAILURES = 16
@@ -46,7 +45,6 @@ class ErrorStreakDetector:
         return self._gauge.stands
 
     def restart(self) -> None:
-        """Empty the window."""
         self._recent.clear()
         self._gauge.restart()
 

@@ -3,10 +3,8 @@
 import re
 
 from midwatch_monitor.records import Step
-from midwatch_monitor.rules.identity import command, digest
-from midwatch_monitor.rules.masks import mask, mask_lines
-from midwatch_monitor.shell.claimed_edits import changing
-from midwatch_monitor.shell.refusals import refused
+from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
+from midwatch_monitor.shell.claimed_edits import changing, refused
 
 _TAIL = 4_000
 _MAX_LINES = 12

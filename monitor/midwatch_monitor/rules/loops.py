@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
 from midwatch_monitor.records import AlertKey, Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Seen
-from midwatch_monitor.rules.gauge import Gauge, Recent
-from midwatch_monitor.rules.repeats import Repeat
+from midwatch_monitor.rules.detector import Answer, Gauge, Recent, Repeat, Seen
 
 _FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
 
@@ -55,7 +53,6 @@ class RedundantStepsDetector:
         return self._gauge.stands
 
     def restart(self) -> None:
-        """Empty the window."""
         self._full.clear()
         self._half.clear()
         self._gauge.restart()

@@ -1,4 +1,4 @@
-"""The rules over what a worker reports of itself: single checkpoints, and windows of them."""
+"""The rules over what a worker reports of itself, does not report, or says against the evidence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,13 @@ from midwatch_monitor.config.rules import (
     DecliningConfidence,
     ExplicitEscalation,
     LowConfidence,
+    MissedCheckpoint,
+    Monologue,
     MultipleBlockers,
     StalledProgress,
+    UnsupportedClaim,
 )
+from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.records import (
     AlertKey,
     Change,
@@ -18,10 +22,13 @@ from midwatch_monitor.records import (
     Course,
     Event,
     Finding,
+    Lifecycle,
     Severity,
+    Step,
+    StepKind,
 )
-from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+from midwatch_monitor.rules.act import Check, Facet
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Gauge, Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +205,170 @@ def stalled_progress(settings: StalledProgress) -> Detector:
 
     rule, severity = "stalled_progress", settings.severity
     return WindowDetector(rule, severity, settings.window, read, look)
+
+
+_REFLECT = "reflect"
+"""The tool by which a worker reports."""
+
+_KEY = AlertKey(rule="missed_checkpoint")
+
+
+class MissedCheckpointDetector:
+    """Counts model requests since the last checkpoint, where the worker could have given one."""
+
+    __slots__ = (
+        "_gauge",
+        "_halves",
+        "_interval",
+        "_offered",
+        "_parked",
+        "_request",
+        "_since",
+    )
+    hears = Facet.CHECKPOINT | Facet.CHANGE
+    windowed = False
+
+    def __init__(self, settings: MissedCheckpoint) -> None:
+        self._gauge = Gauge(settings)
+        self._interval = ReflectSettings().remind_every
+        self._offered = False
+        self._parked = False
+        self._halves = 0
+        self._request = 0
+        self._since = 0
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while too many intervals have passed, and a clear where it no longer stands."""
+        if isinstance(event, Change):
+            return self._change(event)
+        if event.checkpoint is not None:
+            self._offered = True
+        if event.checkpoint is not None or event.tool == _REFLECT:  # a refused report is one, too
+            self._count_from(event)
+            return self._gauge.clear()
+        request = event.request
+        before, self._request = self._request, request
+        if not self._offered or self._parked:
+            return ()
+        return self._count(event.number, request, new=request != before)
+
+    @property
+    def awake(self) -> bool:
+        """Every request without a checkpoint counts, where one could have been given."""
+        return self._offered
+
+    def restart(self) -> None:
+        """There is no window: only a checkpoint, or taking `reflect` away, ends the count."""
+
+    def _change(self, change: Change) -> Sequence[Answer]:
+        if change.lifecycle is not None:
+            self._parked = change.lifecycle is Lifecycle.INPUT_REQUIRED
+        if change.reflect is not None and change.reflect != self._offered:
+            self._offered = change.reflect
+            self._halves = 0
+        if change.reflect_every is not None:
+            self._interval = change.reflect_every
+        return () if self._offered and self._interval else self._gauge.clear()
+
+    def _count_from(self, step: Step) -> None:
+        self._halves = 0
+        self._request = step.request
+        self._since = step.number
+
+    def _count(self, step: int, request: int, *, new: bool) -> Sequence[Answer]:
+        """One for each request, however many steps it has; half of one for a step of none known.
+
+        The rest of the request that held the checkpoint is not counted.
+        """
+        self._halves += 2 * new if request else 1
+        requests = self._halves // 2
+        missed = requests // self._interval if self._interval else 0
+        if self._gauge.rests(missed):
+            return ()
+        summary = f"no checkpoint in {requests} requests ({missed} reminder intervals)"
+        return self._gauge.answer(_KEY, missed, summary, (self._since or 1, step))
+
+
+class MonologueDetector:
+    """Turn after turn without any act."""
+
+    __slots__ = ("_count", "_first", "_gauge")
+    hears = Facet.MESSAGE
+    windowed = False
+    _KEY = AlertKey(rule="monologue")
+
+    def __init__(self, settings: Monologue) -> None:
+        self._gauge = Gauge(settings)
+        self._count = 0
+        self._first = 0
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding while only words come; any call of a tool ends it, and so does an answer."""
+        if not isinstance(event, Step):
+            return () if event.lifecycle is None else self._end()
+        number = event.number
+        if event.kind is not StepKind.MESSAGE:
+            return self._end()
+        if not self._count:
+            self._first = number
+        self._count += 1
+        if self._gauge.rests(self._count):
+            return ()
+        summary = f"{self._count} turns in a row without an act"
+        return self._gauge.answer(self._KEY, self._count, summary, (self._first, number))
+
+    def _end(self) -> Sequence[Answer]:
+        self._count = 0
+        return self._gauge.clear()
+
+    @property
+    def awake(self) -> bool:
+        """Any act ends a monologue."""
+        return self._count > 0
+
+    def restart(self) -> None:
+        """There is no window."""
+
+
+class UnsupportedClaimDetector:
+    """The worker says that the tests pass, and the last run of the tests failed."""
+
+    __slots__ = ("_failed_at", "_severity", "_standing")
+    hears = Facet.CHECK | Facet.CLAIM
+    awake = False
+    windowed = False
+    _KEY = AlertKey(rule="unsupported_claim")
+
+    def __init__(self, settings: UnsupportedClaim) -> None:
+        self._severity = settings.severity
+        self._failed_at = 0
+        self._standing = False
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """A finding at a claim against the last test run; a run that passes clears it."""
+        act = seen.act
+        failed_at = self._failed_at
+        if act.check is not Check.NONE:
+            self._failed_at = act.number if act.failed and act.check is Check.TESTS else 0
+            if not self._failed_at:
+                return self._clear()
+        return self._find(failed_at, act.number) if failed_at and act.claims else ()
+
+    def _find(self, failed_at: int, number: int) -> Sequence[Answer]:
+        self._standing = True
+        return (
+            Finding(
+                key=self._KEY,
+                severity=self._severity,
+                value=1,
+                summary=f"says that the tests pass; they failed when last run, at step {failed_at}",
+                evidence=(failed_at, number),
+            ),
+        )
+
+    def _clear(self) -> Sequence[Answer]:
+        standing, self._standing = self._standing, False
+        return (Clear(key=self._KEY),) if standing else ()
+
+    def restart(self) -> None:
+        """There is no window."""

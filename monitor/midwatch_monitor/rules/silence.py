@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from midwatch_monitor.config.rules import Silence
-from midwatch_monitor.config.span import Length
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.records import (
     Activity,
     AlertKey,

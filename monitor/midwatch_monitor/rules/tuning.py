@@ -119,5 +119,4 @@ class TunedDetector:
         ]
 
     def restart(self) -> None:
-        """Empty the window."""
         self._detector.restart()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from midwatch_monitor.shell.lexer import UNKNOWN
+from midwatch_monitor.shell.syntax import UNKNOWN
 from midwatch_monitor.shell.target import MAX_TARGETS, Target, into
 
 MAX_TEXT = 200_000

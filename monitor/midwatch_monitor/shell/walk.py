@@ -1,15 +1,191 @@
-"""Goes through a command line in the order in which a shell would."""
+"""What a command line writes, gone through in the order in which a shell would."""
 
+import posixpath
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from midwatch_monitor.shell.calls import Calls
-from midwatch_monitor.shell.stream import EMPTY, Stream
-from midwatch_monitor.shell.syntax import Bracket, Command, Redirect, expand, filled, parse
-from midwatch_monitor.shell.target import MAX_TARGETS, Target
-from midwatch_monitor.shell.trail import Trail
-from midwatch_monitor.shell.wrapping import unwrapped
+from midwatch_monitor.records import Edit
+from midwatch_monitor.shell.claimed_edits import digest
+from midwatch_monitor.shell.normal import unwrapped
+from midwatch_monitor.shell.programs import WRITERS, git_targets, pairs, positional, valued
+from midwatch_monitor.shell.syntax import UNKNOWN, Bracket, Command, Redirect, expand, filled, parse
+from midwatch_monitor.shell.target import (
+    CRAFTING,
+    EMPTY,
+    EVERYTHING,
+    MAX_TARGETS,
+    Stream,
+    Target,
+    echo,
+    patch_blocks,
+    patched_files,
+    placed,
+    printf,
+    without_components,
+)
+from midwatch_monitor.shell.written import Script, Scripts, WrittenFiles, python_script, script_of
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
+_DRY = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached", "--dry-run"})
+
+
+class Calls:
+    """Calls the programs of one command line; `nested` follows a text with its arguments."""
+
+    def __init__(self, written: WrittenFiles, nested: Callable[[str, Sequence[str]], None]) -> None:
+        self._written = written
+        self._nested = nested
+        self._special: dict[str, Callable[[Sequence[str], Stream], Stream | None]] = {
+            "cd": self._cd,
+            "pushd": self._cd,
+            "popd": self._popd,
+            "cat": self._cat,
+            "echo": echo,
+            "printf": printf,
+            "tee": self._tee,
+            "sponge": self._tee,
+            "mv": self._mv,
+            "cp": self._cp,
+            "patch": self._patch,
+            "git": self._git,
+            "apply_patch": self._apply_patch,
+            "applypatch": self._apply_patch,
+            "eval": self._eval,
+            "source": self._source,
+            ".": self._source,
+        }
+
+    def call(self, words: Sequence[str], stdin: Stream) -> Stream:
+        """Call a program; answers what it puts out."""
+        if not words:
+            return EMPTY
+        name, arguments = posixpath.basename(words[0]), words[1:]
+        crafted = stdin.crafted and name in CRAFTING
+        if special := self._special.get(name):
+            out = special(arguments, stdin) or Stream()
+            return replace(out, crafted=out.crafted or crafted)
+        if name in WRITERS:
+            self._written.add_all(WRITERS[name](arguments))
+        elif _PYTHON.fullmatch(name):
+            self._python(arguments, stdin)
+        elif name in _SHELLS:
+            self._shell(arguments, stdin)
+        elif "/" in words[0]:
+            self._file(words[0], arguments)
+        return Stream(crafted=crafted)
+
+    def _cd(self, arguments: Sequence[str], stdin: Stream) -> None:
+        left = [each for each in arguments if each == "-" or not each.startswith("-")]
+        self._written.go(left[0] if left else "~")
+
+    def _popd(self, arguments: Sequence[str], stdin: Stream) -> None:
+        self._written.go("-")
+
+    def _cat(self, arguments: Sequence[str], stdin: Stream) -> Stream | None:
+        if list(arguments) in ([], ["-"]):
+            return stdin
+        left = positional(arguments)
+        if len(left) == len(arguments) == 1:
+            return Stream(crafted=True, source=self._written.placed(left[0]))
+        return None
+
+    def _tee(self, arguments: Sequence[str], stdin: Stream) -> Stream:
+        if stdin.crafted:
+            appended = bool({"-a", "--append"} & set(arguments))
+            for path in positional(arguments):
+                self._written.add(Target(path=path, text=stdin.text, appended=appended))
+        return stdin
+
+    def _cp(self, arguments: Sequence[str], stdin: Stream) -> None:
+        for source, place in pairs(arguments):
+            self._written.copy(source, place)
+
+    def _mv(self, arguments: Sequence[str], stdin: Stream) -> None:
+        for source, place in pairs(arguments):
+            self._written.copy(source, place)
+            self._written.add(Target(path=source, deleted=True))
+
+    def _git(self, arguments: Sequence[str], stdin: Stream) -> Stream | None:
+        self._written.add_all(git_targets(arguments))
+        left = positional(arguments, "Cc")
+        if left[:1] in (["apply"], ["am"]) and not _DRY & set(arguments):
+            self._applied(left[1:], arguments, stdin)
+        return Stream(crafted=True) if left[:1] in (["show"], ["cat-file"]) else None
+
+    def _patch(self, arguments: Sequence[str], stdin: Stream) -> None:
+        left = positional(arguments, "idopFBrzYDgVx", "input directory output strip fuzz")
+        if _DRY & set(arguments):
+            return
+        if left:
+            self._written.add(Target(path=left[0]))
+        else:
+            given = valued(arguments, "-i", "--input")
+            self._applied([given] if given else [], arguments, stdin)
+
+    def _applied(self, files: Sequence[str], arguments: Sequence[str], stdin: Stream) -> None:
+        folder = valued(arguments, "-d", "--directory")
+        strip = valued(arguments, "-p", "--strip")
+        components = int(strip) if re.fullmatch(r"[0-9]{1,2}", strip) else None
+        targets = list(patched_files(stdin.text or ""))
+        for path in [self._written.placed(file) for file in files] or [stdin.source]:
+            script = self._written.scripts.get(path)
+            targets += script.targets if script and script.patch else ()
+        for target in targets:
+            path = posixpath.join(folder, without_components(target.path, components))
+            self._written.add(replace(target, path=path))
+
+    def _apply_patch(self, arguments: Sequence[str], stdin: Stream) -> None:
+        self._written.add_all(patch_blocks("\n".join(arguments) + "\n" + (stdin.text or "")))
+
+    def _eval(self, arguments: Sequence[str], stdin: Stream) -> None:
+        self._nested(" ".join(arguments), ())
+
+    def _source(self, arguments: Sequence[str], stdin: Stream) -> None:
+        if arguments:
+            self._file(arguments[0], arguments[1:])
+
+    def _shell(self, arguments: Sequence[str], stdin: Stream) -> None:
+        code = any(re.fullmatch(r"-[a-z]*c[a-z]*", each) for each in arguments)
+        left = positional(arguments, "oO", "rcfile init-file")
+        if code and left:
+            self._nested(left[0], left[2:])
+        elif left and not code:
+            self._file(left[0], left[1:])
+        elif stdin.text is not None:
+            self._nested(stdin.text, ())
+        else:
+            self._run(self._written.scripts.get(stdin.source), ())
+
+    def _python(self, arguments: Sequence[str], stdin: Stream) -> None:
+        rest = list(arguments)
+        while rest and rest[0].startswith("-") and rest[0] != "-":
+            option = rest.pop(0)
+            if option.endswith("c") and option[1:2] != "-":
+                self._run(python_script("".join(rest[:1])), rest[1:])
+                return
+            if option == "-m":
+                return
+            if option in {"-W", "-X"}:
+                rest = rest[1:]
+        if rest and rest[0] != "-":
+            self._file(rest[0], rest[1:])
+        elif stdin.text is not None:
+            self._run(python_script(stdin.text), rest[1:])
+        else:
+            self._run(self._written.scripts.get(stdin.source), rest[1:])
+
+    def _file(self, path: str, arguments: Sequence[str]) -> None:
+        self._run(self._written.scripts.get(self._written.placed(path)), arguments)
+
+    def _run(self, script: Script | None, arguments: Sequence[str]) -> None:
+        if script is None or script.patch:
+            return
+        self._written.add_all(script.given(arguments))
+        for command in script.commands:
+            self._nested(command, arguments)
+
 
 _MAX_DEPTH = 3
 """How deep shells and scripts are followed into each other, and loops in loops."""
@@ -31,10 +207,10 @@ class _Scope:
 class Walk:
     """Follows command lines; what they write is in its trail."""
 
-    def __init__(self, trail: Trail, *, depth: int = 0) -> None:
-        self._trail = trail
+    def __init__(self, written: WrittenFiles, *, depth: int = 0) -> None:
+        self._written = written
         self._depth = depth
-        self._calls = Calls(trail, self._nested)
+        self._calls = Calls(written, self._nested)
         self._scopes: list[_Scope] = []
         self._out = EMPTY
         self._closed = False
@@ -47,15 +223,15 @@ class Walk:
     def _nested(self, text: str, arguments: Sequence[str]) -> None:
         if self._depth >= _MAX_DEPTH:
             return
-        directory, variables = self._trail.directory, dict(self._trail.variables)
+        directory, variables = self._written.directory, dict(self._written.variables)
         for at, argument in enumerate(arguments[:9], 1):
-            self._trail.assign(str(at), argument)
-        Walk(self._trail, depth=self._depth + 1).follow(text)
-        self._trail.directory, self._trail.variables = directory, variables
+            self._written.assign(str(at), argument)
+        Walk(self._written, depth=self._depth + 1).follow(text)
+        self._written.directory, self._written.variables = directory, variables
 
     def _run(self, lines: "_Lines", start: int, stop: int, loops: int) -> None:
         at = start
-        while at < stop and self._trail.step():
+        while at < stop and self._written.step():
             item = lines.items[at]
             end = lines.ends.get(at, 0) if loops < _MAX_DEPTH else 0
             if isinstance(item, Bracket):
@@ -63,7 +239,7 @@ class Walk:
             elif end and (values := self._values(item)):
                 name, *texts = values
                 for text in texts:
-                    self._trail.assign(name, text)
+                    self._written.assign(name, text)
                     self._run(lines, at + 1, end, loops + 1)
                 at = end
             else:
@@ -78,19 +254,19 @@ class Walk:
         return [words[1], *words[3 : 3 + MAX_TARGETS]]
 
     def _expanded(self, command: Command) -> list[str]:
-        variables = self._trail.variables
+        variables = self._written.variables
         return [text for word in command.words for text in expand(word, variables)]
 
     def _bracket(self, bracket: Bracket) -> None:
         if bracket is Bracket.OPEN:
-            self._scopes.append(_Scope(directory=self._trail.directory, subshell=True))
+            self._scopes.append(_Scope(directory=self._written.directory, subshell=True))
         else:
             self._close()
 
     def _close(self) -> None:
         scope = self._scopes.pop() if self._scopes else _Scope(directory="", subshell=False)
         if scope.subshell:
-            self._trail.directory = scope.directory
+            self._written.directory = scope.directory
         self._done(Stream(crafted=scope.crafted))
         self._closed = True
 
@@ -115,7 +291,7 @@ class Walk:
         at = 0
         while at < len(words) and words[at] in _KEYWORDS:
             if words[at] == "{":
-                self._scopes.append(_Scope(directory=self._trail.directory, subshell=False))
+                self._scopes.append(_Scope(directory=self._written.directory, subshell=False))
             elif words[at] == "}":
                 self._close()
             else:
@@ -132,28 +308,28 @@ class Walk:
                 return words
             found.append((assignment[1], assignment[2]))
         for name, value in found:
-            self._trail.assign(name, value)
+            self._written.assign(name, value)
         return []
 
     def _read(self, redirect: Redirect) -> Stream | None:
         if redirect.body is not None:
             body = redirect.body
-            text = body if redirect.literal else filled(body, self._trail.variables)
+            text = body if redirect.literal else filled(body, self._written.variables)
             return Stream(text=text, crafted=True)
-        target = "".join(expand(redirect.target, self._trail.variables))
+        target = "".join(expand(redirect.target, self._written.variables))
         if redirect.operator == "<<<":
             return Stream(text=target + "\n", crafted=True)
         if redirect.operator == "<":
-            return Stream(crafted=True, source=self._trail.placed(target))
+            return Stream(crafted=True, source=self._written.placed(target))
         return None
 
     def _redirected(self, redirect: Redirect) -> None:
         if redirect.descriptor != 1 or redirect.operator not in {">", ">>", ">|"}:
             return
         if self._out.crafted:
-            path = "".join(expand(redirect.target, self._trail.variables))
+            path = "".join(expand(redirect.target, self._written.variables))
             appended = redirect.operator == ">>"
-            self._trail.add(Target(path=path, text=self._out.text, appended=appended))
+            self._written.add(Target(path=path, text=self._out.text, appended=appended))
             self._out = EMPTY
 
 
@@ -180,3 +356,73 @@ def _unled(words: list[str]) -> list[str]:
     while at < len(words) and words[at] in _BEFORE:
         at += 1
     return words[at:]
+
+
+class Shell:
+    """Follows the commands of one run: what they write, also through scripts written before."""
+
+    def __init__(self) -> None:
+        self._scripts = Scripts()
+        self._root = ""
+
+    def edits(self, command: str, *, cwd: str = "") -> tuple[Edit, ...]:
+        """The files that a command writes, one edit each, in the order of their first writing.
+
+        `cwd` is the folder that it starts in; the first one ever given is the root to which
+        paths are relative. A file that holds the output of a running program is no edit.
+        """
+        self._settle(cwd)
+        written = WrittenFiles(directory=cwd, root=self._root, scripts=self._scripts)
+        Walk(written).follow(command)
+        last: dict[str, Target] = {}
+        for target in written.written:
+            path = placed(target.path, directory="", root=self._root)
+            if path and not _folder(target):
+                last[path] = _after(last.get(path), target)
+        return tuple(_edit(path, target) for path, target in last.items())
+
+    def note(self, path: str, content: str) -> None:
+        """A file was written by other means than a command: it may be a script to be run later."""
+        path = placed(path, directory=self._root, root=self._root)
+        self._scripts.put(path, script_of(path, content))
+
+    def _settle(self, cwd: str) -> None:
+        if cwd and not self._root:
+            self._root = cwd
+            self._scripts.rename(lambda path: placed(path, directory=cwd, root=cwd))
+
+
+def reverts(command: str, *, cwd: str = "") -> tuple[str, ...]:
+    """The paths that a command puts back to what version control holds; `.` for everything."""
+    written = WrittenFiles(directory=cwd, root=cwd, scripts=Scripts())
+    Walk(written).follow(command)
+    paths = [
+        "." if target.path == EVERYTHING else placed(target.path, directory="", root=cwd)
+        for target in written.written
+        if target.restored
+    ]
+    return tuple(dict.fromkeys(path for path in paths if path))
+
+
+def _after(before: Target | None, target: Target) -> Target:
+    """The last writing of a file, with the whole content where the command holds it."""
+    if not target.appended:
+        return target
+    start = before.text if before and not before.deleted else None
+    whole = None if start is None or target.text is None else start + target.text
+    return replace(target, text=whole)
+
+
+def _edit(path: str, target: Target) -> Edit:
+    return Edit(path=path, digest=_digest(target.text), deleted=target.deleted)
+
+
+def _digest(text: str | None) -> str:
+    if text is None or UNKNOWN in text:
+        return ""
+    return digest(text)
+
+
+def _folder(target: Target) -> bool:
+    """Whether it names a folder, or all there is."""
+    return target.path == EVERYTHING or posixpath.basename(target.path) in {"", ".", ".."}

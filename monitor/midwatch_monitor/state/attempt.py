@@ -1,279 +1,468 @@
-"""One attempt as the monitor sees it, folded from its entries. The same after any restart."""
+"""Where one attempt stands, folded from its entries. Pure.
 
-import math
-from dataclasses import dataclass, field
+The supervisor's context, the monitor's loop, `status`, `show` and the console are views on it.
+"""
 
-from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import Quiet
-from midwatch_monitor.outcome import PROOF, Trial
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from midwatch_monitor.alerts import health
 from midwatch_monitor.outlook import forecast
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
+    Activity,
     Alert,
     AlertKey,
+    AlertState,
+    Attempt,
     AttemptTransition,
     Budget,
     Change,
+    Checkpoint,
+    Completion,
     Decision,
     Delivery,
     DeliveryState,
+    Ending,
     Entry,
     Escalation,
     EscalationState,
+    Feedback,
+    Health,
     Intervention,
     Lifecycle,
-    Movement,
     Outcome,
     OutcomeReport,
+    Plan,
     Record,
+    Resolution,
     Step,
 )
-from midwatch_monitor.rules.act import Check, Normaliser
-from midwatch_monitor.rules.movement import Movements
-from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.records.verdict import weight
+from midwatch_monitor.state.attempt_details import AttemptDetails
+from midwatch_monitor.state.intervention import (
+    Interventions,
+    InterventionState,
+    WorkerRequest,
+    worker_request,
+)
+
+TREND = 12
+"""How many of the last stated confidences are kept."""
+
+_NO_BUDGET = Budget()
+_NO_PLAN = Plan(steps=())
+_SUBMITTED = AttemptTransition(lifecycle=Lifecycle.SUBMITTED)
+
+
+class AttemptStatus(StrEnum):
+    """Where an attempt stands, in a word for people. Programs read its lifecycle."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    PAUSED = "paused"
+    """Until a person resumes it."""
+    WAITING = "waits for you"
+    """For a person's answer."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+    SPLIT = "split"
+    """Smaller tasks took over: it is over, and no failure."""
+    RESTARTED = "restarted"
+    """A new attempt took over: it is over, and no failure."""
+
+
+_ENDINGS = {Ending.SPLIT: AttemptStatus.SPLIT, Ending.RESTARTED: AttemptStatus.RESTARTED}
+
+
+class AlertStatus(StrEnum):
+    """Where an alert stands now."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    """It fires, and a person has seen it."""
+    SILENCED = "silenced"
+    """A person does not want it to be escalated again in this attempt."""
+    RESOLVED = "resolved"
+    ENDED = "ended"
+    """The attempt was over first."""
+
+
+class Awaited(StrEnum):
+    """What must come from elsewhere before an attempt goes on."""
+
+    NOTHING = ""
+    APPROVAL = "approval"
+    """Of an intervention."""
+    ANSWER = "answer"
+    """To a question to a person."""
+    RESUME = "resume"
+    """A person paused it."""
+    PERSON = "person"
+    """Anything that a person says."""
+    DECISION = "decision"
+    """About an open escalation."""
+    DELIVERY = "delivery"
+    """Of an intervention that is on its way."""
 
 
 @dataclass(slots=True, kw_only=True)
-class View:
-    """One attempt as the monitor sees it."""
+class AttemptState:
+    """Where one attempt stands.
 
-    attempt: int
-    task: int
-    outcome_after: float = math.inf
-    """Steps after its delivery at which an intervention is judged, if the attempt is not over."""
-    vigil: SilenceAlerts = field(default_factory=lambda: SilenceAlerts(Rules()), compare=False)
+    Steps are never kept, so that ten thousand attempts fit into memory; with `detailed` off, the
+    `details` stay empty, too.
+    """
+
+    attempt: Attempt
+    detailed: bool = True
+    judged: bool = True
+    """Whether the rules look at it: not in a run whose mode is `off`."""
+    transition: AttemptTransition = _SUBMITTED
+    """The newest one."""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
+    """Of the newest transition or change of circumstances."""
     last_step: int = 0
+    last_at: datetime | None = None
+    """When it was last heard of; `None` before its first entry."""
+    edited_step: int = 0
+    """The newest step that changed a file; 0 for none."""
+    activity: Activity = Activity.IDLE
+    doing: str = ""
+    """What exactly, for people."""
+    plan: Plan = _NO_PLAN
+    plan_step: int = 0
+    """The first open plan step, from 1; one past the end when all are closed; 0 without a plan."""
+    plan_steps: int = 0
+    checkpoint: Checkpoint | None = None
+    """The newest report of the worker."""
+    reported_progress: int | None = None
+    """Percent of the plan step in hand; `None` before the first report on it."""
+    confidences: deque[int] = field(default_factory=lambda: deque[int](maxlen=TREND))
+    """The last stated confidences in percent, oldest first."""
+    budget: Budget = _NO_BUDGET
+    first_budget: Budget | None = None
+    """As the attempt found it."""
+    switched: str = ""
+    """The model that it was switched to."""
+    moves: list[str] = field(default_factory=list[str])
+    """The nodes that went on with it after its first one."""
+    sandbox: str = ""
+    """What its commands run in; empty where that was not recorded."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    escalation: Escalation | None = None
-    raised: int = 0
-    closed_at_step: int | None = None
+    """As they were recorded last, in the order in which they were first seen."""
+    acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
+    """Firing alerts that a person has seen."""
     silenced: set[AlertKey] = field(default_factory=set[AlertKey])
     """Alerts that a person does not want to hear of again."""
-    issued: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
-    """On their way: by journal id."""
-    done: dict[int, tuple[Intervention, Outcome | None]] = field(
-        default_factory=dict[int, tuple[Intervention, Outcome | None]]
-    )
-    """Delivered ones, in order, with their outcome once it is known."""
+    escalations: dict[int, Escalation] = field(default_factory=dict[int, Escalation])
+    """By their own ids, as they stand."""
+    escalation: Escalation | None = None
+    """The one that is not closed."""
+    escalated_at: datetime | None = None
+    """When that one was opened."""
+    raised: int = 0
+    """How many escalations it has had."""
+    closed_at_step: int | None = None
+    """The step at which the last escalation was closed; `None` if what answered it was in vain."""
     observed: dict[int, tuple[AlertKey, ...]] = field(
         default_factory=dict[int, tuple[AlertKey, ...]]
     )
     """The alerts about which it was decided to do nothing, by the decision's journal id."""
-    unhelped: tuple[AlertKey, ...] = ()
-    """Alerts about which something was done in vain, while no check showed anything new since."""
-    budget: Budget = field(default_factory=Budget)
-    began: Budget | None = None
-    """The budget as the attempt found it."""
-    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
-    unchecked: bool = False
-    """Whether files changed since the last check that passed or failed."""
-    movements: Movements = field(default_factory=Movements, compare=False)
-    normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
+    interventions: Interventions = field(default_factory=Interventions)
+    waits: list[InterventionState] = field(default_factory=list[InterventionState])
+    """The delivered questions and pauses that nobody has answered."""
+    parked_since: datetime | None = None
+    """Since when it waits for a person."""
+    asked: dict[int, tuple[datetime, WorkerRequest]] = field(
+        default_factory=dict[int, tuple[datetime, WorkerRequest]]
+    )
+    """All that the worker asked for, by journal id, with when; answered or not."""
+    completion: Completion | None = None
+    """What was made of the whole work when the worker last said that it was done."""
+    verdict: Feedback | None = None
+    """What stands of the verdicts on its result: a person's word counts before any other."""
+    details: AttemptDetails = field(default_factory=AttemptDetails)
+
+    # -- who and where ------------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        """The attempt's journal id."""
+        return self.attempt.id
+
+    @property
+    def task(self) -> int:
+        """The journal id of its task."""
+        return self.attempt.task
+
+    @property
+    def model(self) -> str:
+        """The model in force."""
+        return self.switched or self.attempt.model
+
+    @property
+    def node(self) -> str:
+        """Where it is at work, or was last."""
+        return self.moves[-1] if self.moves else self.attempt.node
+
+    # -- where it stands ----------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
-        """Whether the attempt has ended."""
+        """Whether it has ended."""
         return self.lifecycle.over
 
     @property
-    def quiet(self) -> Quiet:
-        """What keeps it from being escalated."""
-        return Quiet(
-            open=self.escalation is not None,
-            parked=self.over or self.lifecycle is Lifecycle.INPUT_REQUIRED,
-            closed_at_step=self.closed_at_step,
-            raised=self.raised,
-        )
+    def split(self) -> bool:
+        """Whether smaller tasks took over."""
+        return self.transition.ending is Ending.SPLIT
+
+    @property
+    def parked(self) -> bool:
+        """Whether it waits for a person, by a question or a pause."""
+        return self.lifecycle is Lifecycle.INPUT_REQUIRED
+
+    @property
+    def paused(self) -> bool:
+        """Whether it stands still until a person resumes it."""
+        return self.parked and any(each.action is Action.PAUSE for each in self.waits)
+
+    @property
+    def question(self) -> InterventionState | None:
+        """The question to a person that it waits with; `None` without one, and while paused."""
+        return self.waits[-1] if self.parked and self.waits and not self.paused else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it waits for a person, and what ends the waiting is on its way."""
+        coming = self.interventions
+        return self.parked and (coming.ends_waiting or coming.ends_attempt)
+
+    @property
+    def status(self) -> AttemptStatus:
+        """Where it stands, in a word for people."""
+        ending = self.transition.ending if self.over else None
+        if ending is not None and ending in _ENDINGS:
+            return _ENDINGS[ending]
+        if self.parked:
+            return AttemptStatus.PAUSED if self.paused else AttemptStatus.WAITING
+        return AttemptStatus(self.lifecycle.value)
+
+    @property
+    def awaited(self) -> tuple[Awaited, InterventionState | None]:
+        """What it waits for, with the intervention that this is about, if there is one."""
+        if self.over:
+            return Awaited.NOTHING, None
+        if held := self.interventions.held:
+            return Awaited.APPROVAL, held[0]
+        if self.parked:
+            kinds = {Action.ASK_OPERATOR: Awaited.ANSWER, Action.PAUSE: Awaited.RESUME}
+            pauses = [each for each in self.waits if each.action is Action.PAUSE]
+            last = (pauses or self.waits)[-1:]
+            return (kinds[last[0].action], last[0]) if last else (Awaited.PERSON, None)
+        if self.escalation is not None and self.escalation.state is EscalationState.OPEN:
+            return Awaited.DECISION, None
+        if coming := self.interventions.under_way:
+            return Awaited.DELIVERY, coming[0]
+        return Awaited.NOTHING, None
+
+    @property
+    def needed_since(self) -> datetime | None:
+        """Since when it waits for a person's answer or approval; `None` if it does not."""
+        if self.over:
+            return None
+        since = [each.issued_at for each in self.interventions.held]
+        return min([*since, *([self.parked_since] if self.parked_since else [])], default=None)
+
+    # -- how it fares -------------------------------------------------------------------------
+
+    @property
+    def firing(self) -> tuple[Alert, ...]:
+        """The alerts that count now, in the order in which they were first seen."""
+        if self.over:
+            return ()
+        return tuple(alert for alert in self.alerts.values() if alert.firing)
+
+    @property
+    def health(self) -> Health:
+        """How it fares, by the alerts that fire. Never ok while one fires."""
+        if not self.judged and not self.alerts:
+            return Health.NOT_JUDGED
+        return health(self.firing)
+
+    def alert_status(self, key: AlertKey) -> AlertStatus:
+        """Where an alert stands now. Raises KeyError for one that was never recorded."""
+        alert = self.alerts[key]
+        if alert.state is AlertState.RESOLVED:
+            ended = alert.resolution is Resolution.ENDED
+            return AlertStatus.ENDED if ended else AlertStatus.RESOLVED
+        if self.over:
+            return AlertStatus.ENDED
+        if alert.firing and key in self.silenced:
+            return AlertStatus.SILENCED
+        if alert.firing and key in self.acknowledged:
+            return AlertStatus.ACKNOWLEDGED
+        return AlertStatus(alert.state.value)
+
+    @property
+    def progress(self) -> int | None:
+        """Percent of the plan step in hand, 100 once completed; `None` where nobody said."""
+        return 100 if self.lifecycle is Lifecycle.COMPLETED else self.reported_progress
+
+    @property
+    def confidence(self) -> int | None:
+        """The last stated confidence in percent; `None` where nobody said."""
+        return self.confidences[-1] if self.confidences else None
+
+    def then_used(self, ahead: int) -> float:
+        """The share of the tightest limit that will be used `ahead` steps from now."""
+        began = self.first_budget or self.budget
+        return forecast(began, self.budget, steps=self.last_step, ahead=ahead)
+
+    # -- what was asked and answered ----------------------------------------------------------
+
+    @property
+    def open_requests(self) -> Mapping[int, WorkerRequest]:
+        """What the worker asked for and was not answered, by journal id."""
+        if self.over:
+            return {}
+        answered = {each.intervention.petition for each in self.interventions if not each.rejected}
+        return {id: request for id, (_, request) in self.asked.items() if id not in answered}
+
+    def answer(self, request: int) -> Intervention | None:
+        """What was said to a worker's request; `None` while it waits.
+
+        `needs_approval` says whether the answer still does.
+        """
+        found = self.interventions.answer(request)
+        if found is None:
+            return None
+        return replace(found.intervention, needs_approval=found.needs_approval)
+
+    @property
+    def asked_since(self) -> datetime | None:
+        """Since when the oldest of these waits."""
+        return min((self.asked[id][0] for id in self.open_requests), default=None)
+
+    # -- folding ------------------------------------------------------------------------------
 
     def fold(self, entry: Entry) -> None:
-        """Take in one entry of this attempt. Kinds that do not matter here are passed over."""
-        match entry.record:
-            case Step() | Change() as event:
-                self._fold_event(event)
-            case Alert() as alert:
-                self.alerts[alert.key] = alert
-                for trial in self.trials.values():
-                    trial.see_alert(alert)
-            case AttemptTransition() as state:
-                self.lifecycle = state.lifecycle
-            case Acceptance() as acceptance:
-                self._fold_acceptance(acceptance)
-            case Escalation() as escalation:
-                self._fold_escalation(escalation)
-            case record:
-                self._fold_intervention(entry.id, record)
-
-    def _fold_intervention(self, id: int, record: Record) -> None:
+        """Take in the next entry of this attempt. Kinds that do not matter are passed over."""
+        self.last_at = entry.at
+        record = entry.record
+        if self.detailed:
+            self.details.fold(entry.id, record)
         match record:
+            case Step():
+                self._fold_step(record)
+            case Change():
+                self._fold_change(record, entry.at)
+            case AttemptTransition():
+                self.transition = record
+                self._enter(record.lifecycle, entry.at)
+            case Plan():
+                self.plan, self.plan_step = record, record.current
+                self.plan_steps = len(record.steps)
+            case Alert():
+                self.alerts[record.key] = record
+                if not record.firing:
+                    self.acknowledged.discard(record.key)
+            case Escalation():
+                self._fold_escalation(record, entry.at)
+            case Intervention() | Delivery() | OutcomeReport():
+                self.follow(entry)
+            case _:
+                self._fold_word(entry, record)
+
+    def follow(self, entry: Entry) -> None:
+        """Take in what became of an intervention on this attempt, on whichever attempt it is told.
+
+        A restart is issued on one attempt and judged on the next.
+        """
+        state = self.interventions.fold(entry, step=self.last_step)
+        delivery = entry.record
+        if state is None or not isinstance(delivery, Delivery) or state.stamp is not delivery:
+            return
+        if delivery.state is not DeliveryState.DELIVERED:
+            return
+        keys = state.intervention.answers
+        if state.action is Action.SILENCE:
+            self.silenced.update(keys)
+        elif state.action is Action.ACKNOWLEDGE:
+            self.acknowledged.update(keys)
+        elif state.begins_waiting:
+            self.waits.append(state)
+        elif state.ends_waiting:
+            self.waits.clear()
+
+    def _fold_word(self, entry: Entry, record: Record) -> None:
+        request = worker_request(record)
+        if request is not None:
+            self.asked[entry.id] = (entry.at, request)
+        match record:
+            case Completion(plan_step=0):
+                self.completion = record
+            case Feedback():
+                # A person's word counts before any sign; of two of a kind the newer one does.
+                if self.verdict is None or weight(record.origin) >= weight(self.verdict.origin):
+                    self.verdict = record
             case Decision(action=Action.OBSERVE, refused="") if self.escalation is not None:
-                self.observed[id] = self.escalation.alerts
-            case Intervention() as intervention:
-                self.issued[id] = intervention
-            case Delivery() as delivery:
-                self._fold_delivery(delivery)
-            case OutcomeReport() as report:
-                self._fold_outcome(report)
+                self.observed[entry.id] = self.escalation.alerts
             case _:
                 pass
 
-    def _fold_acceptance(self, acceptance: Acceptance) -> None:
-        """A passed acceptance check is the best evidence that there is."""
-        self._settle()
-        if acceptance.passed:
-            for trial in self.trials.values():
-                trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
+    def _fold_step(self, step: Step) -> None:
+        self.last_step = step.number
+        if step.edits:
+            self.edited_step = step.number
+        if step.checkpoint is not None:
+            self.checkpoint = step.checkpoint
+            self.reported_progress = step.checkpoint.progress_percent
+            self.confidences.append(step.checkpoint.confidence)
 
-    def _settle(self) -> None:
-        """What comes from here on counts for no trial that is due, however late that is asked."""
-        for trial in self.trials.values():
-            if self._due(trial):
-                trial.settle(self.alerts, self.last_step)
+    def _fold_change(self, change: Change, at: datetime) -> None:
+        if change.activity is not None:
+            self.activity, self.doing = change.activity, change.doing
+        self.budget = change.budget or self.budget
+        self.first_budget = self.first_budget or change.budget
+        self.switched = change.model or self.switched
+        self.sandbox = change.sandbox or self.sandbox
+        if change.plan_step is not None:
+            self.plan_step, self.reported_progress = change.plan_step, None
+            self.plan_steps = change.plan_steps or self.plan_steps
+        if change.node is not None and change.node != self.node:
+            self.moves.append(change.node)
+        if change.lifecycle is not None:
+            self._enter(change.lifecycle, at)
 
-    def _due(self, trial: Trial) -> bool:
-        return self.last_step - trial.delivered_step >= self.outcome_after
+    def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
+        self.lifecycle = lifecycle
+        self.parked_since = (self.parked_since or at) if self.parked else None
+        if lifecycle.over:
+            self.activity, self.doing = Activity.IDLE, ""
 
-    def _fold_event(self, event: Step | Change) -> None:
-        if isinstance(event, Step) or event.budget is not None:  # else it may be of the last step
-            self._settle()
-        if isinstance(event, Step):
-            self.last_step = event.number
-        elif event.lifecycle is not None:
-            self.lifecycle = event.lifecycle
-        if isinstance(event, Change):
-            self.budget = event.budget or self.budget
-            self.began = self.began or event.budget
-            moved, checked, obstacle = self.movements.plan(event), False, ""
-        else:
-            act = self.normaliser.act(event)
-            moved, obstacle = self.movements.observe(act), act.blocked
-            checked = act.check is not Check.NONE and act.failed is not None
-            self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
-        if moved.kinds & PROOF:
-            self.unhelped = ()
-        self.vigil.observe(event, moved)
-        for trial in self.trials.values():
-            trial.see_movement(moved.kinds, moved.paths, checked=checked, obstacle=obstacle)
-
-    def _fold_escalation(self, escalation: Escalation) -> None:
+    def _fold_escalation(self, escalation: Escalation, at: datetime) -> None:
+        self.escalations[escalation.id] = escalation
         if escalation.state is EscalationState.CLOSED:
-            self.escalation = None
+            self.escalation = self.escalated_at = None
             # Where an intervention was in vain, the next rung must not wait.
             self.closed_at_step = None if self._in_vain(escalation.id) else self.last_step
             return
         if self.escalation is None:
-            self.raised += 1
+            self.raised, self.escalated_at = self.raised + 1, at
         self.escalation = escalation
 
     def _in_vain(self, escalation: int) -> bool:
         """Whether an intervention answered an escalation and did not help."""
-        outcomes = [out for each, out in self.done.values() if each.escalation == escalation]
-        return any(out in {Outcome.NO_EFFECT, Outcome.MADE_WORSE} for out in outcomes)
-
-    def _fold_delivery(self, delivery: Delivery) -> None:
-        intervention = self.issued.get(delivery.intervention)
-        if intervention is None or delivery.state is DeliveryState.APPROVED:
-            return
-        del self.issued[delivery.intervention]
-        if delivery.state is not DeliveryState.DELIVERED:
-            return
-        if intervention.action is Action.SILENCE:
-            self.silenced.update(intervention.answers)
-        if intervention.action.of_alerts:
-            return
-        self.done[delivery.intervention] = (intervention, None)
-        if intervention.answers and not intervention.action.at_once:
-            asked = self.escalation
-            silent = asked is not None and asked.silent and asked.id == intervention.escalation
-            self.begin_trial(delivery.intervention, intervention.answers, fresh=silent)
-
-    def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
-        """Watch what an intervention does from now on."""
-        self.trials[id] = Trial(
-            intervention=id,
-            answers=answers,
-            severities={key: alert.severity for key, alert in self.alerts.items() if alert.firing},
-            delivered_step=self.last_step,
-            unchecked=self.unchecked,
-            fresh=fresh,
+        return any(
+            each.outcome in {Outcome.NO_EFFECT, Outcome.MADE_WORSE}
+            for each in self.interventions
+            if each.intervention.escalation == escalation
         )
-
-    def _fold_outcome(self, report: OutcomeReport) -> None:
-        trial = self.trials.pop(report.intervention, None)
-        if report.intervention in self.done:
-            intervention, _ = self.done[report.intervention]
-            self.done[report.intervention] = (intervention, report.outcome)
-            if trial is not None and not trial.late:
-                helped = report.outcome is Outcome.RECOVERED
-                answers = tuple(key for key in intervention.answers if not _of_conflict(key))
-                self.unhelped = () if helped else answers
-
-    def then_used(self, ahead: int) -> float:
-        """The share of the tightest limit that will be used `ahead` steps from now."""
-        began = self.began or self.budget
-        return forecast(began, self.budget, steps=self.last_step, ahead=ahead)
-
-    def due_outcomes(self) -> tuple[OutcomeReport, ...]:
-        """The verdicts that are due: so many steps after the delivery, or at the attempt's end."""
-        reports: list[OutcomeReport] = []
-        for trial in self.trials.values():
-            if not self.over and not self._due(trial):
-                continue
-            outcome, reason = trial.verdict(self.alerts)
-            step = self.last_step if trial.settled_step is None else trial.settled_step
-            reports.append(
-                OutcomeReport(
-                    intervention=trial.intervention, outcome=outcome, step=step, reason=reason
-                )
-            )
-        return tuple(reports)
-
-    @property
-    def heard(self) -> tuple[Alert, ...]:
-        """The alerts that may be escalated: not again the conflicts that were decided upon.
-
-        One of two at a file keeps it, and its alert stays until the other is over.
-        """
-        settled = {key for keys in self.observed.values() for key in keys if _of_conflict(key)}
-        quiet = self.silenced | settled
-        return tuple(alert for key, alert in self.alerts.items() if key not in quiet)
-
-    @property
-    def about_alerts(self) -> tuple[int, ...]:
-        """What a person said of alerts and the monitor has not taken yet, by journal id."""
-        return tuple(id for id, each in self.issued.items() if each.action.of_alerts)
-
-    @property
-    def stranded(self) -> Escalation | None:
-        """An answered escalation whose intervention will never have an outcome."""
-        asked = self.escalation
-        if asked is None or asked.state is not EscalationState.ANSWERED:
-            return None
-        waiting = [each for each in self.issued.values() if each.escalation == asked.id]
-        return None if waiting or self.trials else asked
-
-    @property
-    def split(self) -> int | None:
-        """The delivered split that ended this attempt and was not judged yet, by journal id."""
-        for id, (intervention, outcome) in self.done.items():
-            if intervention.action is Action.SPLIT and outcome is None:
-                return id
-        return None
-
-    @property
-    def begun_anew(self) -> bool:
-        """Whether a restart made this attempt."""
-        return any(each.action is Action.RESTART for each, _ in self.done.values())
-
-    @property
-    def restart(self) -> tuple[int, Intervention] | None:
-        """The delivered restart that ended this attempt and waits for the next one's outcome."""
-        for id, (intervention, outcome) in self.done.items():
-            if intervention.action is Action.RESTART and outcome is None and id not in self.trials:
-                return id, intervention
-        return None
-
-
-def _of_conflict(key: AlertKey) -> bool:
-    return key.rule == "workspace_conflict"

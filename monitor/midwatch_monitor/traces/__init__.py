@@ -8,7 +8,7 @@ from types import MappingProxyType
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event
 from midwatch_monitor.traces import claude_code, mini_swe_agent, native, openhands, swe_agent
-from midwatch_monitor.traces.damage import Damage
+from midwatch_monitor.traces.json_stream import Damage
 
 AUTO = "auto"
 

@@ -13,12 +13,9 @@ from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.shell.digest import digest
-from midwatch_monitor.traces.calls import Calls
-from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.json_lines import first_lines, lines
-from midwatch_monitor.traces.node import Node
-from midwatch_monitor.traces.place import within
+from midwatch_monitor.shell.claimed_edits import digest
+from midwatch_monitor.traces.foreign import Calls, Node, within
+from midwatch_monitor.traces.json_stream import Damage, first_lines, lines
 
 _WRITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _SPEAKERS = frozenset({"user", "assistant"})

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.json_items import first_keys, items, text_at
-from midwatch_monitor.traces.node import Node
+from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.json_stream import Damage, first_keys, items, text_at
 
 _BLOCK = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _ANY_BLOCK = re.compile(r"```[\w-]*\s*\n(.*?)\n```", re.DOTALL)

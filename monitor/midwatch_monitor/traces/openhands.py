@@ -7,21 +7,307 @@ stored as a folder of `event-*.json` files is not read: join them into one file,
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.shell.digest import digest
-from midwatch_monitor.traces import openhands_sdk, openhands_server
-from midwatch_monitor.traces.calls import Calls
-from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.json_items import first_items, items
-from midwatch_monitor.traces.json_lines import first_lines, lines
-from midwatch_monitor.traces.node import Item, Node
-from midwatch_monitor.traces.openhands_act import Act, Answer, Command, Writing
-from midwatch_monitor.traces.place import within
+from midwatch_monitor.shell.claimed_edits import digest
+from midwatch_monitor.traces.foreign import Calls, Item, Node, within
+from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of the shell."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """A change of the file that the act names."""
+
+    content: str | None = None
+    """All of it afterwards, where the act says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """An action of the agent; without a tool it is a message."""
+
+    key: str
+    """By which its result names it."""
+    at: datetime | None = None
+    tool: str = ""
+    args: str = ""
+    path: str = ""
+    text: str = ""
+    call: str = ""
+    response: str = ""
+    """The answer of the model that it came with; empty where it is not known."""
+    tokens: int = 0
+    """Of the whole answer."""
+    spent_usd: float = 0.0
+    """Of the whole run until then."""
+    doing: Command | Writing | None = None
+    waits: bool = True
+    """Whether a result is to come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back for an action."""
+
+    keys: tuple[str, ...]
+    """Names of the action, the best first."""
+    at: datetime | None = None
+    ok: bool | None = None
+    exit_code: int | None = None
+    output: str = ""
+    content: str | None = None
+    """All of the file that was changed."""
+    cwd: str = ""
+    """Where the shell stands afterwards."""
+
+
+CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
+"""The commands of the file editor that write."""
+
+
+def exit_code(code: int | None) -> int | None:
+    """The exit code of a command; -1 says there that it still runs."""
+    return None if code == -1 else code
+
+
+_SHELLS = frozenset({"terminal", "execute_bash", "bash"})
+_EDITORS = frozenset({"file_editor", "str_replace_editor", "planning_file_editor"})
+_OTHERS = frozenset({"Condensation", "CondensationRequest", "UserRejectObservation"})
+_SDK_ASIDE = frozenset({"kind", "security_risk", "summary"})
+"""Fields of an action that make it no other one."""
+
+
+def _is_sdk_event(node: Node) -> bool:
+    """Whether it is an event of this kind: its class is called `…Event`, but for a few."""
+    kind = node["kind"].text
+    return kind in _OTHERS or (kind.endswith("Event") and kind != "Event")
+
+
+def _read_sdk(event: Node) -> Act | Answer | None:
+    """What an event says; `None` where it is no step and no result of one."""
+    match event["kind"].text:
+        case "ActionEvent":
+            return _sdk_act(event)
+        case "MessageEvent" if event["source"].text == "agent":
+            return _sdk_message(event)
+        case "ObservationEvent":
+            return _sdk_answer(event)
+        case "AgentErrorEvent":
+            return _sdk_refusal(event, event["error"].text)
+        case "UserRejectObservation":
+            return _sdk_refusal(event, event["rejection_reason"].text)
+        case _:
+            return None
+
+
+def _sdk_act(event: Node) -> Act:
+    action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
+    # What the agent could not make an action of is known only as the model wrote it.
+    given = action if action.is_object else event["tool_call"]["arguments"].decoded
+    is_command = tool in _SHELLS
+    return Act(
+        key=_sdk_key(event),
+        at=event["timestamp"].time,
+        tool=tool,
+        args=given["command"].text if is_command else given.without(_SDK_ASIDE).canonical,
+        path=given["path"].text or given["file_path"].text,
+        text=_sdk_texts(event["thought"]),
+        call=event["tool_call_id"].text,
+        response=event["llm_response_id"].text,
+        doing=_sdk_effect(tool, given),
+    )
+
+
+def _sdk_effect(tool: str, given: Node) -> Command | Writing | None:
+    command = given["command"].text
+    if tool in _SHELLS:
+        return None if given["is_input"] else Command(text=command)
+    if tool not in _EDITORS or command not in CHANGES:
+        return None
+    return Writing(content=given["file_text"].text if command == "create" else None)
+
+
+def _sdk_message(event: Node) -> Act:
+    content = event["llm_message"]["content"]
+    return Act(
+        key=_sdk_key(event),
+        at=event["timestamp"].time,
+        text=content.text or _sdk_texts(content),
+        response=event["llm_response_id"].text,
+        waits=False,
+    )
+
+
+def _sdk_answer(event: Node) -> Answer:
+    seen = event["observation"]
+    code = seen["exit_code"].whole
+    if code is None:
+        code = seen["metadata"]["exit_code"].whole
+    failed = bool(seen["is_error"] or seen["error"].text)
+    content = seen["new_content"]
+    return Answer(
+        keys=_sdk_keys(event),
+        at=event["timestamp"].time,
+        ok=not failed,
+        exit_code=exit_code(code),
+        output=_sdk_texts(seen["content"]) or seen["output"].text or seen["error"].text,
+        content=content.text if isinstance(content.value, str) else None,
+        cwd=seen["metadata"]["working_dir"].text,
+    )
+
+
+def _sdk_refusal(event: Node, reason: str) -> Answer:
+    return Answer(keys=_sdk_keys(event), at=event["timestamp"].time, ok=False, output=reason)
+
+
+def _sdk_keys(event: Node) -> tuple[str, ...]:
+    return event["tool_call_id"].text, event["action_id"].text
+
+
+def _sdk_key(event: Node) -> str:
+    return event["tool_call_id"].text or event["id"].text
+
+
+def _sdk_texts(parts: Node) -> str:
+    return parts.text or "\n".join(part["text"].text for part in parts if part["text"].text)
+
+
+_NO_STEP = frozenset(
+    {
+        "change_agent_state",
+        "condensation",
+        "condensation_request",
+        "loop_recovery",
+        "null",
+        "pause",
+        "recall",
+        "resume",
+        "start",
+        "stop",
+        "system",
+    }
+)
+_LAST_WORDS = frozenset({"finish", "message", "reject"})
+"""Actions that nothing comes back for."""
+_SERVER_ASIDE = frozenset(
+    {
+        "agent",
+        "blocking",
+        "cwd",
+        "confirmation_state",
+        "file_urls",
+        "hidden",
+        "image_urls",
+        "impl_source",
+        "is_confirmed",
+        "is_static",
+        "keep_prompt",
+        "kernel_init_code",
+        "include_extra",
+        "security_risk",
+        "thought",
+        "translated_ipython_code",
+        "wait_for_response",
+    }
+)
+"""Arguments that the server adds, or that say why: they make no act another one."""
+
+
+def _is_server_event(node: Node) -> bool:
+    """Whether it is an event of this kind. SWE-agent's entries have both keys, and no source."""
+    named = bool(node["action"].text) != bool(node["observation"].text)
+    return named and ("source" in node or "cause" in node or "args" in node or "extras" in node)
+
+
+def _read_server(event: Node) -> Act | Answer | None:
+    """What an event says; `None` where it is no step and no result of one."""
+    if event["observation"].text:
+        return _server_answer(event)
+    name = event["action"].text
+    if not name or name in _NO_STEP or event["source"].text != "agent":
+        return None
+    return _server_act(event, name)
+
+
+def _server_act(event: Node, name: str) -> Act:
+    args, meta = event["args"], event["tool_call_metadata"]
+    response = meta["model_response"]
+    is_message = name == "message"
+    return Act(
+        key=_server_key(event["id"]),
+        at=event["timestamp"].time,
+        tool="" if is_message else meta["function_name"].text or name,
+        args="" if is_message else _server_args(name, args),
+        path=args["path"].text,
+        text=args["content"].text if is_message else args["thought"].text,
+        call=meta["tool_call_id"].text,
+        response=response["id"].text,
+        tokens=response["usage"]["total_tokens"].count,
+        spent_usd=event["llm_metrics"]["accumulated_cost"].amount,
+        doing=_server_effect(name, args),
+        waits=name not in _LAST_WORDS,
+    )
+
+
+def _server_args(name: str, args: Node) -> str:
+    if name == "run":
+        return args["command"].text
+    return args["code"].text if name == "run_ipython" else args.without(_SERVER_ASIDE).canonical
+
+
+def _server_effect(name: str, args: Node) -> Command | Writing | None:
+    if name == "run":
+        return None if args["is_input"] else Command(text=args["command"].text)
+    if name == "write":
+        return Writing(content=args["content"].text)
+    if name != "edit":
+        return None
+    command = args["command"].text
+    # Before there were commands, an `edit` was a draft of a part of the file.
+    if command and command not in CHANGES:
+        return None
+    return Writing(content=args["file_text"].text if command == "create" else None)
+
+
+def _server_answer(event: Node) -> Answer:
+    extras, name = event["extras"], event["observation"].text
+    code = extras["metadata"]["exit_code"].whole
+    if code is None:
+        code = extras["exit_code"].whole
+    output = event["content"].text
+    content = extras["new_content"]
+    return Answer(
+        keys=(_server_key(event["cause"]),),
+        at=event["timestamp"].time,
+        ok=_succeeded(name, output),
+        exit_code=exit_code(code) if name == "run" else None,
+        output=output,
+        content=content.text if isinstance(content.value, str) else None,
+        cwd=extras["metadata"]["working_dir"].text,
+    )
+
+
+def _succeeded(name: str, output: str) -> bool | None:
+    if name in ("error", "user_rejected") or output.startswith("ERROR:"):
+        return False
+    return True if name in ("edit", "read", "write") else None
+
+
+def _server_key(id: Node) -> str:
+    return "" if id.value is None else id.canonical
+
 
 _ARRAYS = ("", "trajectory", "history", "events", "items")
 _LOOKED_AT = 200
@@ -64,8 +350,8 @@ class _Run:
 
     def take(self, event: Node) -> Iterator[Step]:
         """The steps that are complete with this event."""
-        dialect = openhands_sdk if openhands_sdk.is_event(event) else openhands_server
-        match dialect.reading(event):
+        sdk = _is_sdk_event(event)
+        match _read_sdk(event) if sdk else _read_server(event):
             case Act() as act:
                 yield from self._act(act)
             case Answer() as answer:
@@ -158,7 +444,7 @@ def _events(path: Path, array: str | None) -> Iterator[Item | Damage]:
 
 
 def _is_event(node: Node) -> bool:
-    return openhands_sdk.is_event(node) or openhands_server.is_event(node)
+    return _is_sdk_event(node) or _is_server_event(node)
 
 
 def _root(path: Path, array: str | None) -> str:

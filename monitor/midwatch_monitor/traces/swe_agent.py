@@ -11,10 +11,8 @@ from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.damage import Damage
-from midwatch_monitor.traces.json_items import first_keys, items
-from midwatch_monitor.traces.node import Node
-from midwatch_monitor.traces.place import within
+from midwatch_monitor.traces.foreign import Node, within
+from midwatch_monitor.traces.json_stream import Damage, first_keys, items
 
 _NAMING = frozenset({"open", "create"})
 _OPEN_FILE = frozenset({"edit", "insert", "goto", "scroll_up", "scroll_down"})

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 
 _COMMANDS = {
     "run": ("run.run:run", "Run the tasks of a file."),
-    "demo": ("run.demo:demo", "Run the bundled example, offline."),
+    "demo": ("run.run:demo", "Run the bundled example, offline."),
     "submit": ("fleet.submit:submit", "Hand the tasks of a file over to a fleet."),
     "cancel": ("fleet.cancel:cancel", "Withdraw tasks of a fleet, or a whole run."),
     "node": ("fleet.node:node", "Work for a fleet on this machine."),
@@ -23,7 +23,7 @@ _COMMANDS = {
     "report": ("inspect.report:app", "What came of the tasks, in figures and charts."),
     "lessons": ("learn.lessons:app", "What failures taught: list, show, rate, retire."),
     "guidelines": ("learn.guidelines:app", "How to work in a project: read, approve, roll back."),
-    "reflect": ("learn.learn:reflect", "Draw lessons that are still due, and look back."),
+    "learn": ("learn.learn:learn", "Draw lessons that are still due, and look back."),
     "calibration": (
         "inspect.calibration:calibration",
         "What stated confidence was worth, by model.",
@@ -46,6 +46,9 @@ _COMMANDS = {
     "init": ("run.init:init", "Write a commented configuration and an example task file."),
 }
 
+_FORMER = {"reflect": "learn.learn:reflect"}
+"""Names of the version before: they still work, warn, and are not listed."""
+
 
 def build() -> App:
     """The command line. Calling it answers what the command answers, or raises."""
@@ -64,6 +67,8 @@ def build() -> App:
     for at, (name, (target, summary)) in enumerate(_COMMANDS.items()):
         path = f"midwatch_supervisor.cli.{target}"
         app.command(path, name=name, help=summary, sort_key=at)
+    for name, target in _FORMER.items():
+        app.command(f"midwatch_supervisor.cli.{target}", name=name, show=False)
     return app
 
 
@@ -73,7 +78,7 @@ def refuse_unknown(argv: Sequence[str]) -> None:
     cyclopts would import every command to say so.
     """
     word = argv[0] if argv else "-"
-    if not word.startswith("-") and word not in _COMMANDS:
+    if not word.startswith("-") and word not in {**_COMMANDS, **_FORMER}:
         close = get_close_matches(word, _COMMANDS, n=1)
         hint = f" (did you mean `{close[0]}`?)" if close else ""
         raise UsageError(f"there is no command `{word}`{hint}; `midwatch --help` lists them")

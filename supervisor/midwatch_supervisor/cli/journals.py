@@ -37,12 +37,12 @@ async def journal_to_read(
     """
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import known_secrets
 
     location = _existing(option)
     patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
     return await Journal.open_to_read(
-        location, patience_seconds=patience, secrets=sought(os.environ)
+        location, patience_seconds=patience, secrets=known_secrets(os.environ)
     )
 
 
@@ -55,12 +55,12 @@ async def journal_to_write(
     """
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import known_secrets
 
     location = _existing(option)
     patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
     return await Journal.open(
-        location, create=False, patience_seconds=patience, secrets=sought(os.environ)
+        location, create=False, patience_seconds=patience, secrets=known_secrets(os.environ)
     )
 
 

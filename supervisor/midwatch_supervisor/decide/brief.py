@@ -8,6 +8,7 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Alert, AlertKey, Attempt
+from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.decide.concurrent_attempts import rivals
 from midwatch_supervisor.decide.diagnosis import diagnose
 from midwatch_supervisor.decide.dossier import Dossier
@@ -15,7 +16,6 @@ from midwatch_supervisor.decide.evidence import Case
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.means import means_of
 from midwatch_supervisor.decide.standing import Means, Rival, Standing
-from midwatch_supervisor.decide.worker_request import WorkerRequest
 from midwatch_supervisor.decide.worker_requests import Plea
 from midwatch_supervisor.present.lookup import assignment_of
 
@@ -63,7 +63,7 @@ class Brief:
     @property
     def firing(self) -> tuple[Alert, ...]:
         """The alerts that fire now."""
-        return tuple(alert for alert in self.dossier.view.alerts.values() if alert.firing)
+        return self.dossier.view.firing
 
     def standing(self, escalation: int, alerts: Iterable[AlertKey]) -> Standing:
         """What a decision about some of the attempt's alerts depends on."""

@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     DeliveryState,
     Intervention,
 )
-from midwatch_supervisor.decide.open_questions import OpenQuestions
+from midwatch_monitor.state.run import RunState
 
 AUTHOR = "timeout"
 """Who acts where a person did not."""
@@ -27,7 +27,7 @@ class Due:
 
 
 def overdue(
-    agenda: OpenQuestions, person: PersonSettings, now: datetime, *, began: datetime
+    run: RunState, person: PersonSettings, now: datetime, *, began: datetime
 ) -> tuple[Due, ...]:
     """What the policy does in the place of the person; nothing while waiting has no limit.
 
@@ -39,14 +39,14 @@ def overdue(
     limit = timedelta(minutes=person.timeout_minutes)
     late = f"nobody answered within {person.timeout_minutes:g} minutes"
     approvals = [
-        Due(task=entry.task, attempt=entry.attempt, record=_stamp(id, person, late))
-        for id, entry in agenda.held.items()
-        if entry.attempt is not None and now - max(entry.at, began) >= limit
+        Due(task=held.task, attempt=held.attempt, record=_stamp(held.id, person, late))
+        for held in run.held
+        if held.attempt is not None and now - max(held.issued_at, began) >= limit
     ]
     questions = [
-        Due(task=parked.task, attempt=id, record=_answer(parked.question, person, late))
-        for id, parked in agenda.parked.items()
-        if now - max(parked.since, began) >= limit
+        Due(task=each.task, attempt=each.attempt, record=_answer(each.text, person, late))
+        for each in run.questions
+        if now - max(each.since, began) >= limit
     ]
     return (*approvals, *questions)
 

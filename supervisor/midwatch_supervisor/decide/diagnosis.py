@@ -20,9 +20,9 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.rules.act import Act, Check, Normaliser
+from midwatch_monitor.rules.detector import BETTER, Movements
 from midwatch_monitor.rules.failure import failed, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, held_back
-from midwatch_monitor.rules.movement import BETTER, Movements
 from midwatch_supervisor.decide.standing import Diagnosed, Tried
 
 

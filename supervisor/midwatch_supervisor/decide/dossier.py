@@ -15,7 +15,6 @@ from midwatch_monitor.records import (
     Acceptance,
     Action,
     Activity,
-    Actor,
     Alert,
     AlertKey,
     Analysis,
@@ -26,7 +25,6 @@ from midwatch_monitor.records import (
     Completion,
     Entry,
     Lifecycle,
-    OutcomeReport,
     Plan,
     PlanCheck,
     Record,
@@ -35,10 +33,10 @@ from midwatch_monitor.records import (
     Task,
     Teller,
 )
-from midwatch_monitor.state.attempt import View
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.decide.diagnosis import Noted, Signs, Track
 from midwatch_supervisor.decide.evidence import Case
-from midwatch_supervisor.decide.standing import Tried
+from midwatch_supervisor.decide.standing import Tried, tried_of
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.numbers import budget_text
 from midwatch_supervisor.workspaces.changes import changes
@@ -56,12 +54,10 @@ class Dossier:
 
     task: Task
     attempt: Attempt
-    view: View
+    view: AttemptState
     masked: Callable[[str], str] = str
     """A text without secrets, as the journal has it."""
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
-    model: str = ""
-    """The model in force."""
     node: str = ""
     """The node of a fleet that has it; empty outside of one."""
     activity: Activity | None = None
@@ -71,8 +67,6 @@ class Dossier:
     track: Track = field(default_factory=Track)
     revised_at: int = 0
     """The last step before the plan was last written anew."""
-    reasons: dict[int, str] = field(default_factory=dict[int, str])
-    """Why the outcomes are what they are, by the interventions' journal ids."""
     steps: list[Step] = field(default_factory=list[Step])
     checks: list[Acceptance] = field(default_factory=list[Acceptance])
     state: AttemptTransition | None = None
@@ -81,14 +75,13 @@ class Dossier:
     @classmethod
     async def read(cls, journal: Journal, attempt: Attempt) -> "Dossier":
         """Fold everything that the journal says of the attempt."""
-        view = View(attempt=attempt.id, task=attempt.task)
+        view = AttemptState(attempt=attempt, detailed=False)
         task = await journal.task(attempt.task)
         dossier = cls(
             task=task,
             attempt=attempt,
             view=view,
             masked=journal.masker.text,
-            model=attempt.model,
         )
         after = 0
         while page := await journal.entries(after, attempt=attempt.id):
@@ -117,7 +110,6 @@ class Dossier:
                 self._take_word(record)
 
     def _take_change(self, change: Change) -> None:
-        self.model = change.model or self.model
         self.activity = change.activity or self.activity
         self.node = change.node or self.node
 
@@ -130,10 +122,13 @@ class Dossier:
                 self.plan_checks.append(check)
             case Completion() as completion:
                 self.completions.append(completion)
-            case OutcomeReport() as report:
-                self.reasons[report.intervention] = report.reason
             case _:
                 pass
+
+    @property
+    def model(self) -> str:
+        """The model in force."""
+        return self.view.model
 
     @property
     def budget(self) -> Budget:
@@ -152,17 +147,9 @@ class Dossier:
         Answers to what the worker asked for are none.
         """
         return tuple(
-            Tried(
-                action=each.action,
-                outcome=outcome,
-                reason=self.reasons.get(id, ""),
-                by=Actor(each.by),
-                message=each.message,
-                diagnosis=each.diagnosis,
-                terms=each.terms,
-            )
-            for id, (each, outcome) in self.view.done.items()
-            if each.petition is None
+            tried_of(each)
+            for each in self.view.interventions.delivered
+            if each.intervention.petition is None and not each.action.of_alerts
         )
 
     @property
@@ -219,7 +206,7 @@ class Dossier:
             attempt=self.attempt.number,
             worker=self.attempt.worker,
             budget=". ".join(filter(None, (budget_text(self.budget), self._outlook()))),
-            alerts=tuple(alert for alert in self.view.alerts.values() if alert.firing),
+            alerts=self.view.firing,
             steps=tuple(self.steps[-_RECENT:]),
             checkpoints=self._checkpoints,
             interventions=self.tried,

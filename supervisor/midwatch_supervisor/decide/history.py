@@ -9,19 +9,20 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     Delivery,
-    DeliveryState,
     Entry,
     Grant,
     Intervention,
+    Outcome,
     OutcomeReport,
     PlanCheck,
     Record,
     Ruling,
     Spending,
 )
+from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
-from midwatch_supervisor.decide.standing import Tried
+from midwatch_supervisor.decide.standing import Tried, tried_of
 from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
 
 KINDS: tuple[type[Record], ...] = (
@@ -30,51 +31,12 @@ KINDS: tuple[type[Record], ...] = (
 )
 """The records that a history is folded from."""
 
-_LOST = frozenset({DeliveryState.REJECTED, DeliveryState.EXPIRED})
-
-
-@dataclass(slots=True, kw_only=True)
-class Act:
-    """One intervention, where it was issued, and what became of it."""
-
-    id: int
-    attempt: int
-    intervention: Intervention
-    delivered: bool = False
-    lost: bool = False
-    """Rejected, or too late."""
-    rejection: str | None = None
-    """Who rejected it and why, in words."""
-    report: OutcomeReport | None = None
-
-    def stamp(self, delivery: Delivery) -> None:
-        """Take in what became of it."""
-        self.delivered |= delivery.state is DeliveryState.DELIVERED
-        self.lost |= delivery.state in _LOST
-        if delivery.state is DeliveryState.REJECTED:
-            self.rejection = ": ".join(filter(None, (delivery.author, delivery.comment)))
-
-    @property
-    def tried(self) -> Tried:
-        """The act as decisions look at it."""
-        issued, report = self.intervention, self.report
-        return Tried(
-            action=issued.action,
-            outcome=report.outcome if report else None,
-            reason=report.reason if report else "",
-            by=Actor(issued.by),
-            message=issued.message,
-            diagnosis=issued.diagnosis,
-            terms=issued.terms,
-        )
-
 
 @dataclass(slots=True, kw_only=True)
 class History:
     """What was done in one task."""
 
-    acts: dict[int, Act] = field(default_factory=dict[int, Act])
-    """The interventions, by journal id, in the order in which they were issued."""
+    interventions: Interventions = field(default_factory=Interventions)
     revisions: int = 0
     """Revisions of the plan that workers proposed and that were approved."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
@@ -94,13 +56,8 @@ class History:
     def take(self, entry: Entry) -> None:
         """Take in the task's next entry. Kinds that do not matter here are passed over."""
         attempt = entry.attempt or 0
+        self.interventions.fold(entry)
         match entry.record:
-            case Intervention() as issued:
-                self.acts[entry.id] = Act(id=entry.id, attempt=attempt, intervention=issued)
-            case Delivery(intervention=id) as delivery if id in self.acts:
-                self.acts[id].stamp(delivery)
-            case OutcomeReport(intervention=id) as report if id in self.acts:
-                self.acts[id].report = report
             case PlanCheck(ruling=Ruling.GRANTED, proposed=proposed) if proposed:
                 self.revisions += 1
             case Alert() as alert:
@@ -117,38 +74,35 @@ class History:
         its own files when it goes on elsewhere.
         """
         return tuple(
-            act.tried
-            for act in self.acts.values()
+            tried_of(act)
+            for act in self.interventions
             if act.delivered
             and act.intervention.petition is None
             and act.intervention.author != SNAPSHOT_AUTHOR
             and act.intervention.action in ACTIONS
             and attempt in (None, act.attempt)
-            and (before is None or act.attempt < before)
+            and (before is None or (act.attempt or 0) < before)
         )
 
     def rejected(self, attempt: int) -> frozenset[Action]:
         """What a person, or the time, did not let happen in an attempt since it last recovered."""
         found: set[Action] = set()
-        for act in self.acts.values():
+        for act in self.interventions:
             if act.attempt != attempt or act.intervention.petition is not None:
                 continue
             if act.rejection is not None:
                 found.add(act.intervention.action)
-            elif act.tried.helped:
+            elif act.outcome is Outcome.RECOVERED:
                 found.clear()
         return frozenset(found)
 
     def answered(self, petition: int) -> bool:
         """Whether something that a worker asked for has its answer; a rejected one is none."""
-        return any(
-            act.intervention.petition == petition and act.rejection is None
-            for act in self.acts.values()
-        )
+        return self.interventions.answer(petition) is not None
 
     def turned_down(self, petition: int) -> str | None:
         """Who rejected the answer to what a worker asked for, and why; `None` if nobody did."""
-        found = [act for act in self.acts.values() if act.intervention.petition == petition]
+        found = [act for act in self.interventions if act.intervention.petition == petition]
         return found[-1].rejection if found else None
 
     def asked(self, attempt: int) -> int:
@@ -160,7 +114,7 @@ class History:
         """What was granted without a person, or is on its way."""
         return tuple(
             act.intervention.terms.grant
-            for act in self.acts.values()
+            for act in self.interventions
             if act.intervention.action is Action.GRANT_BUDGET
             and act.intervention.by is not Actor.OPERATOR
             and not act.lost
@@ -179,7 +133,7 @@ class History:
         """Revisions of the plan that workers proposed and that stand, or are on their way."""
         petitions = [
             act
-            for act in self.acts.values()
+            for act in self.interventions
             if act.intervention.petition is not None
             and act.intervention.action is Action.REPLAN
             and not act.lost
@@ -189,5 +143,5 @@ class History:
     @property
     def models(self) -> frozenset[str]:
         """The models that the task was switched to, or is about to be."""
-        acts = (act for act in self.acts.values() if not act.lost)
+        acts = (act for act in self.interventions if not act.lost)
         return frozenset(act.intervention.terms.model for act in acts) - {""}

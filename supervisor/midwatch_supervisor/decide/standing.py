@@ -15,6 +15,7 @@ from midwatch_monitor.records import (
     Plan,
     Terms,
 )
+from midwatch_monitor.state.intervention import InterventionState
 
 _FOR_GOOD = frozenset({Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT})
 """What is done to the task, not to one attempt: a new attempt does not begin with it again."""
@@ -43,6 +44,20 @@ class Tried:
     def failed(self) -> bool:
         """Whether it was judged and the attempt did not recover."""
         return self.outcome is not None and not self.helped
+
+
+def tried_of(state: InterventionState) -> Tried:
+    """An intervention as decisions look at it."""
+    issued = state.intervention
+    return Tried(
+        action=issued.action,
+        outcome=state.outcome,
+        reason=state.reason,
+        by=Actor(issued.by),
+        message=issued.message,
+        diagnosis=issued.diagnosis,
+        terms=issued.terms,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,8 @@ from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.answers import answer
+from midwatch_monitor.journal.core.commits import answer, commit_unmoved
 from midwatch_monitor.journal.core.encoding import hint_of, kind_of
-from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.records import (
     Action,
@@ -36,15 +35,15 @@ from midwatch_monitor.records import (
     Spending,
     Task,
 )
+from midwatch_monitor.state.intervention import worker_request
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.brief import Brief
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.deadlines import Due, overdue
 from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.decide.history import History
-from midwatch_supervisor.decide.open_questions import KINDS, OpenQuestions
 from midwatch_supervisor.decide.policy import approval_needed
-from midwatch_supervisor.decide.worker_request import petition_in
 from midwatch_supervisor.decide.worker_requests import Plea, Ruled, by_policy
 from midwatch_supervisor.present.lookup import wanted_in
 
@@ -118,7 +117,7 @@ class Supervision:
         self._calibrator = calibrator or Calibrator(journal)
         self._after = 0
         self._began = clock()
-        self._agenda = OpenQuestions()
+        self._state = RunState()
         self._answering: dict[_Key, _Answering] = {}
         self._refused: dict[_Key, int] = {}
         """Under which guard the journal took no answer: it takes none before that changes."""
@@ -175,26 +174,28 @@ class Supervision:
         await self._read()
         person = self._settings.policy.person
         read = self._after
-        for due in overdue(self._agenda, person, self._clock(), began=self._began):
+        for due in overdue(self._state, person, self._clock(), began=self._began):
             key = "what is late of attempt", due.attempt
             if guards.holds(due.attempt) and self._may_answer(key, guards.guard_of(due.attempt)):
                 guard = guards.guard_of(due.attempt)
                 await self._tried(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
             del self._answering[key]
-        for id, entry in self._agenda.escalations.items():
+        for id, entry in self._state.escalations.items():
             self._begin(("escalation", id), entry, self._decide, guards)
-        for id, entry in self._agenda.petitions.items():
+        for id, entry in self._state.requests.items():
             self._begin(("petition", id), entry, self._rule, guards)
 
     async def _read(self) -> None:
         """Read what there is by now."""
         full = True
         while full:
-            page = await self._journal.entries(self._after, run=self._run, kinds=KINDS, limit=PAGE)
+            page = await self._journal.entries(
+                self._after, run=self._run, kinds=OPEN_QUESTION_KINDS, limit=PAGE
+            )
             full = len(page) == PAGE
             for entry in page:
-                self._agenda.take(entry)
+                self._state.fold(entry)
                 self._after = entry.id
 
     def _begin(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
@@ -308,7 +309,7 @@ class Supervision:
     # -- what workers ask for --------------------------------------------------------------
 
     async def _rule(self, entry: Entry, guard: int | None) -> None:
-        petition = petition_in(entry.record)
+        petition = worker_request(entry.record)
         if petition is None or entry.attempt is None:
             return
         brief = await self._brief(entry.task, entry.attempt)

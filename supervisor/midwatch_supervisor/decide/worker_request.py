@@ -3,31 +3,17 @@
 from midwatch_monitor.records import (
     Action,
     Actor,
-    BudgetRequest,
     Intervention,
     PlanCheck,
-    Record,
-    Ruling,
     Terms,
 )
+from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.present.numbers import grant_text
-
-WorkerRequest = PlanCheck | BudgetRequest
-"""A revision of the plan that waits for approval, or a wish for more budget."""
 
 GRANTED = "Granted."
 APPROVED = "Approved."
 REFUSED = "Refused."
 """What a worker hears when nobody said more."""
-
-
-def petition_in(record: Record) -> WorkerRequest | None:
-    """What the record asks for; `None` if it asks for nothing."""
-    match record:
-        case BudgetRequest() | PlanCheck(ruling=Ruling.PENDING):
-            return record
-        case _:
-            return None
 
 
 def granted(id: int, petition: WorkerRequest, *, author: str, message: str = "") -> Intervention:

@@ -18,10 +18,11 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
+from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.decide.standing import Standing
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
+from midwatch_supervisor.decide.worker_request import petition_words
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 

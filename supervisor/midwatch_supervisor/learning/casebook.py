@@ -143,14 +143,14 @@ async def _told(journal: Journal, attempt: Attempt) -> tuple[Help, ...]:
     history = await History.read(journal, attempt.task)
     return tuple(
         Help(
-            action=act.intervention.action,
+            action=act.action,
             by=act.intervention.by,
             message=act.intervention.message,
-            outcome=act.report.outcome if act.report else None,
-            reason=act.report.reason if act.report else "",
+            outcome=act.outcome,
+            reason=act.reason,
         )
-        for act in history.acts.values()
-        if act.attempt == attempt.id and act.delivered
+        for act in history.interventions.delivered
+        if act.attempt == attempt.id
     )
 
 

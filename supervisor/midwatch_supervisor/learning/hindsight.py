@@ -18,7 +18,7 @@ from midwatch_monitor.errors import (
     UsageError,
 )
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.task_ends import Ends, RunEnd
+from midwatch_monitor.journal.learned.learned import Ends, RunEnd
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Run
 from midwatch_supervisor.learning.learner import Learner

@@ -10,9 +10,8 @@ not wait: its facts are shared unreviewed, so that none stays hidden for want of
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.bus import Bus, Subscription
@@ -37,7 +36,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.learning.archive import archive
 from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.learning.lookback import look_back_at, try_out
+from midwatch_supervisor.learning.lookback import look_back_at
 from midwatch_supervisor.learning.outages import Outages
 from midwatch_supervisor.learning.reflectors import Reflectors
 from midwatch_supervisor.learning.studied import Progress, Studied, studied
@@ -103,24 +102,17 @@ class Learner:
         if self._began is None:
             self._began = await self._journal.last_id()
 
-    async def finish(self, projects: Iterable[str], *, home: Path, seconds: float) -> None:
+    async def finish(self, projects: Iterable[str], *, seconds: float) -> None:
         """Do what is left, then look back at these projects; no longer than so many seconds.
 
-        What is cut off by that is done by the next run, or by `midwatch reflect`. New guidelines
-        are then tried in workspaces below `home`, which has a time limit of its own.
+        What is cut off by that is done by the next run, or by `midwatch learn`. The exit code of
+        the run does not depend on it.
         """
         if not seconds:
             return
-        names = sorted({each for each in projects if each})
-        minutes = self._settings.learning.guidelines.trial_minutes
-        await self._within(seconds, self._catch_up(names))
-        await self._within(60 * minutes, self._try_out(names, home))
-
-    async def _within(self, seconds: float, work: Coroutine[None, None, None]) -> None:
-        """Do something for so long; the exit code of the run does not depend on it."""
         try:
             async with asyncio.timeout(seconds):
-                await work
+                await self._catch_up(sorted({each for each in projects if each}))
         except TimeoutError:
             log.warning("the next run goes on with what is not learned within %g s", seconds)
         except Exception as error:
@@ -131,12 +123,6 @@ class Learner:
         await self.study_all()
         for project in projects:
             await self._look_back(project)
-
-    async def _try_out(self, projects: Sequence[str], home: Path) -> None:
-        for project in projects:
-            await try_out(
-                self._journal, project, settings=self._settings, home=home, clock=self._clock
-            )
 
     async def _follow(self) -> None:
         if self._bus is None:

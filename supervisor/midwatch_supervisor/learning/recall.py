@@ -20,10 +20,7 @@ from midwatch_monitor.records import (
     Birth,
     Fault,
     Group,
-    Guidelines,
-    GuidelinesState,
     KnownFact,
-    KnownGuidelines,
     KnownLesson,
     Plan,
     Recall,
@@ -82,7 +79,7 @@ async def recall(
 
     After a crash it is found again as it was recorded, and no use is counted twice.
     """
-    if not settings.prompt_tokens or not (asker.task.project or asker.assignment.guidelines):
+    if not settings.prompt_tokens or not asker.task.project:
         return Given()
     began = ticks()
     try:
@@ -146,7 +143,7 @@ async def _found(
     known, group = Learned(journal), Group.NONE
     lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
     facts: Sequence[KnownFact] = ()
-    if asker.task.project and settings.lessons.enabled:
+    if settings.lessons.enabled:
         # The parts of a split task are in the group of the whole.
         whole = asker.assignment.parent or asker.task.name
         group = group_of(asker.task.project, whole, settings.lessons.control_share)
@@ -158,9 +155,9 @@ async def _found(
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
         # An attempt with lessons is no control, and one that a person chose them for is no sample.
         group = Group.NONE
-    if asker.task.project and settings.facts.enabled and settings.facts.in_prompt:
+    if settings.facts.enabled and settings.facts.in_prompt:
         facts = await known.facts_like(wanted_by(asker), limit=settings.facts.in_prompt)
-    guidelines = await _guidelines(known, asker)
+    guidelines = await known.live_guidelines(asker.task.project)
     tokens = settings.prompt_tokens
     return learned(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
 
@@ -191,24 +188,6 @@ def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
 
 
-async def _guidelines(known: Learned, asker: Asker) -> KnownGuidelines | None:
-    text = asker.assignment.guidelines
-    if text is None:
-        return await known.live_guidelines(asker.task.project)
-    return _tried(text, asker) if text else None
-
-
-def _tried(text: str, asker: Asker) -> KnownGuidelines:
-    """The text of a version that is only tried: nobody approved it, and it has no id here."""
-    return KnownGuidelines(
-        id=0,
-        at=asker.attempt.started_at,
-        project=asker.task.project,
-        guidelines=Guidelines(version=0, text=text),
-        state=GuidelinesState.PROPOSED,
-    )
-
-
 async def _again(
     journal: Journal,
     asker: Asker,
@@ -223,8 +202,6 @@ async def _again(
     by_id, facts_by_id = {each.id: each for each in lessons}, {each.id: each for each in facts}
     version = before.guidelines
     guidelines = await known.guidelines_version(version) if version is not None else None
-    if asker.assignment.guidelines is not None:
-        guidelines = await _guidelines(known, asker)
     return learned(
         guidelines,
         [(each, by_id[each.lesson]) for each in before.lessons if each.lesson in by_id],

@@ -33,8 +33,7 @@ from midwatch_monitor.config.learning import GuidelinesSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.journal.learned.task_ends import RunEnd
+from midwatch_monitor.journal.learned.learned import Learned, RunEnd
 from midwatch_monitor.records import (
     Birth,
     Commit,

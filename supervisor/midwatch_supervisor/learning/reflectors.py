@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from midwatch_agents.model_retries import Breakers, PatientModel
 from midwatch_agents.models import NONE, SCRIPTED, model_for
-from midwatch_monitor.config.protocol import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Task

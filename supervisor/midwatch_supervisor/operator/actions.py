@@ -7,8 +7,8 @@ from dataclasses import replace
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import StaleIncarnationError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.answers import answer
 from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.commits import answer
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
@@ -33,7 +33,8 @@ from midwatch_monitor.records import (
     StudyState,
     Terms,
 )
-from midwatch_supervisor.decide.worker_request import WorkerRequest, granted, refused
+from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_supervisor.decide.worker_request import granted, refused
 from midwatch_supervisor.operator.learning_actions import LearningActions
 
 _NO_TERMS = Terms()

@@ -8,9 +8,9 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import present
+from midwatch_monitor.journal.core.commits import commit_unmoved
 from midwatch_monitor.journal.core.encoding import hint_of
-from midwatch_monitor.journal.fleet.withdrawal import commit_unmoved
-from midwatch_monitor.journal.learned.standing import TURNS
+from midwatch_monitor.journal.core.incarnations import TURNS
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -26,13 +26,12 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
-from midwatch_supervisor.present.line import InterventionState
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.lookup import assignment_of
 
 _TRIES = 20
 """How often a task may move between a look and the word that follows from it."""
-_ON_ITS_WAY = frozenset({InterventionState.ISSUED, InterventionState.APPROVED})
 
 
 class Course(StrEnum):
@@ -59,7 +58,7 @@ class Withdrawal:
     course: Course
     lifecycle: Lifecycle
     """Of the task by now."""
-    attempt: AttemptAccount | None = None
+    attempt: AttemptState | None = None
     """The one that is stopped."""
     intervention: int | None = None
     """By which it is, by journal id; `None` where it would be."""
@@ -76,7 +75,7 @@ class Withdrawal:
 class Look:
     """A task with what its run has beside it, as it stood at one moment."""
 
-    account: TaskAccount
+    account: TaskState
     after: int
     """The newest entry by which that is told."""
     parts: tuple[Task, ...] = ()
@@ -86,9 +85,9 @@ class Look:
     def course(self) -> Course:
         """What becomes of it if nothing else does, whoever keeps its run."""
         last = self.account.latest
-        if self.account.state.lifecycle.over:
+        if self.account.transition.lifecycle.over:
             return Course.OVER
-        if last is not None and last.state.lifecycle in _AT_WORK:
+        if last is not None and last.transition.lifecycle in _AT_WORK:
             return Course.STOPPING
         if last is not None and last.split and not self.parts:
             return Course.SPLITTING
@@ -100,16 +99,10 @@ _AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
 """An attempt that is only submitted has no worker yet that could be stopped."""
 
 
-def stop_on_its_way(attempt: AttemptAccount) -> int | None:
+def stop_on_its_way(attempt: AttemptState) -> int | None:
     """The stop that will reach an attempt, by journal id; `None` if there is none."""
-    return next(
-        (
-            id
-            for id, fate in attempt.fates.items()
-            if fate.intervention.action is Action.STOP and fate.state in _ON_ITS_WAY
-        ),
-        None,
-    )
+    coming = attempt.interventions.on_their_way
+    return next((each.id for each in coming if each.action is Action.STOP), None)
 
 
 def dependents_first(tasks: Sequence[Task]) -> list[Task]:
@@ -176,18 +169,18 @@ class Withdrawing:
 
     async def _look(self, task: Task) -> Look:
         account, after = await self._account(task)
-        if account.latest is None or not account.latest.split or account.state.lifecycle.over:
+        if account.latest is None or not account.latest.split or account.transition.lifecycle.over:
             return Look(account=account, after=after)
         parts = tuple(
             each
             for each in await self._journal.tasks(task.run)
             if (assigned := assignment_of(each)) is not None and assigned.parent == task.name
         )
-        over = [(await self._account(each))[0].state.lifecycle.over for each in parts]
+        over = [(await self._account(each))[0].transition.lifecycle.over for each in parts]
         return Look(account=account, after=after, parts=parts, parts_over=all(over))
 
-    async def _account(self, task: Task) -> tuple[TaskAccount, int]:
-        account, after = TaskAccount(task=task), 0
+    async def _account(self, task: Task) -> tuple[TaskState, int]:
+        account, after = TaskState(task=task), 0
         async for entry in self._journal.all_entries(task=task.id, kinds=TURNS):
             if account.lacks(entry) and entry.attempt is not None:
                 account.meet(await self._journal.attempt(entry.attempt))
@@ -209,10 +202,10 @@ class Withdrawing:
             case _:
                 account = look.account
                 return Withdrawal(
-                    task=account.task, course=course, lifecycle=account.state.lifecycle
+                    task=account.task, course=course, lifecycle=account.transition.lifecycle
                 )
 
-    async def _stop(self, look: Look, attempt: AttemptAccount) -> Withdrawal | None:
+    async def _stop(self, look: Look, attempt: AttemptState) -> Withdrawal | None:
         known = stop_on_its_way(attempt)
         intervention = known
         if known is None and not self._dry_run:
@@ -225,7 +218,7 @@ class Withdrawing:
         return Withdrawal(
             task=look.account.task,
             course=Course.STOPPING,
-            lifecycle=look.account.state.lifecycle,
+            lifecycle=look.account.transition.lifecycle,
             attempt=attempt,
             intervention=intervention,
             already=known is not None,
@@ -234,7 +227,7 @@ class Withdrawing:
     async def _cancel(self, look: Look) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
         last = look.account.latest
-        if last is not None and not last.state.lifecycle.over:
+        if last is not None and not last.transition.lifecycle.over:
             state = AttemptTransition(
                 lifecycle=Lifecycle.CANCELED, reason=self._reason, ending=Ending.CANCELED
             )
@@ -245,7 +238,7 @@ class Withdrawing:
         return Withdrawal(
             task=look.account.task,
             course=Course.CANCELED,
-            lifecycle=look.account.state.lifecycle if self._dry_run else Lifecycle.CANCELED,
+            lifecycle=look.account.transition.lifecycle if self._dry_run else Lifecycle.CANCELED,
         )
 
     async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:

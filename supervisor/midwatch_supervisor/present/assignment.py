@@ -1,7 +1,8 @@
 """A task with all that running it takes, as the journal keeps it: no file is needed to resume."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, ValidationError
 
@@ -28,6 +29,8 @@ BRANCHES = "midwatch/"
 class Assignment(Section):
     """One task, its workers, the models of all roles, and its workspace as an absolute path."""
 
+    gone: ClassVar[Mapping[str, str]] = dict.fromkeys(("guidelines", "trial_of"), "")
+
     task: TaskSpec
     worker: str
     spec: WorkerSpec
@@ -44,10 +47,6 @@ class Assignment(Section):
     """The commit that its worktrees start from; empty for what is checked out by then."""
     project: str = ""
     """What its lessons, guidelines and facts belong to; empty if nothing is learned from it."""
-    guidelines: str | None = None
-    """The guidelines for it where a version is tried; `None` for those in force."""
-    trial_of: str = ""
-    """The project whose guidelines are tried in it: it is forgotten with that project."""
     named: tuple[Role, ...] = ()
     """The roles that the task file itself gave a model, and not `none`."""
     others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])

@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
+from midwatch_monitor.state.attempt import AlertStatus
 from midwatch_supervisor.present.numbers import amount, grant_text, steps_text
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import (
@@ -57,14 +58,23 @@ _ENDED: Mapping[Resolution | None, str] = {
 }
 
 
+def alert_text(alert: Alert, status: AlertStatus) -> str:
+    """An alert as it stands now, which may be more than its record knows."""
+    ended = "" if status is AlertStatus.ENDED else _ENDED[alert.resolution]
+    return _alert_text(alert, f"{status}{ended}")
+
+
+def _alert_text(alert: Alert, state: str) -> str:
+    head = f"{state} {alert.severity} {brief(alert.key.rule)}{bracketed(alert.key.subject)}"
+    return f"{head}{because(alert.summary)}{bracketed(steps_text(alert.evidence))}"
+
+
 def _alert(alert: Alert) -> TextLine:
     state = f"{alert.state}{_ENDED[alert.resolution]}"
-    head = f"{state} {alert.severity} {brief(alert.key.rule)}{bracketed(alert.key.subject)}"
-    steps = bracketed(steps_text(alert.evidence))
     return TextLine(
         SEVERITY_SIGNS[alert.severity] if alert.firing else "○",
         "alert",
-        f"{head}{because(alert.summary)}{steps}",
+        _alert_text(alert, state),
         _SEVERITIES[alert.severity] if alert.firing else Tone.DIM,
         (
             ("alert", f"{alert.severity} {alert.key.rule}, {state} at step {alert.step}"),

@@ -31,7 +31,6 @@ from midwatch_monitor.records import (
     OutcomeReport,
     Recall,
     Recalled,
-    Record,
     Step,
     Study,
     StudyState,
@@ -39,10 +38,10 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.intervention import Interventions, InterventionState
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.learning_text import Given
-from midwatch_supervisor.present.line import InterventionState
-from midwatch_supervisor.present.lines import Fate, fate_of, reservations
 from midwatch_tools.data_blocks import cut
 
 JsonLine = dict[str, object]
@@ -114,16 +113,16 @@ def _decision_fields(made: Decision) -> JsonLine:
     return {"type": "decision", **_picked(made, names), "terms": terms, "refused": made.refused}
 
 
-def _intervention_fields(id: int, fate: Fate) -> JsonLine:
-    """An intervention as it stands; `id` is what `approve` and `reject` take."""
-    issued = fate.intervention
+def _intervention_fields(about: InterventionState) -> JsonLine:
+    """An intervention as it stands; its `id` is what `approve` and `reject` take."""
+    issued = about.intervention
     return {
         "type": "intervention",
-        "id": id,
+        "id": about.id,
         **_picked(issued, "action by author message"),
-        "state": fate.state,
-        "outcome": fate.outcome,
-        "reason": fate.reason,
+        "state": about.status,
+        "outcome": about.outcome,
+        "reason": about.reason,
         "answers": _rules(issued.answers),
         "diagnosis": None if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis,
         "terms": terms_text(issued.terms),
@@ -239,7 +238,7 @@ class Transcript:
         self._tasks = {task.id: task for task in tasks}
         self._attempts = {attempt.id: attempt for attempt in attempts}
         self._tallies = {id: TaskTally() for id in self._tasks}
-        self._fates: dict[int, Fate] = {}
+        self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
         """The newest of each attempt."""
         self._models: dict[int, str] = {}
@@ -301,8 +300,8 @@ class Transcript:
                 return _escalation_fields(asked)
             case Decision() as made:
                 return _decision_fields(made)
-            case record:
-                return self._intervention(entry, record)
+            case _:
+                return self._intervention(entry)
 
     def _task(self, id: int, state: TaskTransition) -> JsonLine:
         return {
@@ -324,19 +323,13 @@ class Transcript:
             **_picked(state, "reason ending"),
         }
 
-    def _intervention(self, entry: Entry, record: Record) -> JsonLine | None:
-        id = entry.id
-        match record:
-            case Intervention():
-                self._fates[id] = fate_of(record)
-            case Delivery() | OutcomeReport() if record.intervention in self._fates:
-                id = record.intervention
-                self._fates[id].fold(record)
-                if self._fates[id].state is InterventionState.DELIVERED:
-                    self._delivered[entry.attempt] = self._fates[id].intervention
-            case _:
-                return None
-        return _intervention_fields(id, self._fates[id])
+    def _intervention(self, entry: Entry) -> JsonLine | None:
+        about = self._interventions.fold(entry)
+        if about is None:
+            return None
+        if about.delivered:
+            self._delivered[entry.attempt] = about.intervention
+        return _intervention_fields(about)
 
     def name(self, entry: Entry) -> str:
         """The task that an entry is about, or its attempt: `totals`, `totals#2`."""
@@ -354,8 +347,8 @@ class Transcript:
     def about(self, entry: Entry) -> Intervention | None:
         """The intervention that a stamp or an outcome is about, else the newest delivered one."""
         if isinstance(entry.record, Delivery | OutcomeReport):
-            fate = self._fates.get(entry.record.intervention)
-            return fate.intervention if fate else None
+            about = self._interventions.get(entry.record.intervention)
+            return about.intervention if about else None
         return self._delivered.get(entry.attempt)
 
     def done(self, *, exit_code: int, at: datetime) -> JsonLine:

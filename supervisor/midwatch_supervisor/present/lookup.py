@@ -9,7 +9,8 @@ from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Lifecycle, NodeStatus, Run, Task, TaskTransition
-from midwatch_supervisor.present.account import TaskAccount
+from midwatch_monitor.state.run import judges
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.waiting import turn_of
 
@@ -22,9 +23,9 @@ class Found:
     attempt: Attempt | None = None
 
 
-async def account_of(journal: Journal, task: Task) -> TaskAccount:
+async def account_of(journal: Journal, task: Task) -> TaskState:
     """Where a task stands now."""
-    account = TaskAccount(task=task)
+    account = TaskState(task=task, judged=judges(await journal.run(task.run)))
     for attempt in await journal.attempts(task.id):
         account.meet(attempt)
     async for entry in journal.all_entries(task=task.id):
@@ -35,7 +36,7 @@ async def account_of(journal: Journal, task: Task) -> TaskAccount:
 
 
 def say_turn(
-    account: TaskAccount, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
+    account: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
     """Let an account say what the task waits for before it begins, as `turn_of` words it.
 

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from midwatch_monitor.records import Health, Lifecycle, Severity
+from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
 
 HEALTH_SIGNS: Mapping[Health, str] = {
     Health.OK: "●",
     Health.SUSPECT: "▲",
     Health.STUCK: "■",
     Health.UNKNOWN: "?",
+    Health.NOTICE: "·",
+    Health.NOT_JUDGED: "○",
 }
 """A shape for each health, so that no colour is needed."""
 
@@ -33,3 +36,16 @@ LOST_SIGN = "✗"
 
 SPLIT_SIGN = "÷"
 """Of an attempt that smaller tasks took over; it is over, and no failure."""
+
+_STATUS_SIGNS: Mapping[AttemptStatus, str] = {
+    AttemptStatus.PAUSED: "‖",
+    AttemptStatus.SPLIT: SPLIT_SIGN,
+    AttemptStatus.RESTARTED: "↻",
+}
+
+
+def standing_sign(state: AttemptState) -> str:
+    """Where an attempt stands in one sign; one whose result was not accepted has no tick."""
+    if state.verdict is not None and not state.verdict.accepted and state.over:
+        return LIFECYCLE_SIGNS[Lifecycle.FAILED]
+    return _STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])

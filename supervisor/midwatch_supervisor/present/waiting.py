@@ -1,10 +1,12 @@
-"""What a task that has not begun waits for: other tasks, a node that can do it, its turn. Pure."""
+"""What a task or an attempt waits for: other tasks, a node, its turn, a person. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus
+from midwatch_monitor.state.attempt import AttemptState, Awaited
+from midwatch_monitor.state.task import TaskState
 
 TURN = "its turn"
 _THERE = frozenset({NodeState.UP, NodeState.DRAINING})
@@ -23,6 +25,35 @@ class Wait:
 
 
 _TURN = Wait(what=TURN, short=TURN)
+
+
+def attempt_waits_for(attempt: AttemptState) -> str:
+    """What must come from elsewhere before an attempt goes on; empty for nothing."""
+    awaited, about = attempt.awaited
+    named = f"{about.action} ({about.id})" if about is not None else ""
+    match awaited:
+        case Awaited.NOTHING:
+            return ""
+        case Awaited.APPROVAL | Awaited.DELIVERY:
+            return f"{awaited} of {named}"
+        case Awaited.ANSWER:
+            return f"an answer: {about.intervention.message}" if about else "an answer"
+        case Awaited.RESUME:
+            return "a person to resume it"
+        case Awaited.PERSON:
+            return "a person"
+        case Awaited.DECISION:
+            return "a decision"
+
+
+def task_waits_for(task: TaskState) -> str:
+    """What must come from elsewhere before a task goes on; empty for nothing."""
+    latest = task.latest
+    if task.over:
+        return ""
+    if latest is None:
+        return task.turn or TURN
+    return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)
 
 
 def turn_of(

@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
     Record,
     Sign,
 )
+from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.lines import reservations
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
@@ -34,7 +34,6 @@ from midwatch_supervisor.workspaces.workspace_files import open_file
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
-    from pydantic_ai.workspaces import Workspace
     from pydantic_ai.workspaces import Workspace as Shell
 
 log = logging.getLogger(__name__)
@@ -43,25 +42,25 @@ _MAX_DETAIL = 4_000
 
 
 async def check_all(
-    checks: Sequence[AcceptanceSpec], workspace: "Workspace", *, seconds: float
+    checks: Sequence[AcceptanceSpec], shell: "Shell", *, seconds: float
 ) -> tuple[Acceptance, ...]:
     """Run every check, the failing ones too, each for at most `seconds`."""
-    return tuple([await _check(check, workspace, seconds) for check in checks])
+    return tuple([await _check(check, shell, seconds) for check in checks])
 
 
-async def _check(check: AcceptanceSpec, workspace: "Workspace", seconds: float) -> Acceptance:
+async def _check(check: AcceptanceSpec, shell: "Shell", seconds: float) -> Acceptance:
     if isinstance(check, FileCheck):
-        return await _file(check.file, workspace)
-    return await _command(check, workspace, seconds)
+        return await _file(check.file, shell)
+    return await _command(check, shell, seconds)
 
 
-async def _file(path: str, workspace: "Workspace") -> Acceptance:
+async def _file(path: str, shell: "Shell") -> Acceptance:
     from pydantic_ai.workspaces import WorkspaceError
 
     name = f"file {path}"
     try:
         # Not by its content: a worker can make a file of terabytes, which would all be read.
-        entry = await workspace.stat(path)
+        entry = await shell.stat(path)
     except FileNotFoundError:
         return Acceptance(check=name, passed=False, detail="it is missing")
     except (OSError, WorkspaceError) as error:
@@ -73,11 +72,11 @@ async def _file(path: str, workspace: "Workspace") -> Acceptance:
     )
 
 
-async def _command(command: str, workspace: "Workspace", seconds: float) -> Acceptance:
+async def _command(command: str, shell: "Shell", seconds: float) -> Acceptance:
     from pydantic_ai.workspaces import WorkspaceError, WorkspaceTimeoutError
 
     try:
-        result = await workspace.run(command, shell=True, timeout=seconds)
+        result = await shell.run(command, shell=True, timeout=seconds)
     except WorkspaceTimeoutError:
         return Acceptance(check=command, passed=False, detail=f"not done after {seconds:g} s")
     except WorkspaceError as error:

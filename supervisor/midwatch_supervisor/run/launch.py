@@ -116,7 +116,6 @@ async def stored(journal: Journal, run: Run, assignment: Assignment, at: datetim
         spec=assignment.model_dump_json(),
         at=at,
         project=assignment.project,
-        trial_of=assignment.trial_of,
     )
 
 
@@ -217,7 +216,7 @@ async def conduct(
         await monitor.try_to_look(everything=True)
         projects = [job.task.project for job in runner.jobs.values()]
         end_seconds = resources.settings.learning.end_seconds
-        await learner.finish(projects, home=resources.home, seconds=end_seconds if learns else 0)
+        await learner.finish(projects, seconds=end_seconds if learns else 0)
     finally:
         for helper in helpers:
             helper.cancel()

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from midwatch_monitor.records import Action, BudgetRequest, Intervention, Lifecycle, Terms
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_words
+from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.decide.worker_request import petition_words
 from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.numbers import grant_text, parse_grant
 from midwatch_supervisor.present.text_line import bracketed
@@ -96,9 +97,13 @@ class Question:
     """Says what is wrong with an answer; empty if nothing is."""
 
 
-def is_held(row: Row, *, pausing: bool) -> bool:
-    """Whether a worker is held until a person speaks, or soon will be."""
-    return pausing or row.lifecycle is Lifecycle.INPUT_REQUIRED
+def is_held(row: Row, *, pausing: bool = False) -> bool:
+    """Whether an attempt stands still until a person speaks, or soon will.
+
+    `pausing` tells of a pause that the journal does not have yet.
+    """
+    under_way = () if row.over else row.state.interventions.under_way
+    return pausing or row.state.parked or any(each.action is Action.PAUSE for each in under_way)
 
 
 def refusal(
@@ -106,19 +111,20 @@ def refusal(
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `pausing` tells that a pause is on its way; `attempts_left` is `None` where nobody counts.
+    `held` tells that it stands still or soon will; `attempts_left` is `None` where nobody counts.
     """
     if row.attempt is None:
         return "it has not begun yet"
     if command.of_result:
-        return "" if row.lifecycle.over else f"there is no result yet; it is {row.standing}"
-    if row.lifecycle.over:
-        return f"it is over: {row.standing}; nothing reaches it any more"
+        return "" if row.over else f"there is no result yet; it is {row.status}"
+    if row.over:
+        return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
-        waiting = row.held or (row.petitions and command is not Command.MODIFY)
+        waiting = row.state.interventions.held
+        waiting = waiting or (row.state.open_requests and command is not Command.MODIFY)
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
-        return "" if row.firing else "no alert fires"
+        return "" if row.state.firing else "no alert fires"
     return _unheard(
         command, row, waiting=is_held(row, pausing=pausing), attempts_left=attempts_left
     )
@@ -129,7 +135,7 @@ def _unheard(command: Command, row: Row, *, waiting: bool, attempts_left: int | 
         case Command.PAUSE if waiting:
             return "it is paused already, or waits for you"
         case Command.RESUME if not waiting:
-            return f"it is not paused; it is {row.standing}"
+            return f"it is not paused; it is {row.status}"
         case Command.RESTART if attempts_left is not None and attempts_left <= 0:
             return f"attempt {row.number} is the last that the task may have"
         case _:
@@ -147,19 +153,19 @@ def sensible(
     )
 
 
-def held_decision(row: Row) -> tuple[int, Intervention] | None:
-    """The decision that has waited longest for approval, with its journal id."""
-    return min(row.held.items(), key=lambda item: item[0], default=None)
+def held_decision(row: Row) -> InterventionState | None:
+    """The decision that has waited longest for approval."""
+    return next(iter(row.state.interventions.held), None)
 
 
 def waiting_petition(row: Row) -> tuple[int, WorkerRequest] | None:
     """What the worker has waited longest for, with its journal id."""
-    return min(row.petitions.items(), key=lambda item: item[0], default=None)
+    return next(iter(row.state.open_requests.items()), None)
 
 
 def wanted_budget(row: Row) -> tuple[int, BudgetRequest] | None:
     """The oldest request for budget that waits for an answer, with its journal id."""
-    for id, petition in sorted(row.petitions.items(), key=lambda item: item[0]):
+    for id, petition in row.state.open_requests.items():
         if isinstance(petition, BudgetRequest):
             return id, petition
     return None
@@ -182,7 +188,7 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
     """
     name = row.label
     held = held_decision(row)
-    words = _proposed(held[1]) if held else ""
+    words = _proposed(held.intervention) if held else ""
     match command:
         case Command.GRANT | Command.SWITCH:
             return (
@@ -198,28 +204,32 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             detail = "It ends at once and counts as failed. What it has done is kept."
             return Question(title=title, send="Stop it", quote=detail, confirm=True)
         case Command.MODIFY if held:
-            title = f"The {held[1].action} for {name}, in your words"
-            return Question(title=title, send="Issue", quote=words, text=held[1].message)
+            title = f"The {held.action} for {name}, in your words"
+            return Question(title=title, send="Issue", quote=words, text=held.intervention.message)
         case Command.REJECT if held:
-            title = f"Reject the {held[1].action} for {name} (reason optional)"
+            title = f"Reject the {held.action} for {name} (reason optional)"
             return Question(title=title, send="Reject", quote=words, required=False)
-        case Command.REJECT if row.petitions:
-            quote = "\n".join(map(petition_words, row.petitions.values()))
+        case Command.REJECT if row.state.open_requests:
+            quote = "\n".join(map(petition_words, row.state.open_requests.values()))
             title = f"Refuse the request of {name} (reason optional)"
             return Question(title=title, send="Refuse", quote=quote, required=False)
         case Command.ACCEPT:
             title = f"Accept the result of {name} (comment optional)"
-            return Question(title=title, send="Accept", quote=row.reason, required=False)
+            return Question(
+                title=title, send="Accept", quote=row.state.transition.reason, required=False
+            )
         case Command.REFUSE:
             title = f"Reject the result of {name}: what went wrong? (optional)"
-            return Question(title=title, send="Reject", quote=row.reason, required=False)
+            return Question(
+                title=title, send="Reject", quote=row.state.transition.reason, required=False
+            )
         case _:
             return None
 
 
 def _switch_question(row: Row, models: Sequence[str]) -> Question:
-    others = [model for model in models if model != row.model]
-    quote = f"Current model: {row.model}" if row.model else ""
+    others = [model for model in models if model != row.state.model]
+    quote = f"Current model: {row.state.model}" if row.state.model else ""
     if others:
         quote = f"{quote}\nOther models: {', '.join(others)}".strip()
     return Question(
@@ -227,7 +237,7 @@ def _switch_question(row: Row, models: Sequence[str]) -> Question:
         send="Switch",
         quote=quote,
         text=others[0] if others else "",
-        check=lambda words: _model_problem(words, row.model, models),
+        check=lambda words: _model_problem(words, row.state.model, models),
     )
 
 
@@ -265,8 +275,8 @@ def _proposed(held: Intervention) -> str:
 def _trouble(row: Row) -> str:
     """What a person would answer: the question that was asked, else the alerts."""
     if row.lifecycle is Lifecycle.INPUT_REQUIRED:
-        return row.reason
-    return "\n".join(f"{key.rule}: {alert.summary}" for key, alert in row.firing.items())
+        return row.state.transition.reason
+    return "\n".join(f"{alert.key.rule}: {alert.summary}" for alert in row.state.firing)
 
 
 def confirmation_text(command: Command, row: Row) -> str:

@@ -13,8 +13,16 @@ from textual.widgets import TabbedContent
 from textual.worker import Worker
 
 from midwatch_monitor.errors import MidwatchError
-from midwatch_monitor.records import Action, Attempt, Entry, Intervention
-from midwatch_supervisor.decide.worker_request import GRANTED, WorkerRequest, petition_words
+from midwatch_monitor.records import (
+    Action,
+    Attempt,
+    Delivery,
+    Entry,
+    Intervention,
+    OutcomeReport,
+)
+from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
+from midwatch_supervisor.decide.worker_request import GRANTED, petition_words
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.lookup import assignment_of, models_of
@@ -34,7 +42,7 @@ from midwatch_supervisor.tui.operator_command import (
     waiting_petition,
     wanted_budget,
 )
-from midwatch_supervisor.tui.state.action_results import ActionResults, Notice
+from midwatch_supervisor.tui.state.action_results import notice
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import OnceCommandPalette, dialog
@@ -80,7 +88,7 @@ class _Pending:
 
     command: Command
     row: Row
-    held: tuple[int, Intervention] | None
+    held: InterventionState | None
     asked: tuple[int, WorkerRequest] | None = None
 
     @property
@@ -88,13 +96,16 @@ class _Pending:
         """The journal id of the decision, or of what the worker asked for, that it settles."""
         if not self.command.of_decision and self.command is not Command.GRANT:
             return None
-        waiting = self.asked if self.command is Command.GRANT or self.held is None else self.held
-        return None if waiting is None else waiting[0]
+        if self.held is not None and self.command is not Command.GRANT:
+            return self.held.id
+        return None if self.asked is None else self.asked[0]
 
     @property
     def settled(self) -> bool:
         """Whether the decision, or what the worker asked for, no longer waits."""
-        return self.about is not None and self.about not in {*self.row.held, *self.row.petitions}
+        state = self.row.state
+        waiting = {*(each.id for each in state.interventions.held), *state.open_requests}
+        return self.about is not None and self.about not in waiting
 
 
 def _begun(command: Command, row: Row) -> _Pending:
@@ -112,7 +123,8 @@ class OperatorApp(App[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results = ActionResults()
+        self._followed: dict[int, Row] = {}
+        """The interventions of this console, by journal id, with what they were issued on."""
         self._in_turn = asyncio.Lock()
         """What is said is stored in the order of the keys."""
         self._settled: set[int] = set()
@@ -137,11 +149,30 @@ class OperatorApp(App[int]):
                 yield from tabs.active_pane.query("*")
 
     def follow_commands(self, entries: Iterable[Entry]) -> None:
-        """Take in what the journal says, and tell what came of this console's acts."""
+        """Tell what came of this console's commands; the board has the entries already."""
         for entry in entries:
-            if isinstance(entry.record, Intervention) and entry.record.action is Action.PAUSE:
-                self._pauses.discard(entry.attempt or 0)
-            self._announce(self._results.fold(entry))
+            match entry.record:
+                case Intervention(action=Action.PAUSE):
+                    self._pauses.discard(entry.attempt or 0)
+                case Delivery() | OutcomeReport() as news if news.intervention in self._followed:
+                    self._announce(news)
+                case _:
+                    pass
+
+    def _follow(self, id: int, row: Row) -> None:
+        """Tell of an intervention from now on; the board may know already what came of it."""
+        self._followed[id] = row
+        state = row.state.interventions.get(id)
+        news = state and (state.report or state.stamp)
+        if news:
+            self._announce(news)
+
+    def _announce(self, news: Delivery | OutcomeReport) -> None:
+        row = self._followed[news.intervention]
+        state = row.state.interventions.get(news.intervention)
+        told = None if state is None else notice(row.label, state.action, news)
+        if told is not None:
+            self._notify(told.text, good=told.good)
 
     @property
     def storing(self) -> list[Worker[bool]]:
@@ -171,7 +202,7 @@ class OperatorApp(App[int]):
     def action_pause(self) -> None:
         """Hold the chosen attempt, or let it go on."""
         row = self.target
-        waiting = row is not None and is_held(row, pausing=self._pausing(row))
+        waiting = row is not None and is_held(row, pausing=row.attempt in self._pauses)
         self.action_act(Command.RESUME if waiting else Command.PAUSE)
 
     def begin(self, command: Command, row: Row) -> None:
@@ -181,7 +212,9 @@ class OperatorApp(App[int]):
         if self._refused(pending):
             return
         models = (
-            models_of(self.board.tasks[row.task], row.worker) if command is Command.SWITCH else ()
+            models_of(self.board.tasks[row.task], row.state.attempt.worker)
+            if command is Command.SWITCH
+            else ()
         )
         asked = question(command, row, models=models)
         if asked is None:
@@ -192,7 +225,7 @@ class OperatorApp(App[int]):
     def _refused(self, pending: _Pending) -> bool:
         command, row = pending.command, pending.row
         left = self._attempts_left(row) if command is Command.RESTART else None
-        why = refusal(command, row, pausing=self._pausing(row), attempts_left=left)
+        why = refusal(command, row, pausing=row.attempt in self._pauses, attempts_left=left)
         if not why and (pending.settled or pending.about in self._settled):
             why = "that decision was settled meanwhile"
             if pending.held is None or pending.command is Command.GRANT:
@@ -209,10 +242,6 @@ class OperatorApp(App[int]):
         if pending.command is not Command.APPROVE or about is None:
             return True
         return not isinstance(screen, DecisionReader) or screen.shows(about)
-
-    def _pausing(self, row: Row) -> bool:
-        id = row.attempt
-        return id is not None and (id in self._pauses or self._results.pausing(id))
 
     def _attempts_left(self, row: Row) -> int | None:
         assignment = assignment_of(self.board.tasks[row.task])
@@ -245,12 +274,8 @@ class OperatorApp(App[int]):
         said = confirmation_text(pending.command, pending.row)
         self._notify(f"{said}: {done.words}" if done.words else said)
         if done.id is not None:
-            self._announce(self._results.follow(done.id, name))
+            self._follow(done.id, pending.row)
         return True
-
-    def _announce(self, news: Notice | None) -> None:
-        if news is not None:
-            self._notify(news.text, good=news.good)
 
     def _notify(self, text: str, *, good: bool = True) -> None:
         said = one_line(text)
@@ -271,19 +296,19 @@ async def _write(
         return await _reply(operator, pending, pending.asked, attempt, words)
     if command in {Command.GRANT, Command.SWITCH}:
         return await _give(operator, pending, attempt, words)
-    about = tuple(row.firing) if command in ABOUT_ALERTS else ()
+    about = tuple(alert.key for alert in row.state.firing) if command in ABOUT_ALERTS else ()
     return _Stored(id=await operator.act(attempt, ACTIONS[command], words, about=about))
 
 
 async def _settle(
     operator: OperatorActions,
     pending: _Pending,
-    held: tuple[int, Intervention],
+    held: InterventionState,
     attempt: Attempt,
     words: str,
 ) -> _Stored:
-    id, decision = held
-    step = pending.row.last_step
+    id, decision = held.id, held.intervention
+    step = pending.row.state.last_step
     if pending.command is Command.MODIFY:
         new = await operator.modify(attempt, id, decision, words, step=step)
         return _Stored(id=new)
@@ -314,7 +339,7 @@ async def _give(
     operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
 ) -> _Stored:
     terms, message = terms_in(pending.command, words)
-    about = tuple(pending.row.firing)
+    about = tuple(alert.key for alert in pending.row.state.firing)
     petition = None
     if pending.command is Command.GRANT:
         petition, message = pending.asked[0] if pending.asked else None, message or GRANTED

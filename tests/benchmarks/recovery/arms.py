@@ -12,17 +12,19 @@ from facts import Facts, gather
 from pace import PacedJournal
 from scene import Scene
 
-from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings, ProviderSettings
 from midwatch_monitor.config.rules import Rules, Silence
+from midwatch_monitor.config.section import Length
 from midwatch_monitor.config.settings import (
+    ErrorSettings,
     Mode,
     MonitorSettings,
+    PlanSettings,
     PolicySettings,
+    ProviderSettings,
     RunSettings,
     Sandbox,
     Settings,
 )
-from midwatch_monitor.config.span import Length
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.records import Action, Entry
 from midwatch_supervisor.present.assignment import assignments
@@ -36,8 +38,9 @@ _CONCURRENCY = 3
 _ENDLESS = 1000
 _BREAK = 0.1
 """Seconds between two looks whether a simulated provider is there again."""
-_OUTAGE = Length(seconds=3.0, text="3s")
-"""How long a simulated provider may fail: its outages that pass are over sooner."""
+_OUTAGE = Length(seconds=10.0, text="10s")
+"""How long a simulated provider may fail: its outages that pass are over sooner, also on a machine
+that is five times slower."""
 
 
 class Arm(StrEnum):

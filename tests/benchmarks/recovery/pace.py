@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Entry
-from midwatch_supervisor.decide.open_questions import KINDS, OpenQuestions
+from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,8 +35,8 @@ class PacedJournal(Journal):
     _after = 0
 
     @cached_property
-    def _agenda(self) -> OpenQuestions:
-        return OpenQuestions()
+    def _agenda(self) -> RunState:
+        return RunState()
 
     async def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -77,16 +77,16 @@ class PacedJournal(Journal):
         with anyio.move_on_after(_MOST_SECONDS):
             # Nothing tells of an answer that has not come yet.
             while (  # noqa: ASYNC110
-                await self._new() or self._agenda.escalations or self._agenda.petitions
+                await self._new() or self._agenda.escalations or self._agenda.requests
             ):
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _new(self) -> bool:
         """Whether anything was said since the last look that may be a question or an answer."""
         await self.quiet()
-        page = await self.entries(self._after, kinds=KINDS)
+        page = await self.entries(self._after, kinds=OPEN_QUESTION_KINDS)
         for entry in page:
             if entry.id > self._after:  # else another worker has read it meanwhile
-                self._agenda.take(entry)
+                self._agenda.fold(entry)
                 self._after = entry.id
         return bool(page)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import tenacity
 
-from midwatch_monitor.config.protocol import ErrorSettings, PlanSettings
+from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import (
     Actor,
     Analysis,

@@ -8,7 +8,7 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.config.protocol import Approver, PlanSettings
+from midwatch_monitor.config.settings import Approver, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Entry,

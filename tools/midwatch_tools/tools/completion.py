@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from midwatch_monitor.config.protocol import CompletionSettings, Unproven
+from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import (
     Acceptance,
     Claim,
@@ -18,9 +18,9 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.rules.act import runs_tests
 from midwatch_monitor.rules.failure import failed, telling
 from midwatch_monitor.rules.identity import NO_WORK, command
-from midwatch_monitor.rules.programs import tests
 from midwatch_tools.tools.proof import shows
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
@@ -272,7 +272,9 @@ class Deeds:
         if step.path:
             self.seen.add(step.path)
         self.seen.update(FILE.findall(line))
-        if ((line and step.exit_code == 0) or tests(step.tool, line)) and not _masked(step, line):
+        if ((line and step.exit_code == 0) or runs_tests(step.tool, line)) and not _masked(
+            step, line
+        ):
             self.passed[name] = None
 
 

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.rules.programs import tests
+from midwatch_monitor.rules.act import runs_tests
+from midwatch_monitor.shell.normal import unwrapped
 from midwatch_monitor.shell.syntax import Command, expand, parse
-from midwatch_monitor.shell.wrapping import unwrapped
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _LOOKERS = """
@@ -142,8 +142,8 @@ def _runs(words: Sequence[str], body: str) -> bool:
         return _interpreted(rest, body)
     if "/" in words[0] and not _VENDORED.search(words[0]):
         return True
-    alone = len(words) == 1 and tests(words[0], "")
-    return alone or tests("", " ".join([name, *rest]))
+    alone = len(words) == 1 and runs_tests(words[0], "")
+    return alone or runs_tests("", " ".join([name, *rest]))
 
 
 def _python(rest: Sequence[str], body: str) -> bool:

@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.config.protocol import Approver
+from midwatch_monitor.config.settings import Approver
 from midwatch_monitor.records import Checkpoint, Course, Step, StepKind
 from midwatch_tools.instructions import answer, outline
 from midwatch_tools.plan_change import (

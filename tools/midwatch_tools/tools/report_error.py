@@ -7,7 +7,7 @@ from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
-from midwatch_monitor.config.protocol import ErrorSettings
+from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Analysis, Cause, Step, StepKind
 from midwatch_tools.gate.gate import Failure, backoff
 from midwatch_tools.tool_calls import UNWATCHED, Acts

@@ -17,7 +17,7 @@ from midwatch_monitor.journal.core.identity import go_on_after, marks
 from midwatch_monitor.journal.core.schema import read_version, require_place
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.learned import facts, lessons, search
-from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import Fact, Lesson
 
 COPIED = tuple(
@@ -75,7 +75,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
             _make_room(new, target.name)
             copied = {table.name: _copy(old, new, table, progress) for table in COPIED}
             go_on_after(new, {name: mark.last for name, mark in marks(old).items()})
-            for shelf in Shelf:
+            for shelf in TextIndex:
                 _put_words(old, new, shelf)
             _verify(new, copied)
             return {name: each.rows for name, each in copied.items()}
@@ -167,11 +167,11 @@ def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
     connection.execute(change, values)
 
 
-def _put_words(old: Connection, new: Connection, shelf: Shelf) -> None:
+def _put_words(old: Connection, new: Connection, shelf: TextIndex) -> None:
     """Let the texts be found that were found before; each database has its own way to that."""
     key = "rowid" if old.dialect.name == "sqlite" else "id"
     shown = set(old.execute(text(f"SELECT {key} FROM {shelf.value}")).scalars())
-    table = tables.lesson if shelf is Shelf.LESSONS else tables.fact
+    table = tables.lesson if shelf is TextIndex.LESSONS else tables.fact
     entry = tables.entry
     query = select(entry.c.id, entry.c.kind, entry.c.body, table.c.project).join(
         table, table.c.entry == entry.c.id

@@ -16,11 +16,10 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal.admin.damage import record_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.search import Shelf
+from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, Record, TaskTransition
 
 UNDER_WAY = timedelta(minutes=15)
@@ -144,7 +143,7 @@ def _latest(
 
 
 def _forget_learned(connection: Connection, key: int) -> None:
-    for shelf, table in ((Shelf.LESSONS, tables.lesson), (Shelf.FACTS, tables.fact)):
+    for shelf, table in ((TextIndex.LESSONS, tables.lesson), (TextIndex.FACTS, tables.fact)):
         keys = connection.execute(select(table.c.entry).where(table.c.project == key)).scalars()
         search.forget(connection, shelf, keys.all())
     lessons = select(tables.lesson.c.entry).where(tables.lesson.c.project == key)

@@ -8,11 +8,10 @@ from itertools import groupby
 from sqlalchemy import Connection, Dialect, bindparam, select, update
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import record_of
-from midwatch_monitor.journal.core import driver, tables
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.columns import Moment
-from midwatch_monitor.journal.core.encoding import kind_of, written
-from midwatch_monitor.journal.core.masks import masked
+from midwatch_monitor.journal.core.encoding import kind_of, mask_drafts, record_json, record_of
+from midwatch_monitor.journal.core.engine import execute_in_sqlite
 from midwatch_monitor.journal.learned import index
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -66,7 +65,7 @@ RETURNING id
 
 def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
     """Store drafts in their order. Raises StaleIncarnationError for what comes too late."""
-    drafts = masked(connection, drafts)
+    drafts = mask_drafts(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
         return _store(connection, drafts)
     entries: list[Entry] = []
@@ -113,7 +112,7 @@ def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
             at, moment = draft.at, stored(draft.at)
         record = draft.record
         kind = kind_of(type(record))
-        values += (moment, kind, draft.task, draft.attempt, draft.seq, written(record))
+        values += (moment, kind, draft.task, draft.attempt, draft.seq, record_json(record))
     return values
 
 
@@ -142,7 +141,7 @@ def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[i
     last = 0
     for begin in range(0, len(values), _TOGETHER * _WIDTH):
         part = tuple(values[begin : begin + _TOGETHER * _WIDTH])
-        last = driver.execute(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
+        last = execute_in_sqlite(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
     return range(last - len(values) // _WIDTH + 1, last + 1)
 
 

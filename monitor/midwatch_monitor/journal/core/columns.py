@@ -30,7 +30,7 @@ UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
 """What is read where a time should stand and none does, or one at an end of the calendar."""
 
 
-def unpacked(packed: bytes, most: int = MOST_BYTES) -> bytes:
+def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
     """What was packed. Raises JournalCorruptError for what is damaged, or more than `most`."""
     unpacking = zlib.decompressobj()
     try:
@@ -56,7 +56,7 @@ class Packed(TypeDecorator[bytes]):
         return None if value is None else zlib.compress(value)
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
-        return None if value is None else unpacked(value)
+        return None if value is None else unpack(value)
 
 
 class Moment(TypeDecorator[datetime]):

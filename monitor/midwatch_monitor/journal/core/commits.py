@@ -7,33 +7,40 @@ and what it then writes.
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, CursorResult, Table, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal.core import incarnations, tables
+from midwatch_monitor.journal.core import commits, incarnations, tables
 from midwatch_monitor.journal.core.append import append
 from midwatch_monitor.journal.core.columns import MOST_BYTES
+from midwatch_monitor.journal.core.encoding import kind_of, record_in
 from midwatch_monitor.journal.core.engine import is_duplicate
+from midwatch_monitor.journal.core.incarnations import moved, require_open
 from midwatch_monitor.journal.learned import projects
-from midwatch_monitor.journal.learned.standing import require_open
 from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     AttemptTransition,
     Commit,
+    Delivery,
+    DeliveryState,
     Draft,
     Entry,
     Escalation,
     EscalationState,
+    Intervention,
     Keeper,
     Lifecycle,
     Run,
     Task,
     TaskTransition,
 )
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.core.journal import Journal
 
 
 def add_run(
@@ -222,3 +229,60 @@ def _id_of(inserted: CursorResult[Any]) -> int:
     if key is None:
         raise ValueError("a row of this table has no id")
     return key[0]
+
+
+def answers(draft: Draft) -> int | None:
+    """What of a worker's a draft answers, by journal id; `None` if nothing. Pure."""
+    return draft.record.petition if isinstance(draft.record, Intervention) else None
+
+
+async def answer(journal: "Journal", what: Commit) -> tuple[Entry, ...] | None:
+    """Store it unless it answers what was answered already; `None` where it does.
+
+    An answer that was rejected, also by what is stored here, is none. Raises as `Journal.commit`.
+    """
+    if any(answers(draft) is not None for draft in what.drafts):
+        return await journal.write(_commit_answer, what)
+    return await journal.commit(what)
+
+
+def _commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
+    rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
+    for draft in what.drafts:
+        petition = answers(draft)
+        if petition is not None and _answered(connection, draft, petition, rejected):
+            return None
+    return commits.commit(connection, what)
+
+
+def _answered(connection: Connection, draft: Draft, petition: int, rejected: set[int]) -> bool:
+    entry = tables.entry
+    kinds = [kind_of(Intervention), kind_of(Delivery)]
+    query = select(entry.c.id, entry.c.kind, entry.c.body).where(
+        entry.c.attempt == draft.attempt, entry.c.id > petition, entry.c.kind.in_(kinds)
+    )
+    stands = set[int]()
+    for row in connection.execute(query.order_by(entry.c.id)):
+        record = record_in(connection, f"entry {row.id}", row.kind, row.body)
+        if isinstance(record, Intervention) and record.petition == petition:
+            stands.add(row.id)
+        elif (turned_down := _rejects(record)) is not None:
+            stands.discard(turned_down)
+    return bool(stands - rejected)
+
+
+def _rejects(record: object) -> int | None:
+    """The intervention that a record turns down."""
+    if isinstance(record, Delivery) and record.state is DeliveryState.REJECTED:
+        return record.intervention
+    return None
+
+
+def commit_unmoved(
+    connection: Connection, what: Commit, *, task: int, after: int
+) -> tuple[Entry, ...] | None:
+    """Store it unless the task has moved since an entry; `None` where it has.
+
+    So it does not begin, or go on with another attempt, between the look and the word.
+    """
+    return None if moved(connection, task, after) else commits.commit(connection, what)

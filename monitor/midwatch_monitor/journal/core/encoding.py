@@ -1,14 +1,25 @@
-"""A record as the journal stores it: the name of its kind, and JSON."""
+"""A record as the journal stores it: the name of its kind and JSON, masked on its way in and out.
+
+A row that cannot be read is named once, and the others are read. That is a row of a kind which
+only a newer Midwatch knows, too: it may write beside this one.
+"""
 
 import dataclasses
 import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from secrets import token_bytes
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaSerializer, to_json
+from sqlalchemy import Connection, Row, Select
 
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.journal.core.engine import Store
 from midwatch_monitor.records import (
     Acceptance,
     Alert,
@@ -19,6 +30,7 @@ from midwatch_monitor.records import (
     Completion,
     Decision,
     Delivery,
+    Draft,
     Entry,
     Escalation,
     Fact,
@@ -46,6 +58,7 @@ from midwatch_monitor.records import (
     TaskTransition,
     Trial,
 )
+from midwatch_monitor.secrets.masking import Masker, Secrets
 
 _KINDS: dict[type[Record], str] = {
     TaskTransition: "task_state",
@@ -107,7 +120,7 @@ def hint_of(entry: Entry) -> Hint:
     )
 
 
-def written(record: Record) -> str:
+def record_json(record: Record) -> str:
     """A record as JSON, with every field that says something: a default may change, `None` not."""
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
@@ -147,7 +160,7 @@ def _plain(value: object) -> str:
 
 
 def read(kind: str, body: str) -> Record:
-    """The record that `written` made into JSON.
+    """The record that `record_json` made into JSON.
 
     Raises JournalTooNewError for a kind that this version does not know, and JournalCorruptError
     for a body that is no such record.
@@ -171,3 +184,106 @@ def _fault(details: ErrorDetails) -> str:
 @cache
 def _adapter(kind: str) -> TypeAdapter[Record]:
     return TypeAdapter(_WORDS[kind])
+
+
+NO_MORE = Secrets()
+"""What is known by its shape or name is masked, and no value besides."""
+_OPTION = "midwatch_masker"
+
+
+def use_masker(store: Store, secrets: Secrets) -> Masker:
+    """Let every connection of a store mask with the key of the journal."""
+    masker = Masker(secrets, store.mask_key or token_bytes())
+    for engine in (store.writing, store.reading):
+        if engine is not None:
+            engine.update_execution_options(**{_OPTION: masker})
+    return masker
+
+
+def mask_drafts(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """Drafts without secrets. What has a `seq` is the recorder's, which has masked it already."""
+    record = _masker(connection).record
+    return [
+        draft
+        if draft.seq is not None or (said := record(draft.record)) is draft.record
+        else replace(draft, record=said)
+        for draft in drafts
+    ]
+
+
+def mask_record(connection: Connection, record: Record) -> Record:
+    """A record as it is given out: an older Midwatch masked nothing."""
+    return _masker(connection).record(record)
+
+
+def _masker(connection: Connection) -> Masker:
+    found = connection.get_execution_options().get(_OPTION)
+    return found if isinstance(found, Masker) else _own()
+
+
+@cache
+def _own() -> Masker:
+    """For a store that is used without a journal."""
+    return Masker(Secrets(), token_bytes())
+
+
+log = logging.getLogger(__name__)
+
+PART = "journal"
+"""Whose fault it is called where an entry cannot be read."""
+_MOST_NAMED = 50
+"""Rows that one process names: `midwatch db check` knows them all."""
+_named: set[tuple[str, str]] = set()
+
+R = TypeVar("R", bound=Record)
+
+
+def pass_over(connection: Connection, name: str, why: str) -> None:
+    """Name a row of a journal, unless that was done."""
+    row = (str(connection.engine.url), name)
+    if row in _named or len(_named) > _MOST_NAMED:
+        return
+    _named.add(row)
+    if len(_named) > _MOST_NAMED:
+        log.warning("more rows cannot be read: `midwatch db check` names them")
+    else:
+        log.warning("%s cannot be read and is passed over: %s", name, why)
+
+
+def record_in(connection: Connection, name: str, kind: str, body: str) -> Record | Fault:
+    """The record of a row; a fault that names the row in place of one that cannot be read.
+
+    So it has its place among the entries, whoever counts or follows them.
+    """
+    try:
+        return mask_record(connection, read(kind, body))
+    except (JournalCorruptError, JournalTooNewError) as error:
+        pass_over(connection, name, str(error))
+        return Fault(part=PART, error=f"{name} cannot be read: {error}")
+
+
+def record_of(connection: Connection, name: str, word: type[R], body: str | None) -> R | None:
+    """The record of a row that is one of a kind; `None` where it is missing or cannot be read."""
+    record = None if body is None else record_in(connection, name, kind_of(word), body)
+    return record if isinstance(record, word) else None
+
+
+def rows_of(
+    connection: Connection, query: Select[*tuple[Any, ...]], word: type[R], limit: int | None = None
+) -> list[tuple[Row[Any], R]]:
+    """The rows of a query with their records, at most `limit` that can be read.
+
+    It asks for each row's `entry` and `body`, in an order.
+    """
+    found: list[tuple[Row[Any], R]] = []
+    seen = 0
+    while True:
+        wanted = None if limit is None else limit - len(found)
+        rows = connection.execute(query.limit(wanted).offset(seen or None)).all()
+        seen += len(rows)
+        for row in rows:
+            record = record_of(connection, f"entry {row.entry}", word, row.body)
+            if record is not None:
+                found.append((row, record))
+        if wanted is None or len(rows) < wanted or len(found) == limit:
+            return found

@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,13 +34,13 @@ from midwatch_monitor.errors import (
     JournalReadOnlyError,
     MissingExtraError,
 )
-from midwatch_monitor.journal.core import driver
-from midwatch_monitor.journal.core.outage import is_passing, refused, sqlstate
+from midwatch_monitor.journal.core.outage import is_passing, refusal_in, sqlstate
 from midwatch_monitor.journal.postgres.rights import advice_on
 from midwatch_monitor.private import keep_private, private_file, private_folder
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.postgres.postgres import Lines
+
 
 READERS = 4
 """Connections that read at the same time."""
@@ -233,7 +233,7 @@ def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
             connection.execute(pragma)
 
     def on_begin(connection: Connection) -> None:
-        driver.execute(connection, begin)
+        execute_in_sqlite(connection, begin)
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
@@ -275,10 +275,10 @@ def explaining(name: str, waited: float = 0) -> Generator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise explained(error, name, waited) from error
+        raise journal_error(error, name, waited) from error
 
 
-def explained(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
+def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
     """What an error of the database means for the journal called `name`.
 
     `waited` says for how many seconds it has been tried, where that may help.
@@ -314,7 +314,7 @@ def _served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
         return JournalError(
             f"{name}: {reason}; `ALTER ROLE … SET statement_timeout = 0` gives this role more time"
         )
-    if refusal := refused(error):
+    if refusal := refusal_in(error):
         return JournalAccessError(f"{name} cannot be opened: {refusal}")
     if is_passing(error):
         return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
@@ -354,3 +354,21 @@ def _code(error: SQLAlchemyError) -> int | str | None:
     if isinstance(extended, int):
         return extended & 0xFF
     return sqlstate(error)
+
+
+def execute_in_sqlite(
+    connection: Connection, statement: str, values: Sequence[object] = ()
+) -> sqlite3.Cursor:
+    """Have SQLite do one statement of every commit, in a transaction that SQLAlchemy has begun.
+
+    SQLAlchemy takes several times as long as SQLite itself. Errors are raised as it raises them.
+    """
+    own = connection.connection.dbapi_connection
+    if not isinstance(own, sqlite3.Connection):
+        raise TypeError("the connection does not lead to SQLite")
+    try:
+        return own.execute(statement, values)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(
+            statement, None, error, sqlite3.Error, dialect=connection.dialect
+        ) from error

@@ -11,8 +11,17 @@ from functools import cache
 from sqlalchemy import ARRAY, BigInteger, Connection, Select, Table, any_, bindparam, select
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal.core import driver, tables
-from midwatch_monitor.records import Commit
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import kind_of, record_of
+from midwatch_monitor.journal.core.engine import execute_in_sqlite
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Commit,
+    Delivery,
+    Intervention,
+    Record,
+    TaskTransition,
+)
 
 _WRITTEN = "at incarnation {}, not {}: another process"
 _WATCHED = "watched at incarnation {}, not {}: another monitor"
@@ -62,7 +71,9 @@ def _held(connection: Connection, table: Table, attempts: Collection[int]) -> Ma
     """The incarnation of each of the attempts that has one."""
     wanted = list(attempts)
     if connection.dialect.name == "sqlite":
-        return dict(driver.execute(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall())
+        return dict(
+            execute_in_sqlite(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall()
+        )
     if len(wanted) == 1:
         rows = connection.execute(_of_one(table), {"of": wanted[0]})
     else:
@@ -92,3 +103,30 @@ def _of_many(table: Table) -> Select[int, int]:
 
 def _of(table: Table) -> Select[int, int]:
     return select(table.c.attempt, table.c.incarnation)
+
+
+TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Intervention, Delivery)
+"""The records by which it shows what can be done about a task."""
+
+
+def require_open(connection: Connection, task: int) -> None:
+    """Raise StaleIncarnationError where a task is over: nobody begins with it any more."""
+    entry = tables.entry
+    query = select(entry.c.body).where(
+        entry.c.task == task, entry.c.kind == kind_of(TaskTransition)
+    )
+    body = connection.execute(query.order_by(entry.c.id.desc()).limit(1)).scalar()
+    state = record_of(connection, f"the last state of task {task}", TaskTransition, body)
+    if state is not None and state.lifecycle.over:
+        raise StaleIncarnationError(f"task {task} is already {state.lifecycle.value}")
+
+
+def moved(connection: Connection, task: int, after: int) -> bool:
+    """Whether a task, or an attempt at it, is not as it was after an entry."""
+    entry = tables.entry
+    newer = select(entry.c.id).where(
+        entry.c.task == task,
+        entry.c.id > after,
+        entry.c.kind.in_([kind_of(each) for each in TURNS]),
+    )
+    return connection.execute(newer.limit(1)).first() is not None

@@ -14,14 +14,12 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal.core import commits, queries, tables
-from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store
-from midwatch_monitor.journal.core.group_commit import Gathering
-from midwatch_monitor.journal.core.masks import NO_MORE, use_masker
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
 from midwatch_monitor.journal.core.reader import Reader
-from midwatch_monitor.journal.core.schema import opened
-from midwatch_monitor.journal.core.writer import Writer
+from midwatch_monitor.journal.core.schema import open_store
+from midwatch_monitor.journal.core.writer import GroupCommit, Writer
 from midwatch_monitor.records import (
     AlertKey,
     Attempt,
@@ -73,7 +71,7 @@ class Journal:
             self._writer = Writer(
                 store.writing, name=store.name, max_batch=max_batch, patience=patience()
             )
-            self._gathering = Gathering(self._writer.put, most=max_batch)
+            self._gathering = GroupCommit(self._writer.put, most=max_batch)
         if store.lines is not None:
             store.lines.watch(self._stuck, max(patience_seconds, STALL_SECONDS))
 
@@ -100,7 +98,7 @@ class Journal:
         `secrets` are masked in whatever is recorded and read.
         """
         access = Access.CREATE if create else Access.WRITE
-        store = await asyncio.to_thread(opened, location, access, synchronous, patience_seconds)
+        store = await asyncio.to_thread(open_store, location, access, synchronous, patience_seconds)
         return cls(store, max_batch=max_batch, patience_seconds=patience_seconds, secrets=secrets)
 
     @classmethod
@@ -113,7 +111,7 @@ class Journal:
     ) -> Self:
         """Open an existing journal and change nothing: every write raises JournalReadOnlyError."""
         store = await asyncio.to_thread(
-            opened, location, Access.READ, Synchronous.NORMAL, patience_seconds
+            open_store, location, Access.READ, Synchronous.NORMAL, patience_seconds
         )
         return cls(store, patience_seconds=patience_seconds, secrets=secrets)
 

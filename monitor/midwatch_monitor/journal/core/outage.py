@@ -1,6 +1,9 @@
-"""An outage of PostgreSQL is ridden out: what failed for its sake is done again for a while."""
+"""Outages of a database: which errors pass by themselves, how long they are waited for, and what a
+person can do about one that does not.
+"""
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from threading import Event
@@ -8,7 +11,65 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from midwatch_monitor.journal.core.refusal import advice_on, reason_in
+_STARTS = (
+    "starting up",
+    "shutting down",
+    "recovery",
+    "not yet accepting",
+    "not currently accepting",
+    "too many",
+    "connection slots",
+)
+"""In what a server says that will soon let one in."""
+_PASSWORD = (
+    "it is taken from the URL (its special characters written as in %40 for @), from PGPASSWORD "
+    "or from ~/.pgpass"
+)
+_ANSWERS = (
+    ("password authentication failed", f"is the password right? {_PASSWORD}"),
+    ("no password supplied", f"give one: {_PASSWORD}"),
+    ("not permitted to log in", "name another role in the URL, or `ALTER ROLE … LOGIN`"),
+    ("permission denied for database", "its owner can `GRANT CONNECT ON DATABASE … TO …`"),
+    ("no encryption", "is it TLS that is missing (`?sslmode=require`)? Else see its pg_hba.conf"),
+    ("pg_hba.conf", "a line of the server's pg_hba.conf must let this role in from here"),
+    ('role "', "name another role in the URL, or make this one: `createuser --pwprompt`"),
+    ('database "', "name another database in the URL, or make this one: `createdb`"),
+    ("authentication failed for user", "see the lines for this role in the server's pg_hba.conf"),
+    ("does not support SSL", "switch `ssl` on there, or leave `sslmode` out of the URL"),
+    ("certificate verify failed", "`sslrootcert` must name the authority that signed for it"),
+    ("root certificate file", "`sslrootcert` must name the authority that signed for the server"),
+    ("server certificate for", "name the server in the URL as its certificate does"),
+    ("unrecognized configuration parameter", "see the `options` in the URL"),
+    ("invalid value for parameter", "see the `options` in the URL"),
+    ("unsupported startup parameter", "a pooler is between: name the server itself in the URL"),
+    ("invalid response to SSL", "is that PostgreSQL's port? Something else answers there"),
+    ("expected authentication request", "is that PostgreSQL's port? Something else answers there"),
+    ("invalid connection option", "see what stands behind the ? of the URL"),
+    ("bad value for connect_timeout", "it is a number of seconds"),
+    ("invalid port number", "ports are from 1 to 65535"),
+    ("invalid sslmode value", "disable, prefer, require, verify-ca and verify-full are known"),
+)
+"""In what is said, and what to do then; the first that fits."""
+_AROUND = re.compile(
+    r"connection (?:failed|is bad): |connection to server (?:at|on) .*? failed: |FATAL: +|\n"
+)
+
+
+def advice_on(said: str) -> str:
+    """What to do about an answer that no waiting changes; empty for everything else."""
+    if any(each in said for each in _STARTS):
+        return ""
+    return next((advice for part, advice in _ANSWERS if part in said), "")
+
+
+def reason_in(said: str) -> str:
+    """What a server answered, without what the driver puts around it, and once.
+
+    The driver asks twice, with TLS and without, and each of the addresses of a host.
+    """
+    parts = (" ".join(part.split()) for part in _AROUND.split(said))
+    return "; ".join(dict.fromkeys(part for part in parts if part))
+
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +115,10 @@ def is_passing(error: BaseException | None) -> bool:
 
 def is_refusal(error: BaseException | None) -> bool:
     """Whether a server has answered that it lets nobody in so: a URL or a right is wrong."""
-    return bool(refused(error))
+    return bool(refusal_in(error))
 
 
-def refused(error: BaseException | None) -> str:
+def refusal_in(error: BaseException | None) -> str:
     """Why a connection was refused and what to do about it; empty where it was not."""
     if not isinstance(error, DBAPIError) or sqlstate(error) is not None:
         return ""
@@ -130,7 +191,7 @@ class Patience:
 
     def _tell(self, error: BaseException) -> None:
         """Say once in an outage that somebody must change something."""
-        why = "" if self._told else refused(error)
+        why = "" if self._told else refusal_in(error)
         if why:
             self._told = True
             log.warning("the journal's database lets us in no more, trying again: %s", why)

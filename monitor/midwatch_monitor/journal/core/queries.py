@@ -16,9 +16,9 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.admin.damage import pass_over, record_in
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.columns import MOST_BYTES, UNREADABLE, unpacked
+from midwatch_monitor.journal.core.columns import MOST_BYTES, UNREADABLE, unpack
+from midwatch_monitor.journal.core.encoding import pass_over, record_in
 from midwatch_monitor.records import Attempt, Entry, Keeper, Message, Result, Run, Task
 
 _MOST_HISTORY = 2 * MOST_BYTES
@@ -146,7 +146,7 @@ def _unpacked(
     left = _MOST_HISTORY
     for row in connection.execute(query):
         try:
-            body = unpacked(row.packed, min(left, MOST_BYTES))
+            body = unpack(row.packed, min(left, MOST_BYTES))
         except JournalCorruptError as error:
             name = f"{table.name} {row.key} of attempt {attempt}"
             raise JournalCorruptError(f"{name} cannot be read: {error}") from error

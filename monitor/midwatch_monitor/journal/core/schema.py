@@ -78,7 +78,7 @@ class Version:
         return self.revision is not None and not _OURS.fullmatch(self.revision)
 
 
-def opened(
+def open_store(
     location: str | Path,
     access: Access,
     synchronous: Synchronous = Synchronous.NORMAL,

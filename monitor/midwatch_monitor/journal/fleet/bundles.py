@@ -18,9 +18,8 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.errors import JournalCorruptError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import commits, queries, tables
-from midwatch_monitor.journal.core.encoding import kind_of, written
+from midwatch_monitor.journal.core.encoding import kind_of, record_json, rows_of
 from midwatch_monitor.journal.core.journal import Journal
 from midwatch_monitor.records import (
     Attempt,
@@ -230,7 +229,7 @@ def _issue_once(connection: Connection, draft: Draft, incarnation: int | None) -
     same = select(entry.c.id).where(
         entry.c.attempt == draft.attempt,
         entry.c.kind == kind_of(Intervention),
-        entry.c.body == written(draft.record),
+        entry.c.body == record_json(draft.record),
     )
     if connection.execute(same.limit(1)).first() is not None:
         return False

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, func, insert, or_, select
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import commits, queries, tables
 from midwatch_monitor.journal.core.encoding import kind_of
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import Keeper, Lifecycle, Run, Task, TaskTransition
 
 _AT_ONCE = 1000

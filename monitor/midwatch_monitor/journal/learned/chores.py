@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_, select, update
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import rows_of
 from midwatch_monitor.journal.learned.projects import Owner
 from midwatch_monitor.records import (
     Chore,

@@ -6,14 +6,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError, StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, read
+from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
 from midwatch_monitor.journal.learned import projects, search
-from midwatch_monitor.journal.learned.candidates import of_tags
-from midwatch_monitor.journal.learned.lessons import tagged
+from midwatch_monitor.journal.learned.lessons import of_tags, tagged
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
-from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
     Entry,
     Fact,
@@ -48,7 +46,7 @@ def add(connection: Connection, entry: Entry, fact: Fact, owner: Owner) -> int:
     if tags:
         connection.execute(insert(tables.fact_tag), tags)
     if fact.state.shared:
-        search.put(connection, Shelf.FACTS, owner.project, {entry.id: wording_of(fact)})
+        search.put(connection, TextIndex.FACTS, owner.project, {entry.id: wording_of(fact)})
     return sources[0]
 
 
@@ -134,11 +132,11 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
     if shared == (before.live and FactState(before.state).shared):
         return
     if not shared:
-        search.take_out(connection, Shelf.FACTS, [before.entry])
+        search.take_out(connection, TextIndex.FACTS, [before.entry])
         return
     entry = tables.entry
     body = connection.execute(select(entry.c.body).where(entry.c.id == before.entry)).scalar_one()
-    search.put(connection, Shelf.FACTS, before.project, {before.entry: wording_of(_fact(body))})
+    search.put(connection, TextIndex.FACTS, before.project, {before.entry: wording_of(_fact(body))})
 
 
 def _fact(body: str) -> Fact:
@@ -220,4 +218,4 @@ def like(connection: Connection, wanted: Wanted, *, limit: int) -> list[KnownFac
 
 
 def _of_words(connection: Connection, project: int, text: str, limit: int) -> list[int]:
-    return [key for key, _ in search.found(connection, Shelf.FACTS, project, text, limit)]
+    return [key for key, _ in search.found(connection, TextIndex.FACTS, project, text, limit)]

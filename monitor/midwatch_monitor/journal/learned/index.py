@@ -6,9 +6,8 @@ Nothing is learned from a task without a project: what belongs to one stands in 
 from sqlalchemy import Connection, select
 
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.core.encoding import kind_of, rows_of
 from midwatch_monitor.journal.learned import chores, facts, lessons, versions
 from midwatch_monitor.journal.learned.projects import Owner, owner_of
 from midwatch_monitor.records import (

@@ -1,21 +1,35 @@
 """Lessons in the index: as they stand, and what their use came to."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    union_all,
+    update,
+)
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.core.encoding import kind_of, read
-from midwatch_monitor.journal.learned import search
+from midwatch_monitor.journal.core.encoding import kind_of, read, rows_of
+from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.projects import Owner, sources_of
-from midwatch_monitor.journal.learned.search import Shelf, Wording
+from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
+    Candidate,
     Entry,
     Feedback,
     KnownLesson,
@@ -26,6 +40,7 @@ from midwatch_monitor.records import (
     Origin,
     Recall,
     Recalled,
+    Wanted,
 )
 from midwatch_monitor.records.verdict import weight
 
@@ -54,7 +69,7 @@ def add(connection: Connection, entry: Entry, lesson: Lesson, owner: Owner) -> N
     if tags:
         connection.execute(insert(tables.lesson_tag), tags)
     if not lesson.waits:
-        search.put(connection, Shelf.LESSONS, owner.project, {entry.id: wording_of(lesson)})
+        search.put(connection, TextIndex.LESSONS, owner.project, {entry.id: wording_of(lesson)})
 
 
 def tagged(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
@@ -90,10 +105,10 @@ def mark(connection: Connection, mark: LessonMark) -> None:
         return
     connection.execute(change, {"obsolete": obsolete})
     if obsolete:
-        search.take_out(connection, Shelf.LESSONS, [mark.lesson])
+        search.take_out(connection, TextIndex.LESSONS, [mark.lesson])
     else:
         lesson = _stored(connection, mark.lesson)
-        search.put(connection, Shelf.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
+        search.put(connection, TextIndex.LESSONS, row.project, {mark.lesson: wording_of(lesson)})
 
 
 def _stored(connection: Connection, key: int) -> Lesson:
@@ -247,3 +262,83 @@ def _known(row: Row[Any], said: Lesson, uses: _Uses) -> KnownLesson:
         last_used=uses.last,
         obsolete=row.obsolete,
     )
+
+
+EACH = 20
+"""Newest lessons of the same task, and of each tag and file."""
+TAGS = 24
+"""Tags and files that are looked for."""
+
+
+def candidates(connection: Connection, wanted: Wanted, *, limit: int) -> list[Candidate]:
+    """At most `limit` lessons of the project that are not obsolete, each once.
+
+    Those that any one way found best come first: of the same task, with the same tags or files,
+    with the same words. What is of the same kind counts only with words in common.
+    """
+    project = projects.key_of(connection, wanted.project)
+    if project is None:
+        return []
+    alike = dict(search.found(connection, TextIndex.LESSONS, project, wanted.text, limit))
+    live = tables.lesson.c.obsolete.is_(False)
+    tags = tagged(wanted.tags, wanted.files)
+    ways = (
+        _of_task(connection, project, wanted.task),
+        of_tags(connection, tables.lesson, project, tags, live, each=EACH),
+        list(alike),
+    )
+    keys = _in_turn(ways)[:limit]
+    lesson = tables.lesson
+    found = known(connection, lesson.c.entry.in_(keys), live, limit=limit)
+    place = {key: number for number, key in enumerate(keys)}
+    return [
+        Candidate(known=each, bm25=alike.get(each.id, 0.0))
+        for each in sorted(found, key=lambda each: place[each.id])
+    ]
+
+
+def _of_task(connection: Connection, project: int, task: str) -> list[int]:
+    lesson = tables.lesson
+    query = (
+        select(lesson.c.entry)
+        .where(lesson.c.project == project, lesson.c.task == task, lesson.c.obsolete.is_(False))
+        .order_by(lesson.c.entry.desc())
+        .limit(EACH)
+    )
+    return list(connection.execute(query).scalars()) if task else []
+
+
+def of_tags(
+    connection: Connection,
+    kept: Table,
+    project: int,
+    tags: Sequence[str],
+    *wanted: ColumnElement[bool],
+    each: int,
+) -> list[int]:
+    """Lessons or facts with any of the first few tags and files, the newest `each` of every one.
+
+    Those with the most in common come first, of these the newest.
+    """
+    tag = tables.metadata.tables[f"{kept.name}_tag"]
+    key = tag.c[kept.name]
+    newest = (
+        select(key.label("key"))
+        .join(kept, kept.c.entry == key)
+        .where(tag.c.project == project, tag.c.tag == name, *wanted)
+        .order_by(key.desc())
+        .limit(each)
+        .subquery()
+        for name in tags[:TAGS]
+    )
+    parts = [select(part.c.key) for part in newest]
+    if not parts:
+        return []
+    common = Counter(connection.execute(union_all(*parts)).scalars())
+    return sorted(common, key=lambda key: (common[key], key), reverse=True)
+
+
+def _in_turn(ways: Sequence[Sequence[int]]) -> list[int]:
+    """The first of each way, then the second of each, and so on; each once."""
+    rounds = chain.from_iterable(zip_longest(*ways))
+    return list(dict.fromkeys(key for key in rounds if key is not None))

@@ -44,7 +44,7 @@ _STOP = frozenset(
 )
 
 
-class Shelf(StrEnum):
+class TextIndex(StrEnum):
     """What is searched."""
 
     LESSONS = "lesson_text"
@@ -107,7 +107,7 @@ def rarest(known: Mapping[str, int]) -> list[str]:
 
 
 def put(
-    connection: Connection, shelf: Shelf, project: int, wordings: Mapping[int, Wording]
+    connection: Connection, shelf: TextIndex, project: int, wordings: Mapping[int, Wording]
 ) -> None:
     """Let texts of a project be found, by their keys."""
     dialect = connection.dialect.name
@@ -133,7 +133,7 @@ def _in_vector(project: int, wording: Wording) -> dict[str, str]:
     return {"words": " ".join(placed)}
 
 
-def take_out(connection: Connection, shelf: Shelf, keys: Iterable[int]) -> None:
+def take_out(connection: Connection, shelf: TextIndex, keys: Iterable[int]) -> None:
     """Let texts be found no longer."""
     rows = [{"key": key} for key in keys]
     if rows:
@@ -141,7 +141,7 @@ def take_out(connection: Connection, shelf: Shelf, keys: Iterable[int]) -> None:
         connection.execute(text(f"DELETE FROM {shelf.value} WHERE {key} = :key"), rows)
 
 
-def forget(connection: Connection, shelf: Shelf, keys: Sequence[int]) -> None:
+def forget(connection: Connection, shelf: TextIndex, keys: Sequence[int]) -> None:
     """Take texts out and leave no trace of their words.
 
     FTS5 only notes that a text is gone until the parts of its index are merged into one.
@@ -153,7 +153,7 @@ def forget(connection: Connection, shelf: Shelf, keys: Sequence[int]) -> None:
 
 
 def found(
-    connection: Connection, shelf: Shelf, project: int, wanted: str, limit: int
+    connection: Connection, shelf: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
     """The texts of a project that share words with a wanted one: their keys, and how well they fit.
 
@@ -169,7 +169,7 @@ def found(
     return [(row.key, row.score) for row in rows]
 
 
-def _known(connection: Connection, shelf: Shelf, tokens: Sequence[str]) -> dict[str, int]:
+def _known(connection: Connection, shelf: TextIndex, tokens: Sequence[str]) -> dict[str, int]:
     """In how many texts each stands, counted no further than what counts as many.
 
     Without those that stand in none.

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.journal.admin.damage import rows_of
 from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.core.encoding import rows_of
 from midwatch_monitor.journal.learned.projects import Owner
 from midwatch_monitor.records import (
     Entry,

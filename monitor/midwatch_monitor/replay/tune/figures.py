@@ -1,46 +1,123 @@
-"""What alarms cost and what they find, over runs whose end is known. Pure."""
+"""What alarms cost and what they find, over runs whose end is known. Pure but for
+the randomness given.
+"""
 
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from random import Random
 from statistics import median
 
-from midwatch_monitor.replay.tune.peers import Interval, Peers
+from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.run import Alarms, Run, Target
+
+MIN_ALARMED = 5
+"""Alarmed runs below which nothing is claimed of a lift: resampling a few says they are sure."""
+RESAMPLES = 500
+"""Bootstrap resamples of the runs: the ends of a 95 % interval then rest on a dozen each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """How often each run was drawn, and the shares that follow."""
+
+    weights: Sequence[int]
+    shares: Sequence[float]
+
+
+class RunsByLength:
+    """The runs of each source in the order of their length.
+
+    The *lift* of an alarm is whether its run reached the target, minus the share among the runs
+    of the same source that were still going at that step: long runs fail more often, and to know
+    that takes no rule. Sources in which no run reaches the target are left out.
+    """
+
+    def __init__(self, runs: Sequence[Run], target: Target) -> None:
+        sources: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        reached = [run.reached(target) for run in runs]
+        hopeful = {run.label.source for run, hit in zip(runs, reached, strict=True) if hit}
+        for at, (run, hit) in enumerate(zip(runs, reached, strict=True)):
+            if hit is not None and run.label.source in hopeful:
+                sources[run.label.source].append((run.measured.steps, at))
+        self._hits = [bool(hit) for hit in reached]
+        self._sources = [run.label.source for run in runs]
+        self._order: list[int] = []
+        self._segments: dict[str, tuple[int, list[int]]] = {}
+        for source, members in sources.items():
+            members.sort()
+            self._segments[source] = (len(self._order), [steps for steps, _ in members])
+            self._order += [at for _, at in members]
+        self._known = frozenset(self._order)
+        self._whole = self._sample([1] * len(runs))
+        self._draws: list[_Sample] = []
+
+    def draw(self, random: Random, *, times: int = RESAMPLES) -> None:
+        """Resample the runs, for `interval`."""
+        size = len(self._hits)
+        for _ in range(times if self._order else 0):
+            drawn = Counter(random.choices(self._order, k=len(self._order)))
+            self._draws.append(self._sample([drawn[at] for at in range(size)]))
+
+    def alarmed(self, alarms: Alarms) -> int:
+        """How many runs have a lift at all."""
+        return len(self._places(alarms))
+
+    def lift(self, alarms: Alarms) -> float | None:
+        """The mean lift of the alarms; `None` without any."""
+        return self._mean(self._places(alarms), self._whole)
+
+    def interval(self, alarms: Alarms) -> Interval | None:
+        """Where the lift lies, by the resamples; `None` for fewer than `MIN_ALARMED` alarms."""
+        places = self._places(alarms)
+        if len(places) < MIN_ALARMED:
+            return None
+        means = sorted(
+            mean for draw in self._draws if (mean := self._mean(places, draw)) is not None
+        )
+        if not means:
+            return None
+        edge = len(means) // 40
+        return Interval(low=means[edge], high=means[-1 - edge])
+
+    def _places(self, alarms: Alarms) -> list[tuple[int, int]]:
+        """Each alarmed run with its place among the runs of its source at that step."""
+        places: list[tuple[int, int]] = []
+        for at, step in enumerate(alarms):
+            if step is not None and at in self._known:
+                offset, lengths = self._segments[self._sources[at]]
+                places.append((at, offset + bisect_left(lengths, step)))
+        return places
+
+    def _sample(self, weights: Sequence[int]) -> _Sample:
+        shares = array("d", bytes(8 * len(self._order)))
+        for offset, lengths in self._segments.values():
+            going = hits = 0
+            for place in reversed(range(offset, offset + len(lengths))):
+                at = self._order[place]
+                going += weights[at]
+                hits += weights[at] * self._hits[at]
+                shares[place] = hits / going if going else 0.0
+        return _Sample(array("I", weights), shares)
+
+    def _mean(self, places: Sequence[tuple[int, int]], sample: _Sample) -> float | None:
+        total = gained = 0.0
+        for at, place in places:
+            weight = sample.weights[at]
+            if weight:
+                total += weight
+                gained += weight * (self._hits[at] - sample.shares[place])
+        return gained / total if total else None
+
 
 IN_TIME = 0.8
 """A run that ran out of budget counts as found if it was alarmed in this part of its steps."""
-_Z = 1.96
-"""The normal quantile of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """So many of so many."""
-
-    hits: int
-    of: int
-
-    @property
-    def rate(self) -> float:
-        """From 0 to 1; 0 of none is 0."""
-        return self.hits / self.of if self.of else 0.0
-
-    @property
-    def interval(self) -> Interval:
-        """Wilson's score interval, which holds for few hits and few runs too."""
-        if not self.of:
-            return Interval(low=0.0, high=1.0)
-        spread = _Z * sqrt(self.rate * (1 - self.rate) / self.of + _Z**2 / (4 * self.of**2))
-        middle, scale = self.rate + _Z**2 / (2 * self.of), 1 + _Z**2 / self.of
-        return Interval(
-            low=max(0.0, (middle - spread) / scale), high=min(1.0, (middle + spread) / scale)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class AlarmFigures:
     """What a set of first alarms cost and found."""
 
     resolved: Share
@@ -57,15 +134,15 @@ class Figures:
     """The first alarm as a share of the run: the median over alarmed runs of the target."""
 
 
-class Yardstick:
+class AlarmMeter:
     """Measures alarms over some runs."""
 
     def __init__(self, runs: Sequence[Run], target: Target, random: Random) -> None:
         self.runs = runs
         self.target = target
-        self.peers = Peers(runs, target)
-        self.peers.draw(random)
-        self._failing = Peers(runs, Target.UNRESOLVED)
+        self.by_length = RunsByLength(runs, target)
+        self.by_length.draw(random)
+        self._failing = RunsByLength(runs, Target.UNRESOLVED)
         self.resolved = sum(run.label.resolved is True for run in runs)
         self.targets = sum(run.reached(target) is True for run in runs)
 
@@ -82,21 +159,21 @@ class Yardstick:
             for run, step in self._pairs(alarms)
         )
 
-    def figures(self, alarms: Alarms) -> Figures:
+    def figures(self, alarms: Alarms) -> AlarmFigures:
         """All that is said of some alarms."""
         pairs = list(self._pairs(alarms))
         failed = [step for run, step in pairs if run.label.resolved is False]
         delays = [
-            step / run.trail.steps
+            step / run.measured.steps
             for run, step in pairs
             if step is not None and run.reached(self.target)
         ]
-        return Figures(
+        return AlarmFigures(
             resolved=Share(hits=self.false_alarms(alarms), of=self.resolved),
             found=Share(hits=self.found(alarms), of=self.targets),
             unresolved=Share(hits=_count(step is not None for step in failed), of=len(failed)),
-            lift=self.peers.lift(alarms),
-            lift_interval=self.peers.interval(alarms),
+            lift=self.by_length.lift(alarms),
+            lift_interval=self.by_length.interval(alarms),
             lift_unresolved=self._failing.lift(alarms),
             delay=median(delays) if delays else None,
         )
@@ -107,7 +184,7 @@ class Yardstick:
     def _in_time(self, run: Run, step: int | None) -> bool:
         if step is None:
             return False
-        return self.target is not Target.SPENT or step <= IN_TIME * run.trail.steps
+        return self.target is not Target.SPENT or step <= IN_TIME * run.measured.steps
 
 
 def _count(each: Iterable[bool]) -> int:

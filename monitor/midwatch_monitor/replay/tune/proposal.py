@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 
-from midwatch_monitor.replay.tune.choice import Choice
-from midwatch_monitor.replay.tune.figures import Figures, Share
-from midwatch_monitor.replay.tune.knob import tuned, turned
-from midwatch_monitor.replay.tune.peers import Interval
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.replay.tune.figures import AlarmFigures
 from midwatch_monitor.replay.tune.run import Target
-from midwatch_monitor.replay.tune.study import Row, Study
+from midwatch_monitor.replay.tune.study import Choice, Row, Study
+from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules
 
 
 def changes(study: Study) -> dict[str, dict[str, int | str]]:
     """The keys of each rule that the proposal changes; rules without any are left out."""
-    rules = tuned(study.before)
-    found = {each.rule: turned(rules[each.rule], each.level) for each in study.choices}
+    rules = tunable_rules(study.before)
+    found = {each.rule: changed_keys(rules[each.rule], each.level) for each in study.choices}
     return {rule: keys for rule, keys in found.items() if keys}
 
 
@@ -47,7 +46,7 @@ def verdict_text(study: Study) -> str:
     return "Not better than what is configured, on tasks not chosen on: keep what you have."
 
 
-def figures_text(figures: Figures, target: Target) -> str:
+def figures_text(figures: AlarmFigures, target: Target) -> str:
     """What alarms cost and found, in a line."""
     parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
     when = " in time" if target is Target.SPENT else ""
@@ -69,7 +68,7 @@ def lift_text(lift: float, interval: Interval | None) -> str:
     return f"{lift:+.2f}{ends}"
 
 
-def score_lines(study: Study) -> Iterator[tuple[str, Figures]]:
+def score_lines(study: Study) -> Iterator[tuple[str, AlarmFigures]]:
     """The whole configurations that are compared, by name."""
     scores = study.scores
     yield "agreement of notices alone", scores.agreement

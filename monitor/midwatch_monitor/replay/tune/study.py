@@ -1,21 +1,178 @@
-"""Recorded runs read twice: once for every threshold at once, once under what is proposed."""
+"""Which thresholds to have: recorded runs read twice, for every threshold at
+once and under what is proposed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
 from random import Random
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Event
-from midwatch_monitor.replay.tune.choice import Choice, choose
-from midwatch_monitor.replay.tune.figures import Figures, Yardstick
-from midwatch_monitor.replay.tune.folds import parted
-from midwatch_monitor.replay.tune.knob import SWITCH, knob_of, level_in_force, tuned, with_levels
-from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.recordings import Recorded
-from midwatch_monitor.replay.tune.run import Alarms, Run, Target, alarms_at, levels
-from midwatch_monitor.replay.tune.trail import first_alarms, follow
+from midwatch_monitor.replay.tune.figures import MIN_ALARMED, AlarmFigures, AlarmMeter
+from midwatch_monitor.replay.tune.labels import Label, Recorded
+from midwatch_monitor.replay.tune.run import (
+    Alarms,
+    Run,
+    Target,
+    alarms_at,
+    earlier,
+    first_alarms,
+    levels,
+    measure,
+)
+from midwatch_monitor.replay.tune.threshold import (
+    SEVERITY,
+    level_in_force,
+    threshold_of,
+    tunable_rules,
+    with_levels,
+)
 from midwatch_monitor.traces import Damage, open_trace
+
+RULE_PART = 0.5
+"""How much of all allowed false alarms one rule may use: several rules must find a place."""
+
+
+class Verdict(StrEnum):
+    """What became of a rule, and why."""
+
+    CHOSEN = "chosen"
+    TOO_FEW = "kept: too little data"
+    """It alarmed so few runs that nothing can be said."""
+    NO_COST = "kept: not shown to find what the others do not, but costs nothing beside them"
+    BY_CHANCE = "no alarm: within its part of the false alarms it is not shown to find anything"
+    TOO_DEAR = "no alarm: what it adds costs too many false alarms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The level from which on a rule shall be an alarm; `None` is never."""
+
+    rule: str
+    level: int | None
+    verdict: Verdict
+
+
+def choose(
+    meter: AlarmMeter, present: Mapping[str, int | None], *, allowed: float
+) -> tuple[Choice, ...]:
+    """A level for each rule, so that at most the allowed share of resolved runs is alarmed.
+
+    First each rule by itself: the most eager level within its part that finds something beyond
+    chance. Of these, the one that adds most to what is found so far, again and again. Rules of
+    which nothing can be said stay as they are, and their alarms count from the start, as do those
+    of notices that agree. All others stay as they are too if that adds no false alarm.
+    """
+    alone = {rule: _alone(meter, rule, now, allowed) for rule, now in present.items()}
+    alarms: Alarms = [run.measured.agreed for run in meter.runs]
+    for choice in alone.values():
+        if choice.verdict is Verdict.TOO_FEW:
+            alarms = earlier(alarms, alarms_at(meter.runs, choice.rule, choice.level))
+    others = {rule: each for rule, each in alone.items() if each.verdict is not Verdict.TOO_FEW}
+    placed = _Greedy(meter, others, alarms, allowed * meter.resolved)
+    return tuple({**alone, **placed.choices(present)}[rule] for rule in present)
+
+
+def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Choice:
+    limit = allowed * RULE_PART * meter.resolved
+    tried = False
+    for level in levels(meter.runs, rule):
+        alarms = alarms_at(meter.runs, rule, level)
+        if meter.false_alarms(alarms) > limit:
+            continue
+        if meter.by_length.alarmed(alarms) < MIN_ALARMED:
+            break
+        tried = True
+        lift = meter.by_length.interval(alarms)
+        if lift is not None and lift.low > 0:
+            return Choice(rule=rule, level=level, verdict=Verdict.CHOSEN)
+    if _alarmed(meter, rule, now) < MIN_ALARMED:
+        return Choice(rule=rule, level=now, verdict=Verdict.TOO_FEW)
+    verdict = Verdict.BY_CHANCE if tried else Verdict.TOO_DEAR
+    return Choice(rule=rule, level=None, verdict=verdict)
+
+
+def _alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
+    """How many runs a rule alarms as it is, or one that is no alarm at its most eager.
+
+    Runs that have no lift say nothing of what it finds.
+    """
+    eager = levels(meter.runs, rule)[:1]
+    level = eager[0] if now is None and eager else now
+    return meter.by_length.alarmed(alarms_at(meter.runs, rule, level))
+
+
+class _Greedy:
+    """Takes in candidates while they add something and the false alarms stay within a limit."""
+
+    def __init__(
+        self,
+        meter: AlarmMeter,
+        candidates: Mapping[str, Choice],
+        alarms: Alarms,
+        limit: float,
+    ) -> None:
+        self._yardstick = meter
+        self._left = dict(candidates)
+        self._alarms = alarms
+        self._limit = limit
+        self._taken: dict[str, Choice] = {}
+
+    def choices(self, present: Mapping[str, int | None]) -> dict[str, Choice]:
+        """What becomes of each rule."""
+        while (best := self._best()) is not None:
+            choice = self._left.pop(best)
+            self._alarms = self._with(best, choice.level)
+            self._taken[best] = choice
+        return self._taken | {
+            rule: self._leftover(choice, present[rule]) for rule, choice in self._left.items()
+        }
+
+    def _with(self, rule: str, level: int | None) -> Alarms:
+        return earlier(self._alarms, alarms_at(self._yardstick.runs, rule, level))
+
+    def _best(self) -> str | None:
+        """The candidate that adds most; of equals the one that costs least."""
+        ranks: list[tuple[int, int, str]] = []
+        now = self._yardstick.found(self._alarms)
+        for rule, choice in self._left.items():
+            if choice.verdict is not Verdict.CHOSEN:
+                continue
+            union = self._with(rule, choice.level)
+            cost = self._yardstick.false_alarms(union)
+            gain = self._yardstick.found(union) - now
+            if gain > 0 and cost <= self._limit:
+                ranks.append((-gain, cost, rule))
+        return min(ranks)[2] if ranks else None
+
+    def _leftover(self, choice: Choice, now: int | None) -> Choice:
+        """It stays as it is where that costs nothing beside the others that do."""
+        union = self._with(choice.rule, now)
+        before = self._yardstick.false_alarms(self._alarms)
+        if now is not None and self._yardstick.false_alarms(union) == before:
+            self._alarms = union
+            return Choice(rule=choice.rule, level=now, verdict=Verdict.NO_COST)
+        if choice.verdict is not Verdict.CHOSEN:
+            return choice
+        return Choice(rule=choice.rule, level=None, verdict=Verdict.TOO_DEAR)
+
+
+def fold_of(task: str, folds: int) -> int:
+    """The fold of a task, from 0: by its name alone, so that it is the same in every study."""
+    digest = sha256(task.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % folds
+
+
+def parted(runs: Sequence[Run], folds: int) -> list[tuple[int, ...]]:
+    """The places of the runs of each fold; folds that got no task are left out."""
+    parts: list[list[int]] = [[] for _ in range(folds)]
+    for at, run in enumerate(runs):
+        parts[fold_of(run.label.task, folds)].append(at)
+    return [tuple(part) for part in parts if part]
+
 
 MIN_TARGETS = 10
 """Runs out of budget below which thresholds are chosen to find unresolved runs instead."""
@@ -41,19 +198,19 @@ class Row:
     """`None` for a rule that has none, and is an alarm or not."""
     present: bool
     chosen: bool
-    figures: Figures
+    figures: AlarmFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
     """Whole configurations, each truly replayed: with hold, cooldown and agreement."""
 
-    present: Figures
-    proposal: Figures
+    present: AlarmFigures
+    proposal: AlarmFigures
     """On the runs that it was chosen on: flattering."""
-    held_out: Figures | None
+    held_out: AlarmFigures | None
     """Each run under thresholds chosen without its task; `None` if all are in one fold."""
-    agreement: Figures
+    agreement: AlarmFigures
     """Of notices that agree, without any rule's own alarm."""
     better: bool | None
     """Whether the held-out figures are better than the present ones."""
@@ -86,13 +243,13 @@ def study(recorded: Sequence[Recorded], settings: Settings, aim: Aim) -> Study:
     """
     every = settings.reflect.remind_every
     runs = [
-        Run(label=each.label, trail=follow(_events(each), settings.rules, remind_every=every))
+        Run(label=each.label, measured=measure(_events(each), settings.rules, remind_every=every))
         for each in recorded
     ]
     target = target_of([each.label for each in recorded])
-    yardstick = Yardstick(runs, target, Random(aim.seed))
-    present = {rule: level_in_force(each) for rule, each in tuned(settings.rules).items()}
-    choices = choose(yardstick, present, allowed=aim.allowed)
+    meter = AlarmMeter(runs, target, Random(aim.seed))
+    present = {rule: level_in_force(each) for rule, each in tunable_rules(settings.rules).items()}
+    choices = choose(meter, present, allowed=aim.allowed)
     after = _chosen(settings.rules, choices)
     unseen = _held_out_rules(runs, settings.rules, target, aim)
     alarms = [
@@ -103,34 +260,34 @@ def study(recorded: Sequence[Recorded], settings: Settings, aim: Aim) -> Study:
         target=target,
         aim=aim,
         runs=len(runs),
-        rows=tuple(_rows(yardstick, settings.rules, {c.rule: c.level for c in choices})),
+        rows=tuple(_rows(meter, settings.rules, {c.rule: c.level for c in choices})),
         choices=choices,
         before=settings.rules,
         after=after,
-        scores=_scores(yardstick, alarms, aim, held_out=unseen is not None),
+        scores=_scores(meter, alarms, aim, held_out=unseen is not None),
     )
 
 
-def _scores(yardstick: Yardstick, alarms: Sequence[Alarms], aim: Aim, *, held_out: bool) -> Scores:
-    present = yardstick.figures([run.trail.present for run in yardstick.runs])
-    unseen = yardstick.figures([found[1] for found in alarms]) if held_out else None
+def _scores(meter: AlarmMeter, alarms: Sequence[Alarms], aim: Aim, *, held_out: bool) -> Scores:
+    present = meter.figures([run.measured.present for run in meter.runs])
+    unseen = meter.figures([found[1] for found in alarms]) if held_out else None
     return Scores(
         present=present,
-        proposal=yardstick.figures([found[0] for found in alarms]),
+        proposal=meter.figures([found[0] for found in alarms]),
         held_out=unseen,
-        agreement=yardstick.figures([run.trail.agreed for run in yardstick.runs]),
+        agreement=meter.figures([run.measured.agreed for run in meter.runs]),
         better=None if unseen is None else better(unseen, present, allowed=aim.allowed),
     )
 
 
-def better(one: Figures, other: Figures, *, allowed: float) -> bool:
+def better(one: AlarmFigures, other: AlarmFigures, *, allowed: float) -> bool:
     """Whether one configuration is to be preferred: fewer false alarms beyond the allowed ones,
     then more found, then fewer false alarms. What finds nothing is never better.
     """
     return one.found.hits > 0 and _rank(one, allowed) < _rank(other, allowed)
 
 
-def _rank(figures: Figures, allowed: float) -> tuple[float, int, int]:
+def _rank(figures: AlarmFigures, allowed: float) -> tuple[float, int, int]:
     excess = max(0.0, figures.resolved.rate - allowed)
     return (excess, -figures.found.hits, figures.resolved.hits)
 
@@ -142,13 +299,13 @@ def _held_out_rules(
     parts = parted(runs, aim.folds)
     if len(parts) < 2:
         return None
-    present = {rule: level_in_force(each) for rule, each in tuned(rules).items()}
+    present = {rule: level_in_force(each) for rule, each in tunable_rules(rules).items()}
     unseen = [rules] * len(runs)
     for part in parts:
         left_out = set(part)
         others = [run for at, run in enumerate(runs) if at not in left_out]
-        yardstick = Yardstick(others, target, Random(aim.seed))
-        chosen = _chosen(rules, choose(yardstick, present, allowed=aim.allowed))
+        meter = AlarmMeter(others, target, Random(aim.seed))
+        chosen = _chosen(rules, choose(meter, present, allowed=aim.allowed))
         for at in part:
             unseen[at] = chosen
     return unseen
@@ -158,19 +315,19 @@ def _chosen(rules: Rules, choices: Sequence[Choice]) -> Rules:
     return with_levels(rules, {choice.rule: choice.level for choice in choices})
 
 
-def _rows(yardstick: Yardstick, rules: Rules, chosen: Mapping[str, int | None]) -> Iterator[Row]:
-    for rule, settings in tuned(rules).items():
-        knob, now = knob_of(settings), level_in_force(settings)
-        every = {*levels(yardstick.runs, rule), *([] if now is None else [now])}
+def _rows(meter: AlarmMeter, rules: Rules, chosen: Mapping[str, int | None]) -> Iterator[Row]:
+    for rule, settings in tunable_rules(rules).items():
+        threshold, now = threshold_of(settings), level_in_force(settings)
+        every = {*levels(meter.runs, rule), *([] if now is None else [now])}
         for level in sorted(every):
-            alarms = alarms_at(yardstick.runs, rule, level)
+            alarms = alarms_at(meter.runs, rule, level)
             yield Row(
                 rule=rule,
-                key=knob.key,
-                threshold=None if knob is SWITCH else knob.threshold(level),
+                key=threshold.key,
+                threshold=None if threshold is SEVERITY else threshold.value(level),
                 present=level == now,
                 chosen=level == chosen[rule],
-                figures=yardstick.figures(alarms),
+                figures=meter.figures(alarms),
             )
 
 

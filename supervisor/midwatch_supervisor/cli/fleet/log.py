@@ -43,10 +43,9 @@ def _masked(text: str) -> str:
 @cache
 def _masker() -> "Masker":
     # Every command has this formatter, and few have anything to write with it.
-    from midwatch_monitor.secrets.known import sought
-    from midwatch_monitor.secrets.masking import Masker
+    from midwatch_monitor.secrets.masking import Masker, known_secrets
 
-    return Masker(sought(os.environ), token_bytes())
+    return Masker(known_secrets(os.environ), token_bytes())
 
 
 def make_stderr_plain() -> None:

@@ -60,7 +60,7 @@ async def _keep(
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.monitors.leader_roles import no_dispatch
     from midwatch_tools.watch import now
@@ -72,7 +72,7 @@ async def _keep(
                 synchronous=settings.journal.synchronous,
                 max_batch=settings.journal.max_batch,
                 patience_seconds=settings.journal.patience_seconds,
-                secrets=sought(os.environ, settings.secrets.patterns),
+                secrets=known_secrets(os.environ, settings.secrets.patterns),
             )
         )
         bus = await stack.enter_async_context(

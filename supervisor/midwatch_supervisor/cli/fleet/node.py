@@ -103,7 +103,7 @@ async def _work(
 ) -> int:
     from midwatch_agents.sandbox import find_walls
     from midwatch_monitor.journal import Journal
-    from midwatch_monitor.secrets.known import sought
+    from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
     from midwatch_supervisor.fleet.nodes.node import open_node
     from midwatch_supervisor.fleet.nodes.turn_pool import TurnsInHand
@@ -116,7 +116,7 @@ async def _work(
             location,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
-            secrets=sought(os.environ, settings.secrets.patterns),
+            secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
         open_node(
             *(journal, location, who),

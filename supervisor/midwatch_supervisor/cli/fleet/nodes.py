@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from midwatch_monitor.journal.fleet.roster import InHand, MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
 from midwatch_monitor.records import NodeStatus
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
@@ -16,8 +16,7 @@ _SILENT = timedelta(seconds=30)
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
     """List the nodes of a fleet: what each does, offers and has in hand; and the monitors."""
-    from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_monitor.journal.fleet.roster import Roster
+    from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
 
     async with await journal_to_read(journal) as opened:
         known, roster = Nodes(opened), Roster(opened)

@@ -14,7 +14,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.private import private_file
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
-from midwatch_monitor.traces.writing import written
+from midwatch_monitor.traces.native import written
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption

@@ -13,9 +13,9 @@ from midwatch_monitor.replay.replay import (
     FaultLine,
     ReplayLine,
     TraceLine,
+    replay_together,
 )
 from midwatch_monitor.replay.replay import replay as replay_trace
-from midwatch_monitor.replay.together import replay_together
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,33 +17,55 @@ from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.projects import project_named
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.report.learning.lines import learning_lines
-from midwatch_supervisor.report.learning.reading import read_learning
-from midwatch_supervisor.report.learning.sections import learning_sections
-from midwatch_supervisor.report.lines import json_lines
-from midwatch_supervisor.report.page import page
-from midwatch_supervisor.report.reading import Reading, read
+from midwatch_supervisor.report.html import page
+from midwatch_supervisor.report.learning_lines import learning_lines
+from midwatch_supervisor.report.learning_sections import learning_sections
+from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
+from midwatch_supervisor.report.run_lines import Line, run_lines
+from midwatch_supervisor.report.run_sections import run_sections
 from midwatch_supervisor.report.section import Section
-from midwatch_supervisor.report.sections import sections
-from midwatch_supervisor.report.since import moment
 from midwatch_supervisor.report.text import text_lines
 
-Since = Annotated[
-    str | None,
-    Parameter(
-        help="Only tasks of which anything was recorded since then, each from its beginning: a "
-        "duration (90m, 2h, 7d, 2w), a date (2026-11-21) or a time (2026-11-21T20:00)."
-    ),
-]
-OneRun = Annotated[
-    int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
-]
-Html = Annotated[
-    bool, Parameter(name="--html", negative="", help="One whole HTML page, with its charts.")
-]
-Output = Annotated[str, Parameter(name="--output", help="File for the page; - is stdout.")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite the file if it is there already.")]
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """What is counted, and how it is printed."""
+
+    since: Annotated[
+        str | None,
+        Parameter(
+            help="Only tasks of which anything was recorded since then, each from its beginning: "
+            "a duration (90m, 2h, 7d, 2w), a date (2026-11-21) or a time (2026-11-21T20:00)."
+        ),
+    ] = None
+    run: Annotated[
+        int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
+    ] = None
+    html: Annotated[
+        bool, Parameter(name="--html", negative="", help="One whole HTML page, with its charts.")
+    ] = False
+    output: Annotated[str, Parameter(name="--output", help="File for the page; - is stdout.")] = "-"
+    force: Annotated[
+        bool, Parameter(negative="", help="Overwrite the file if it is there already.")
+    ] = False
+    journal: JournalOption = None
+    json: JsonOption = False
+
+    def check(self) -> None:
+        """Raise UsageError where options exclude each other."""
+        if self.html and self.json:
+            raise UsageError("choose one of --html and --json")
+        if self.output != "-" and not self.html:
+            raise UsageError("--output is for --html")
+
+    def selection(self, now: datetime, project: str | None = None) -> Selection:
+        """Which tasks count. Raises UsageError."""
+        since = None if self.since is None else moment(self.since, now=now)
+        return Selection(run=self.run, since=since, project=project)
+
+
+_OPTIONS = ReportOptions()
 
 AnyProject = Annotated[
     str | None,
@@ -57,99 +80,53 @@ app = App(name="report")
 
 
 @app.default
-async def report(
-    *,
-    since: Since = None,
-    run: OneRun = None,
-    html: Html = False,
-    output: Output = "-",
-    force: Force = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
-) -> None:
+async def report(options: ReportOptions = _OPTIONS) -> None:
     """Print what came of the tasks: detection, recovery, retries, plans, confidence, spending."""
-    _require_one(html=html, json=json, output=output)
+    options.check()
     now = datetime.now().astimezone()
-    from_when = None if since is None else moment(since, now=now)
-    async with await journal_to_read(journal) as opened:
-        reading = await read(opened, run=run, since=from_when)
-    if json:
-        for line in json_lines(reading):
-            write_json(line)
-        return
-    found = sections(reading) if reading.figures.tasks else ()
-    if html:
-        _write(page("Midwatch report", whose(reading, now), found), output, force=force)
-        return
-    _print(whose(reading, now), found)
+    selection = options.selection(now)
+    async with await journal_to_read(options.journal) as opened:
+        reading = await read_runs(opened, selection)
+    head = selection.description(len(reading.tasks), opened.name, now)
+    _print(options, "Midwatch report", head, run_lines(reading), run_sections(reading))
 
 
 @app.command
-async def lessons(
-    *,
-    project: AnyProject = None,
-    since: Since = None,
-    run: OneRun = None,
-    html: Html = False,
-    output: Output = "-",
-    force: Force = False,
-    journal: JournalOption = None,
-    json: JsonOption = False,
-) -> None:
+async def lessons(*, project: AnyProject = None, options: ReportOptions = _OPTIONS) -> None:
     """Print what came of what is learned: verdicts, lessons and their worth, facts, guidelines."""
-    _require_one(html=html, json=json, output=output)
+    options.check()
     now = datetime.now().astimezone()
-    from_when = None if since is None else moment(since, now=now)
-    async with await journal_to_read(journal) as opened:
-        one = None if project is None else await project_named(Learned(opened), project)
-        reading = await read_learning(opened, project=one, run=run, since=from_when)
-    if json:
-        for line in learning_lines(reading):
+    selection = options.selection(now)
+    async with await journal_to_read(options.journal) as opened:
+        if project is not None:
+            selection = options.selection(now, await project_named(Learned(opened), project))
+        reading = await read_learning(opened, selection)
+    head = selection.description(len(reading.tasks), opened.name, now)
+    found = learning_sections(reading)
+    if not (found or options.html):
+        head += " Nothing was judged, and nothing was learned yet."
+    _print(options, "Midwatch: what was learned", head, learning_lines(reading), found)
+
+
+def _print(
+    options: ReportOptions,
+    title: str,
+    head: str,
+    lines: Iterable[Line],
+    sections: Sequence[Section],
+) -> None:
+    """Print the report as objects, as a page or as text."""
+    if options.json:
+        for line in lines:
             write_json(line)
         return
-    head = _whose(reading.tasks, reading.journal, reading.run, reading.since, now, project=one)
-    found = learning_sections(reading)
-    if html:
-        _write(page("Midwatch: what was learned", head, found), output, force=force)
+    if options.html:
+        _write(page(title, head, sections), options.output, force=options.force)
         return
-    _print(head if found else f"{head} Nothing was judged, and nothing was learned yet.", found)
-
-
-def _require_one(*, html: bool, json: bool, output: str) -> None:
-    if html and json:
-        raise UsageError("choose one of --html and --json")
-    if output != "-" and not html:
-        raise UsageError("--output is for --html")
-
-
-def whose(reading: Reading, now: datetime) -> str:
-    """Whose figures they are, in a sentence; the times are those of the zone of `now`."""
-    return _whose(len(reading.tasks), reading.journal, reading.run, reading.since, now)
-
-
-def _whose(
-    tasks: int,
-    journal: str,
-    run: int | None,
-    since: datetime | None,
-    now: datetime,
-    *,
-    project: str | None = None,
-) -> str:
-    what = {0: "No task", 1: "1 task"}.get(tasks, f"{tasks} tasks")
-    of_run = "" if run is None else f" of run {run}"
-    of_project = "" if project is None else f" of project {project}"
-    active = ""
-    if since is not None:
-        active = f", active since {since.astimezone(now.tzinfo):%Y-%m-%d %H:%M}"
-    return f"{what}{of_run}{of_project} in {journal}{active}, as of {now:%Y-%m-%d %H:%M}."
-
-
-def _print(head: str, found: Sequence[Section]) -> None:
     write_line(head)
-    if found:
+    if sections:
         write_line("")
-    for line in text_lines(found):
+    for line in text_lines(sections):
         write_line(line)
 
 

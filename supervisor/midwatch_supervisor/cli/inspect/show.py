@@ -28,17 +28,18 @@ from midwatch_monitor.records import (
     Summary,
     Task,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import Interventions, WorkerRequest
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.status import health_of, waits_for
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.learning.given import given_by
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
-from midwatch_supervisor.present.intervention_text import action_text, author_text
+from midwatch_supervisor.present.intervention_text import action_text, alert_text, author_text
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.lines import Fate
 from midwatch_supervisor.present.lookup import (
     Found,
     account_of,
@@ -88,7 +89,7 @@ async def show(
         write_line(text)
 
 
-async def _fleet(journal: Journal, account: TaskAccount) -> dict[str, NodeStatus]:
+async def _fleet(journal: Journal, account: TaskState) -> dict[str, NodeStatus]:
     """The nodes that share the task's run, by name; says what the task waits for if not begun."""
     run = await journal.run(account.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
@@ -98,7 +99,7 @@ async def _fleet(journal: Journal, account: TaskAccount) -> dict[str, NodeStatus
 
 
 async def _calibrations(
-    journal: Journal, account: TaskAccount, *, only: Attempt | None
+    journal: Journal, account: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
     """By model, where an attempt that is shown has stated its confidence."""
     calibrator = Calibrator(journal)
@@ -163,14 +164,14 @@ async def _shown(journal: Journal, found: Found) -> AsyncIterator[_Shown]:
 
 
 def _account(
-    account: TaskAccount,
+    account: TaskState,
     nodes: Mapping[str, NodeStatus],
     texts: Mapping[int, _AttemptTexts],
     calibrations: Mapping[str, Calibration | None],
     *,
     only: Attempt | None,
 ) -> Iterator[str]:
-    task, state = account.task, account.state
+    task, state = account.task, account.transition
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
     yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
@@ -196,49 +197,49 @@ def _account(
 
 
 def _attempt(
-    task: Task, account: AttemptAccount, calibration: Calibration | None, health: Health
+    task: Task, account: AttemptState, calibration: Calibration | None, health: Health
 ) -> Iterator[str]:
     attempt = account.attempt
     by = f"{attempt.worker} with {account.model}" if account.model else attempt.worker
     before = f" (before: {attempt.model})" if account.model != attempt.model else ""
-    ending = account.state.ending
-    status = f"{account.lifecycle} ({ending})" if ending else account.lifecycle.value
-    status = account.standing if account.split else status
+    ending, status = account.transition.ending, account.status.value
+    status = f"{status} ({ending})" if ending and ending.value != status else status
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: " + _with_reason(
-        status, account.state.reason
+        status, account.transition.reason
     )
     yield f"  health {health}, last step {account.last_step}"
     yield from _reported(account, calibration)
     # Another node has a workspace of its own, and the journal knows only the first one's.
     where = f"begun in {attempt.workspace}" if account.moves else f"in {attempt.workspace}"
     yield f"  {by}{before} on {', then '.join((attempt.node, *account.moves))}, {where}"
-    if account.saved is not None:
-        yield f"  saved: {snapshot_text(account.saved)}"
+    details = account.details
+    if details.saved is not None:
+        yield f"  saved: {snapshot_text(details.saved)}"
     yield f"  used: {budget_text(account.budget)}"
     yield from _section("plan", plan_lines(account.plan))
-    checks, requests = account.plan_checks, account.requests
-    yield from _section("plan checks", (f"{id} {_asked(account, id)}" for id in checks))
-    yield from _section("completions", _texts(account.completions))
-    yield from _section("analyses", _texts(account.analyses))
-    yield from _section("budget requests", (f"{id} {_asked(account, id)}" for id in requests))
-    yield from _section("acceptance", _texts(account.checks.values()))
-    yield from _section("alerts", _texts(account.alerts.values()))
+    yield from _section("plan checks", _requests(account, details.plan_checks))
+    yield from _section("completions", _texts(details.completions))
+    yield from _section("analyses", _texts(details.analyses))
+    yield from _section("budget requests", _requests(account, details.requests))
+    yield from _section("acceptance", _texts(details.checks.values()))
+    alerts = (alert_text(a, account.alert_status(key)) for key, a in account.alerts.items())
+    yield from _section("alerts", alerts)
     yield from _section("decisions", _decisions(account))
-    yield from _section("interventions", _interventions(account.fates))
-    yield from _section("faults of the watch", _texts(account.faults))
+    yield from _section("interventions", _interventions(account.interventions))
+    yield from _section("faults of the watch", _texts(details.faults))
 
 
 def _texts(records: Iterable[Record]) -> Iterator[str]:
     return (line(record).text for record in records)
 
 
-def _asked(account: AttemptAccount, id: int) -> str:
-    """A worker's request with its answer."""
-    request = account.plan_checks.get(id) or account.requests[id]
-    return line(request, account.answer(id)).text
+def _requests(account: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
+    """A worker's requests with their answers."""
+    for id, request in requests.items():
+        yield f"{id} {line(request, account.answer(id)).text}"
 
 
-def _reported(account: AttemptAccount, calibration: Calibration | None) -> Iterator[str]:
+def _reported(account: AttemptState, calibration: Calibration | None) -> Iterator[str]:
     told = account.checkpoint
     if told is not None:
         text = f"progress {told.progress_percent} %, confidence {told.confidence} %"
@@ -260,17 +261,17 @@ def _with_reason(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what
 
 
-def _decisions(account: AttemptAccount) -> Iterator[str]:
+def _decisions(account: AttemptState) -> Iterator[str]:
     for each in account.escalations.values():
         yield f"escalation {line(each).text}"
-        made = (one for one in account.decisions if one.escalation == each.id)
+        made = (one for one in account.details.decisions if one.escalation == each.id)
         yield from (f"  {text}" for text in _texts(made))
 
 
-def _interventions(fates: Mapping[int, Fate]) -> Iterator[str]:
-    for id, fate in fates.items():
-        what = fate.intervention
-        outcome = f", {fate.outcome}{because(fate.reason)}" if fate.outcome else ""
+def _interventions(interventions: Interventions) -> Iterator[str]:
+    for each in interventions:
+        what = each.intervention
+        outcome = f", {each.outcome}{because(each.reason)}" if each.outcome else ""
         act = action_text(what.action, what.terms)
-        yield f"{id} {act} by {author_text(what)}: {fate.state}{outcome}"
+        yield f"{each.id} {act} by {author_text(what)}: {each.status}{outcome}"
         yield from (f"  {text}" for text in what.message.splitlines())

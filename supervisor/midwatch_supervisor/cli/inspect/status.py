@@ -9,20 +9,20 @@ from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import Roster
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
+from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.absence import GONE, missing_lines
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
 from midwatch_supervisor.present.progress import reserved
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.present.waiting import TURN
+from midwatch_supervisor.present.waiting import TURN, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (
@@ -58,6 +58,8 @@ class StatusLine:
     number: int | None
     lifecycle: Lifecycle | None
     """Of the attempt."""
+    stands: AttemptStatus
+    """Where the task stands, in a word for people."""
     health: Health | None
     node: str | None
     """Where the attempt is at work, or was last."""
@@ -76,6 +78,8 @@ class StatusLine:
     alerts: int
     """How many fire now."""
     waits_for: str | None
+    accepted: bool | None
+    """What stands of the verdicts on its result; `None` where nobody spoke one."""
     reservations: tuple[str, ...]
     """With what reservations the task counts as completed."""
 
@@ -122,18 +126,18 @@ async def status(
 
 async def _accounts(
     journal: Journal, run: Run, nodes: Collection[NodeStatus] | None
-) -> list[TaskAccount]:
+) -> list[TaskState]:
     """The tasks of a run, each with what it waits for; `nodes` as `say_turn` takes them."""
     accounts = [await account_of(journal, task) for task in await journal.tasks(run.id)]
-    states = {account.task.name: account.state.lifecycle for account in accounts}
+    states = {account.task.name: account.lifecycle for account in accounts}
     for account in accounts:
         say_turn(account, states, nodes)
     return accounts
 
 
-def _open_to_nodes(account: TaskAccount) -> bool:
+def _open_to_nodes(account: TaskState) -> bool:
     """Whether nodes have something to do for it; of an agent that came by itself they have not."""
-    return account.task.spec != EMBEDDED and not account.state.lifecycle.over
+    return account.task.spec != EMBEDDED and not account.lifecycle.over
 
 
 def lost_lines(
@@ -147,67 +151,63 @@ def lost_lines(
             yield f"node {each.name} is lost: last heard {heard}{others}"
 
 
-def status_line(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> StatusLine:
+def status_line(account: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
     """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
     latest = account.latest
     return StatusLine(
         run=account.task.run,
         task=account.task.name,
         title=account.task.title,
-        status=account.state.lifecycle,
+        status=account.lifecycle,
         attempt=latest.attempt.id if latest else None,
         number=latest.attempt.number if latest else None,
         lifecycle=latest.lifecycle if latest else None,
+        stands=account.status,
         health=health_of(latest, nodes) if latest else None,
         node=latest.node if latest else None,
         node_state=nodes[latest.node].state if latest and latest.node in nodes else None,
         sandbox=latest.sandbox or None if latest else None,
-        plan_step=latest.plan.current if latest and latest.plan.steps else None,
-        plan_steps=len(latest.plan.steps) if latest else 0,
-        progress_percent=_reported(latest)[0],
-        confidence=_reported(latest)[1],
+        plan_step=(latest.plan_step or None) if latest and latest.plan_steps else None,
+        plan_steps=latest.plan_steps if latest else 0,
+        progress_percent=account.progress,
+        confidence=latest.confidence if latest else None,
         steps=latest.last_step if latest else 0,
         requests_used=int(latest.budget.requests.used) if latest else 0,
         requests_limit=_limit(latest),
         alerts=len(latest.firing) if latest else 0,
         waits_for=waits_for(account, nodes) or None,
+        accepted=account.verdict.accepted if account.verdict else None,
         reservations=account.reservations,
     )
 
 
-def waits_for(account: TaskAccount, nodes: Mapping[str, NodeStatus]) -> str:
+def waits_for(account: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
     """What must come from elsewhere before a task goes on, in words; empty for nothing.
 
     `nodes` are those of the fleet that it is run by, by name.
     """
     latest = account.latest
-    if latest is None or account.state.lifecycle.over:
-        return account.waits_for
+    if latest is None or account.lifecycle.over:
+        return task_waits_for(account)
     if _adrift(latest, nodes):
         return f"another node ({latest.node} is {nodes[latest.node].state})"
     if latest.lifecycle is Lifecycle.SUBMITTED:
-        return account.waits_for or TURN
-    return account.waits_for
+        return task_waits_for(account) or TURN
+    return task_waits_for(account)
 
 
-def _adrift(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> bool:
+def _adrift(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> bool:
     """Whether it was at work on a node that is gone."""
     at = nodes.get(latest.node)
     return at is not None and at.state in GONE and latest.lifecycle is Lifecycle.WORKING
 
 
-def health_of(latest: AttemptAccount, nodes: Mapping[str, NodeStatus]) -> Health:
+def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
     return Health.UNKNOWN if _adrift(latest, nodes) else latest.health
 
 
-def _reported(latest: AttemptAccount | None) -> tuple[int | None, int | None]:
-    if latest is None or latest.checkpoint is None:
-        return None, None
-    return latest.checkpoint.progress_percent, latest.checkpoint.confidence
-
-
-def _limit(latest: AttemptAccount | None) -> int | None:
+def _limit(latest: AttemptState | None) -> int | None:
     limit = latest.budget.requests.limit if latest else None
     return None if limit is None else int(limit)
 
@@ -235,7 +235,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
     return (
         line.task,
         _or_dash(line.number),
-        _status(line).value,
+        _stands(line),
         _or_dash(line.health),
         _node(line),
         f"{done}/{line.plan_steps}" if line.plan_steps else "-",
@@ -248,11 +248,9 @@ def _row(line: StatusLine) -> tuple[str, ...]:
     )
 
 
-def _status(line: StatusLine) -> Lifecycle:
-    """The attempt's own while it is under way: it tells what waits for a person."""
-    if line.lifecycle is None or line.lifecycle.over or line.status.over:
-        return line.status
-    return line.lifecycle
+def _stands(line: StatusLine) -> str:
+    rejected = line.accepted is False and line.status is Lifecycle.COMPLETED
+    return f"{line.stands} (result rejected)" if rejected else line.stands.value
 
 
 def _node(line: StatusLine) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from midwatch_monitor.replay.tune.figures import Figures, Share
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.replay.tune.figures import AlarmFigures
 from midwatch_monitor.replay.tune.proposal import (
     changes,
     figures_text,
@@ -121,7 +122,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _fields(figures: Figures) -> dict[str, object]:
+def _fields(figures: AlarmFigures) -> dict[str, object]:
     spread, lift = figures.resolved.interval, figures.lift_interval
     return {
         "resolved_alarmed": figures.resolved.hits,
@@ -145,7 +146,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _spoke(figures: Figures) -> bool:
+def _spoke(figures: AlarmFigures) -> bool:
     return bool(figures.resolved.hits or figures.found.hits or figures.unresolved.hits)
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.replay.tune.labels import SPENT, read_labels
-from midwatch_monitor.replay.tune.recordings import Recordings, recordings
+from midwatch_monitor.replay.tune.labels import SPENT, Recordings, read_labels, recordings
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force

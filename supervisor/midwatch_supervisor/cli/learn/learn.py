@@ -1,4 +1,4 @@
-"""`midwatch reflect`: learn from what is still to be learned from, and look back at projects."""
+"""`midwatch learn`: learn from what is still to be learned from, and look back at projects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
     from midwatch_supervisor.learning.learner import Learner
     from midwatch_supervisor.learning.reflectors import Reflectors
 
+WaitOption = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Wait for the quiet hours of the configuration, and do it once in each of them, "
+        "until interrupted.",
+    ),
+]
 _NAP = 300.0
 """Seconds between two looks at the clock, which may have been put forward or back."""
 
 
-async def reflect(
+async def learn(
     *,
     project: ProjectOption = None,
-    wait: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            help="Wait for the quiet hours of the configuration, and do it once in each of them, "
-            "until interrupted.",
-        ),
-    ] = False,
+    wait: WaitOption = False,
     dry_run: DryRunOption = False,
     config: ConfigOption = None,
     journal: JournalOption = None,
@@ -74,6 +75,22 @@ async def reflect(
         if wait:
             await nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
         return 0 if await look() else 1
+
+
+async def reflect(
+    *,
+    project: ProjectOption = None,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    config: ConfigOption = None,
+    journal: JournalOption = None,
+    json: JsonOption = False,
+) -> int:
+    """The former name of `midwatch learn`."""
+    write_error("`midwatch reflect` is now called `midwatch learn`")
+    return await learn(
+        project=project, wait=wait, dry_run=dry_run, config=config, journal=journal, json=json
+    )
 
 
 async def nightly(
@@ -176,7 +193,6 @@ async def _look_at(
     from midwatch_supervisor.learning.reflecting import reflect_project
     from midwatch_supervisor.learning.reflectors import newest_task
 
-    await _take_back(journal, project, settings, clock=clock, json=json)
     task = await newest_task(journal, project)
     model, error = None, ""
     try:
@@ -202,7 +218,6 @@ async def _look_at(
         )
     else:
         write_line(f"{project}: {_words(found)}")
-    await _try(journal, project, settings, clock=clock, json=json)
     return not found.error
 
 
@@ -217,44 +232,6 @@ def _words(found: Reflection) -> str:
     if found.proposed:
         said += ", new guidelines: `midwatch guidelines diff`"
     return f"{said}; {found.error}" if found.error else said
-
-
-async def _take_back(
-    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
-) -> None:
-    """Take back guidelines that the policy adopted, and that did not do well."""
-    from midwatch_supervisor.learning.trial import take_back
-
-    mark = await take_back(journal, project, settings=settings, now=clock)
-    if mark is None:
-        return
-    if json:
-        fields = {"type": "guidelines_mark", "project": project, "guidelines": mark.guidelines}
-        write_json({**fields, "act": mark.act.value, "comment": mark.comment})
-    else:
-        write_line(f"{project}: the guidelines in force are rolled back: {mark.comment}")
-
-
-async def _try(
-    journal: Journal, project: str, settings: Settings, *, clock: Clock, json: bool
-) -> None:
-    """Try new guidelines, where the policy decides on them."""
-    if not settings.learning.guidelines.auto:
-        return
-    from midwatch_supervisor.cli.run.conduct import home
-    from midwatch_supervisor.learning.trial import try_guidelines
-
-    trial = await try_guidelines(
-        journal, project, settings=settings, home=home(), now=clock, insist=True
-    )
-    if trial is None:
-        return
-    if json:
-        fields = {"type": "trial", "project": project, "guidelines": trial.guidelines}
-        write_json({**fields, "adopted": trial.adopted, "reason": trial.reason})
-    else:
-        adopted = "adopted" if trial.adopted else "not adopted"
-        write_line(f"{project}: new guidelines {adopted}: {trial.reason}")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -183,5 +183,5 @@ async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
         raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
-    if (await account_of(journal, task)).state.lifecycle.over:
+    if (await account_of(journal, task)).lifecycle.over:
         raise UsageError(f"task {task.name} is over: it has no next attempt")

@@ -16,16 +16,20 @@ from midwatch_monitor.records import (
     Intervention,
     PlanCheck,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import (
+    Interventions,
+    InterventionStatus,
+    WorkerRequest,
+    worker_request,
+)
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.operate.attempt import Hearer
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_in, petition_name
+from midwatch_supervisor.decide.worker_request import petition_name
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.present.account import AttemptAccount
-from midwatch_supervisor.present.line import InterventionState
-from midwatch_supervisor.present.lines import Fate, fate_of
 from midwatch_supervisor.present.lookup import account_of
 from midwatch_supervisor.present.record_text import answer_text
 
@@ -81,7 +85,7 @@ async def _settle(
         what = f"{pending.name(chosen)} {chosen} for {name}"
         pending.require_waiting(what, chosen, account)
         if account.lifecycle.over:
-            raise UsageError(f"{what} comes too late: the attempt is {account.standing}")
+            raise UsageError(f"{what} comes too late: the attempt is {account.status}")
         state = "approved" if agreed else "rejected"
         if dry_run:
             write_line(f"would make {what} {state}")
@@ -95,7 +99,7 @@ async def _tell(
     desk: OperatorActions,
     pending: "_Pending",
     chosen: int,
-    account: AttemptAccount,
+    account: AttemptState,
     *,
     agreed: bool,
     comment: str,
@@ -109,7 +113,7 @@ async def _tell(
     elif agreed:
         await desk.approve(attempt, chosen, step=step)
     else:
-        held = pending.fates[chosen].intervention
+        held = pending.interventions.by_id[chosen].intervention
         await desk.reject(attempt, chosen, comment, step=step, petition=held.petition)
 
 
@@ -119,44 +123,35 @@ class _Pending:
 
     attempts: dict[int, int] = field(default_factory=dict[int, int])
     """The attempt of each, by journal id."""
-    fates: dict[int, Fate] = field(default_factory=dict[int, Fate])
+    interventions: Interventions = field(default_factory=Interventions)
     petitions: dict[int, WorkerRequest] = field(default_factory=dict[int, WorkerRequest])
     over: set[int] = field(default_factory=set[int])
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry."""
-        attempt = entry.attempt or 0
-        match entry.record:
-            case Intervention() as intervention:
-                self.attempts[entry.id] = attempt
-                self.fates[entry.id] = fate_of(intervention)
-            case Delivery() as delivery if delivery.intervention in self.fates:
-                self.fates[delivery.intervention].fold(delivery)
-            case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
-                self.over.add(attempt)
-            case record if (petition := petition_in(record)) is not None:
-                self.attempts[entry.id] = attempt
-                self.petitions[entry.id] = petition
-            case _:
-                pass
+        attempt, record = entry.attempt or 0, entry.record
+        self.interventions.fold(entry)
+        request = worker_request(record)
+        if isinstance(record, Intervention) or request is not None:
+            self.attempts[entry.id] = attempt
+        if request is not None:
+            self.petitions[entry.id] = request
+        if isinstance(record, AttemptTransition) and record.lifecycle.over:
+            self.over.add(attempt)
 
     def waiting(self) -> Iterator[int]:
         """What waits for a person's word, the oldest first."""
-        answered = {
-            fate.intervention.petition
-            for fate in self.fates.values()
-            if fate.state is not InterventionState.REJECTED
-        }
+        answered = {each.intervention.petition for each in self.interventions if not each.rejected}
+        held = {each.id for each in self.interventions.held}
         for id, attempt in sorted(self.attempts.items()):
             asks = id in self.petitions and id not in answered and attempt not in self.over
-            held = id in self.fates and self.fates[id].state is InterventionState.HELD
-            if asks or held:
+            if asks or id in held:
                 yield id
 
     def name(self, id: int) -> str:
         """What it is, in a word or two."""
         petition = self.petitions.get(id)
-        return petition_name(petition) if petition else self.fates[id].intervention.action.value
+        return petition_name(petition) if petition else self.interventions.by_id[id].action.value
 
     def chosen(self, id: str) -> int:
         """What `id` names; of what waits, its beginning is enough. Raises UsageError."""
@@ -172,18 +167,18 @@ class _Pending:
             raise UsageError(f"`{id}` may mean more than one; {said}")
         raise UsageError(f"there is no intervention `{id}`; {said}")
 
-    def require_waiting(self, what: str, id: int, account: AttemptAccount) -> None:
+    def require_waiting(self, what: str, id: int, account: AttemptState) -> None:
         """Raise UsageError if it was settled already, or never needed to be."""
         if id in self.petitions:
             answer = account.answer(id)
             if answer is not None:
                 raise UsageError(f"{what} was answered already: {answer_text(answer)}")
             return
-        state = self.fates[id].state
-        if state is InterventionState.ISSUED:
+        status = self.interventions.by_id[id].status
+        if status is InterventionStatus.ISSUED:
             raise UsageError(f"{what} needs no approval: it is on its way")
-        if state is not InterventionState.HELD:
-            raise UsageError(f"{what} is {state} already")
+        if status is not InterventionStatus.HELD:
+            raise UsageError(f"{what} is {status} already")
 
 
 async def _pending(journal: Journal) -> _Pending:

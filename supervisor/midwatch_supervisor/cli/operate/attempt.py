@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Task
-from midwatch_supervisor.present.account import AttemptAccount
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.lookup import account_of, find
 
 
@@ -14,7 +14,7 @@ class Hearer:
     """An attempt with its task, as it stands now."""
 
     task: Task
-    account: AttemptAccount
+    account: AttemptState
 
     @property
     def name(self) -> str:
@@ -32,6 +32,6 @@ async def hearer(journal: Journal, id: str) -> Hearer:
         raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
     hearing = Hearer(task=found.task, account=account)
     if account.lifecycle.over:
-        over = f"{hearing.name} is over: {account.standing}"
+        over = f"{hearing.name} is over: {account.status}"
         raise UsageError(f"{over}; nothing reaches it any more")
     return hearing

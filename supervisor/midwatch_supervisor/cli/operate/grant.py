@@ -6,6 +6,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Terms
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
 from midwatch_supervisor.cli.operate.attempt import hearer
@@ -13,7 +14,6 @@ from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.decide.worker_request import GRANTED
-from midwatch_supervisor.present.account import AttemptAccount
 from midwatch_supervisor.present.numbers import grant_text
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
@@ -60,9 +60,9 @@ async def grant(
         write_line(f"issued {what} ({number})")
 
 
-def _wanted(account: AttemptAccount) -> tuple[int | None, Grant]:
+def _wanted(account: AttemptState) -> tuple[int | None, Grant]:
     """The oldest request for budget that waits for an answer, with what it asks for."""
-    for id, petition in account.petitions.items():
+    for id, petition in account.open_requests.items():
         if isinstance(petition, BudgetRequest):
             return id, petition.wanted
     return None, Grant()

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Ending, Lifecycle
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.present.account import TaskAccount
 from midwatch_supervisor.present.assignment import Assignment, branch_of, whole_of
 from midwatch_supervisor.present.lookup import account_of, assignment_of, find
 from midwatch_supervisor.workspaces.merge import (
@@ -59,7 +59,7 @@ async def merge(
             await give_back(plan)
 
 
-async def _plan(journal: "Journal", account: TaskAccount) -> Merge:
+async def _plan(journal: "Journal", account: TaskState) -> Merge:
     """The merge of what completed the task, wherever that was done."""
     attempt, folder = _accepted(account)
     assignment = assignment_of(account.task)
@@ -85,9 +85,7 @@ async def _repository(source: Path | None, name: str) -> Path:
         raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
 
 
-async def _workspace(
-    account: TaskAccount, assignment: Assignment | None, folder: Path
-) -> Workspace:
+async def _workspace(account: TaskState, assignment: Assignment | None, folder: Path) -> Workspace:
     """Where the branch that completed the task is checked out."""
     name = account.task.name
     if not await asyncio.to_thread(folder.is_dir):
@@ -101,16 +99,16 @@ async def _workspace(
     return workspace
 
 
-def _accepted(account: TaskAccount) -> tuple[Attempt, Path]:
+def _accepted(account: TaskState) -> tuple[Attempt, Path]:
     """What completed the task: the attempt, and the workspace of its result."""
-    name, status = account.task.name, account.state.lifecycle
+    name, status = account.task.name, account.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
     for each in reversed(account.attempts.values()):
         workspace = Path(each.attempt.workspace)
         if each.lifecycle is Lifecycle.COMPLETED:
             return each.attempt, workspace
-        if each.state.ending is Ending.SPLIT:
+        if each.transition.ending is Ending.SPLIT:
             return each.attempt, whole_of(workspace)
     raise UsageError(f"no attempt of {name} was accepted")
 

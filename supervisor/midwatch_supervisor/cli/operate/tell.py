@@ -66,11 +66,8 @@ def _action(*, pause: bool, resume: bool, stop: bool) -> Action:
 def _require_change(hearing: Hearer, action: Action) -> None:
     """Raise UsageError if the act could change nothing."""
     account, name = hearing.account, hearing.name
-    pausing = any(
-        fate.state.under_way and fate.intervention.action is Action.PAUSE
-        for fate in account.fates.values()
-    )
+    pausing = any(each.action is Action.PAUSE for each in account.interventions.under_way)
     if action is Action.RESUME and not (account.parked or pausing):
-        raise UsageError(f"{name} does not wait for a person; it is {account.lifecycle}")
+        raise UsageError(f"{name} does not wait for a person; it is {account.status}")
     if action is Action.PAUSE and (account.parked or pausing):
         raise UsageError(f"{name} is paused already, or waits for a person")

@@ -18,7 +18,7 @@ from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry
-from midwatch_monitor.secrets.known import sought
+from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.exit import run_to_end
@@ -124,7 +124,7 @@ async def _stay(
             synchronous=settings.journal.synchronous,
             max_batch=settings.journal.max_batch,
             patience_seconds=settings.journal.patience_seconds,
-            secrets=sought(os.environ, settings.secrets.patterns),
+            secrets=known_secrets(os.environ, settings.secrets.patterns),
         ) as journal,
         journal_clock(journal, now) as clock,
     ):

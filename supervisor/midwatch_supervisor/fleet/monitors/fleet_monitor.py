@@ -17,10 +17,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
-from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.roster import Roster
-from midwatch_monitor.journal.fleet.unattended import Unattended
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.watches import Unattended, Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Alert,

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.fleet import FleetSettings
@@ -15,6 +15,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.recorder import Clock
+
+if TYPE_CHECKING:
+    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -144,26 +147,35 @@ def no_dispatch(location: str) -> str:
     return ""
 
 
-async def dispatch(
-    journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
-) -> None:
-    """Hand out tasks, once a second and on hints, until cancelled. Raises as `TurnQueue.open`."""
+@asynccontextmanager
+async def _dispatcher(
+    journal: Journal, location: str, settings: FleetSettings, clock: Clock
+) -> AsyncGenerator["Dispatcher"]:
+    """A dispatcher of a fleet, with its queues open. Raises as `TurnQueue.open`."""
     from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
     from midwatch_supervisor.fleet.queue.queue import TurnQueue
 
     turn_queue = await TurnQueue.open(location, fleet=settings.name)
     try:
-        dispatcher = Dispatcher(
-            journal, turn_queue, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
-        )
-        async with bus.subscribe() as hints:
-            trouble = ""
-            while True:
-                trouble = await _look(dispatcher.look(), trouble)
-                await asyncio.sleep(_BREATH)
-                await called(hints, _LOOK_SECONDS - _BREATH)
+        nodes = Nodes(journal, fleet=settings.name)
+        yield Dispatcher(journal, turn_queue, nodes, settings=settings, clock=clock)
     finally:
         await turn_queue.close()
+
+
+async def dispatch(
+    journal: Journal, location: str, *, bus: Bus, settings: FleetSettings, clock: Clock
+) -> None:
+    """Hand out tasks, once a second and on hints, until cancelled. Raises as `TurnQueue.open`."""
+    async with (
+        _dispatcher(journal, location, settings, clock) as dispatcher,
+        bus.subscribe() as hints,
+    ):
+        trouble = ""
+        while True:
+            trouble = await _look(dispatcher.look(), trouble)
+            await asyncio.sleep(_BREATH)
+            await called(hints, _LOOK_SECONDS - _BREATH)
 
 
 async def called(hints: Subscription, seconds: float) -> None:
@@ -193,13 +205,5 @@ async def dispatch_once(
     journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
 ) -> None:
     """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look`."""
-    from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-    from midwatch_supervisor.fleet.queue.queue import TurnQueue
-
-    turn_queue = await TurnQueue.open(location, fleet=settings.name)
-    try:
-        await Dispatcher(
-            journal, turn_queue, Nodes(journal, fleet=settings.name), settings=settings, clock=clock
-        ).look()
-    finally:
-        await turn_queue.close()
+    async with _dispatcher(journal, location, settings, clock) as dispatcher:
+        await dispatcher.look()

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from midwatch_monitor.journal.fleet.roster import Roster
+from midwatch_monitor.journal.fleet.nodes import Roster
 from midwatch_monitor.journal.fleet.watches import Watches
 
 log = logging.getLogger(__name__)

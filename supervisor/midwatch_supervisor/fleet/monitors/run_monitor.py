@@ -12,7 +12,7 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.guards import Guards
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.records import Hint, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor

@@ -271,22 +271,21 @@ async def open_node(
 
     Raises as `find_walls` and `TurnQueue.open` do, and UsageError where its name is taken.
     """
-    fleet = settings.fleet
-    walls = await find_walls(settings.run.sandbox)
+    fleet, walls = settings.fleet, await find_walls(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
         turn_queue = await _opened(stack, location, fleet.name)
-        nodes, unfinished_runs = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
+        nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
         clock = await stack.enter_async_context(journal_clock(journal, now))
         # Before the broker hears of us: it would let go of who bears the name already.
         bus = bus_for(fleet, name=who.name, status=status, environ=environ)
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
         await end_leftovers_below(home / "work")  # of a start of this node that was killed
         await stack.enter_async_context(bus)
-        snapshot_store = SnapshotStore(
+        store = SnapshotStore(
             journal=journal, home=home, node=who.name, settings=fleet, clock=clock
         )
-        cleaner = Cleaner(journal=journal, snapshot_store=snapshot_store, home=home, clock=clock)
+        cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
         await stack.enter_async_context(run_cleaner(cleaner))
         machine = Machine(
             journal=journal,
@@ -296,12 +295,9 @@ async def open_node(
             home=home,
             walls=walls,
             breakers=Breakers(settings.provider),
-            unfinished_runs=unfinished_runs,
-            snapshot_store=snapshot_store,
+            unfinished_runs=unfinished,
+            snapshot_store=store,
             clock=clock,
-        )
-        dispatcher = Dispatcher(
-            journal, turn_queue, nodes, settings=fleet, clock=clock, unfinished_runs=unfinished_runs
         )
         yield Node(
             status,
@@ -309,7 +305,9 @@ async def open_node(
             nodes=nodes,
             bus=bus,
             turn_queue=turn_queue,
-            dispatcher=dispatcher,
+            dispatcher=Dispatcher(
+                journal, turn_queue, nodes, settings=fleet, clock=clock, unfinished_runs=unfinished
+            ),
             settings=fleet,
             journal=journal.name,
         )

@@ -1,7 +1,7 @@
 """Which tasks of a run can go on, folded from the journal. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -9,17 +9,16 @@ from midwatch_monitor.records import (
     Action,
     AttemptTransition,
     Delivery,
-    DeliveryState,
     Entry,
     Intervention,
-    Lifecycle,
     Record,
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.next_attempt import circular
-from midwatch_tools.inbox import WAITS, ends_waiting
 
 KINDS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Intervention, Delivery)
 """The records that a docket is folded from."""
@@ -28,59 +27,29 @@ _BEFORE_OTHERS = frozenset({Action.RESTART, Action.SPLIT})
 
 
 @dataclass(slots=True, kw_only=True)
-class _Attempt:
-    """What an attempt waits for, and what has been said to it and did not arrive yet."""
-
-    lifecycle: Lifecycle = Lifecycle.SUBMITTED
-    held: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
-    open: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
-    delivered: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
-    parked_by: int = 0
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for a person who has not spoken yet."""
-        return self.lifecycle is Lifecycle.INPUT_REQUIRED and not any(
-            each.action.at_once or (id > self.parked_by and ends_waiting(each))
-            for id, each in self.open.items()
-        )
-
-    def issue(self, id: int, issued: Intervention) -> None:
-        (self.held if issued.needs_approval else self.open)[id] = issued
-
-    def stamp(self, delivery: Delivery) -> Intervention | None:
-        """Take in what became of an intervention; the intervention if it has arrived now."""
-        id, held = delivery.intervention, self.held.pop(delivery.intervention, None)
-        if delivery.state is DeliveryState.APPROVED:
-            if held is not None:
-                self.open[id] = held
-            return None
-        gone = self.open.pop(id, None)
-        if gone is not None and gone.action in WAITS:
-            self.parked_by = max(self.parked_by, id)
-        return gone if delivery.state is DeliveryState.DELIVERED else None
-
-
-@dataclass(slots=True, kw_only=True)
 class _Item:
     """One task, and what it waits for."""
 
-    task: Task
+    state: TaskState
     assignment: Assignment
-    over: bool = False
-    after: set[str] = field(default_factory=set[str])
-    """The tasks that a restart put before it."""
-    attempts: dict[int, _Attempt] = field(default_factory=dict[int, _Attempt])
 
     @property
     def awaits(self) -> frozenset[str]:
-        return frozenset((*self.after, *self.assignment.task.depends_on))
+        """The tasks that it depends on, and those that a restart or a split put before it."""
+        after = {
+            each.intervention.terms.after
+            for attempt in self.state.attempts.values()
+            for each in attempt.interventions.delivered
+            if each.action in _BEFORE_OTHERS
+        }
+        return frozenset((*(after - {""}), *self.assignment.task.depends_on))
 
 
 class ReadyTasks:
     """The tasks of one run. Takes its tasks, then its entries in order."""
 
     def __init__(self) -> None:
+        self._run = RunState()
         self._items: dict[int, _Item] = {}
         self._strange: set[int] = set()
 
@@ -95,7 +64,8 @@ class ReadyTasks:
                 except ValidationError:
                     self._strange.add(task.id)  # a newer Midwatch wrote it
                 else:
-                    self._items[task.id] = _Item(task=task, assignment=assignment)
+                    state = self._run.meet_task(task)
+                    self._items[task.id] = _Item(state=state, assignment=assignment)
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's task has not been met yet."""
@@ -103,24 +73,8 @@ class ReadyTasks:
 
     def take(self, entry: Entry) -> None:
         """Take in the next entry."""
-        item = self._items.get(entry.task)
-        if item is None:
-            return
-        record = entry.record
-        if isinstance(record, TaskTransition):
-            item.over = record.lifecycle.over
-        elif entry.attempt is not None:
-            attempt = item.attempts.setdefault(entry.attempt, _Attempt())
-            if isinstance(record, AttemptTransition):
-                attempt.lifecycle = record.lifecycle
-            elif isinstance(record, Intervention):
-                attempt.issue(entry.id, record)
-            elif isinstance(record, Delivery):
-                self._arrived(item, attempt.stamp(record))
-
-    def _arrived(self, item: _Item, issued: Intervention | None) -> None:
-        if issued is not None and issued.action in _BEFORE_OTHERS and issued.terms.after:
-            item.after.add(issued.terms.after)
+        if entry.task in self._items:
+            self._run.fold(entry)
 
     def knows(self, task: int) -> bool:
         """Whether the task is one that may be handed out."""
@@ -128,17 +82,19 @@ class ReadyTasks:
 
     def name(self, task: int) -> str:
         """What people call a task."""
-        return self._items[task].task.name
+        return self._items[task].state.task.name
 
     def over(self, task: int) -> bool:
         """Whether a task is over."""
-        return self._items[task].over
+        return self._items[task].state.over
 
     @property
     def waiting(self) -> dict[str, frozenset[str]]:
         """Who waits for whom, by name, of the tasks that are not over."""
         return {
-            item.assignment.task.id: item.awaits for item in self._items.values() if not item.over
+            item.assignment.task.id: item.awaits
+            for item in self._items.values()
+            if not item.state.over
         }
 
     def live(self, task: int) -> int | None:
@@ -146,8 +102,8 @@ class ReadyTasks:
         attempts = [
             id
             for item in self._with_parts(task)
-            for id, attempt in item.attempts.items()
-            if not attempt.lifecycle.over
+            for id, attempt in item.state.attempts.items()
+            if not attempt.over
         ]
         return max(attempts, default=None)
 
@@ -156,7 +112,9 @@ class ReadyTasks:
         mine = self._with_parts(task)
         names = {name for item in mine for name in item.awaits}
         below = [each for each in self._items.values() if each.assignment.task.id in names]
-        return {item.task.id for item in mine} | {each.task.id for each in below if each.over}
+        return {item.state.task.id for item in mine} | {
+            each.state.task.id for each in below if each.state.over
+        }
 
     def labels(self, task: int) -> tuple[str, ...]:
         """What a node must offer to be given the task."""
@@ -166,15 +124,15 @@ class ReadyTasks:
         """The tasks that can go on now, if nobody is at work on them, in their order."""
         waiting = self.waiting
         return [
-            item.task.id
+            item.state.task.id
             for item in self._items.values()
             # What came of a split is done where the split is.
-            if not (item.over or item.assignment.parent)
+            if not (item.state.over or item.assignment.parent)
             and not any(self._holds_up(item, name, waiting) for name in item.awaits)
             and not any(
-                attempt.waits
-                for each in self._with_parts(item.task.id)
-                for attempt in each.attempts.values()
+                attempt.parked and not attempt.goes_on
+                for each in self._with_parts(item.state.task.id)
+                for attempt in each.state.attempts.values()
             )
         ]
 

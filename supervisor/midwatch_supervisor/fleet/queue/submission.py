@@ -86,7 +86,6 @@ async def _tasks(wanted: Sequence[Assignment]) -> list[NewTask]:
             title=each.task.label,
             spec=each.model_dump_json(),
             project=each.project,
-            trial_of=each.trial_of,
         )
         for each in await pin_commits(wanted)
     ]

@@ -230,7 +230,7 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
         hint="state, words of the text, project, or who decided",
         nothing=(
             "No guidelines yet, or none that the filter lets through (escape drops it).\n"
-            "`midwatch reflect` looks back at attempts that are over and proposes a version;\n"
+            "`midwatch learn` looks back at attempts that are over and proposes a version;\n"
             "with `learning.guidelines.enabled` every run does so at its end."
         ),
         text=_version_words,

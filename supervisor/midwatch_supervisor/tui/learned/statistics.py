@@ -9,9 +9,8 @@ from rich.text import Text
 from textual import work
 
 from midwatch_monitor.metrics.learning import LearningFigures
-from midwatch_monitor.metrics.usefulness import LessonFigures
-from midwatch_monitor.metrics.verdicts import AcceptanceFigures
-from midwatch_monitor.replay.tune.figures import Share
+from midwatch_monitor.metrics.lessons import AcceptanceFigures, LessonFigures
+from midwatch_monitor.metrics.statistics import Share
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import because, brief

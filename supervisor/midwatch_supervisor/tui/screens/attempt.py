@@ -15,10 +15,9 @@ from midwatch_monitor.errors import JournalError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
-from midwatch_monitor.records import Alert, Attempt, Entry, Recall, Step, Task
+from midwatch_monitor.records import Attempt, Entry, Recall, Step, Task
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.learning.given import given_by
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
@@ -82,7 +81,7 @@ class AttemptScreen(Screen[None]):
         Times are shown in the zone of `now`. It begins with `side`, one of its tabs in lower case.
         """
         super().__init__()
-        self.timeline = AttemptTimeline(task, attempt)
+        self.timeline = AttemptTimeline(task, attempt, judged=row.state.judged)
         self.reading = False
         """Whether the journal is being read."""
         self._row = row
@@ -104,7 +103,7 @@ class AttemptScreen(Screen[None]):
         self._chart = Chart(id="chart")
         self._plan = plan_tab()
         self._diff = diff_tab()
-        self._messages = messages_tab(zone)
+        self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
         self._detail = Detail()
 
@@ -138,10 +137,10 @@ class AttemptScreen(Screen[None]):
 
     def shows(self, waiting: int) -> bool:
         """Whether what waits, as far as the story was read, is this decision or petition."""
-        account = self.timeline.account
-        fates = account.fates.items()
-        held = [id for id, fate in fates if fate.state is InterventionState.HELD]
-        return waiting == held[0] if held else waiting in account.petitions
+        state = self.timeline.state
+        if held := state.interventions.held:
+            return waiting == held[0].id
+        return waiting in state.open_requests
 
     @property
     def side(self) -> str:
@@ -225,13 +224,13 @@ class AttemptScreen(Screen[None]):
             case "timeline":
                 self._timeline.show_timeline(self.timeline)
             case "alerts":
-                self._alerts.show(self.timeline.alerts)
+                self._alerts.take(self.timeline.alert_lines())
             case "chart":
                 self._chart.show_timeline(self.timeline)
             case "plan":
-                self._plan.show(numbered(self.timeline.account.plan))
+                self._plan.show(numbered(self.timeline.state.plan))
             case "messages":
-                self._messages.show(tuple(self.timeline.tellings.values()))
+                self._messages.show(tuple(self.timeline.state.interventions))
             case "checks":
                 self._checks.show(self.timeline.checks())
             case _:
@@ -300,10 +299,9 @@ class AttemptScreen(Screen[None]):
 
     def _open_alert(self, index: int) -> None:
         """Go to what an alert is grounded on; its steps are marked in the timeline."""
-        record = self._alerts.items[index].record
-        if isinstance(record, Alert):
-            self._timeline.evidence = record.evidence or (record.step,)
-            self._jump(max(self._timeline.evidence))
+        alert = self._alerts.items[index].alert
+        self._timeline.evidence = alert.evidence or (alert.step,)
+        self._jump(max(self._timeline.evidence))
 
     def _jump(self, step: int) -> None:
         self.action_side("timeline")
@@ -321,7 +319,7 @@ class AttemptScreen(Screen[None]):
         self._jump(next((step for step in steps if step > here), steps[0]))
 
     def _compare_again(self) -> None:
-        if self.side == "diff" and self._compared != self.timeline.edited:
+        if self.side == "diff" and self._compared != self.timeline.state.edited_step:
             self._compare()
 
     def _compare(self) -> None:
@@ -330,8 +328,8 @@ class AttemptScreen(Screen[None]):
             self._diff.say("The attempt has no workspace.")
         elif not self._comparing:
             self._comparing = True
-            self._compared = self.timeline.edited
-            where = f" (the attempt is on {self._row.node})" if self._row.moves else ""
+            self._compared = self.timeline.state.edited_step
+            where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
             self._read_diff(Path(workspace), self.timeline.task, where)
 
     @work(group="diff")

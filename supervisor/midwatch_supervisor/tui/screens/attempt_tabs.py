@@ -8,21 +8,28 @@ from rich.style import Style
 
 from midwatch_monitor.records import (
     Acceptance,
-    Alert,
     Feedback,
     Outcome,
     Plan,
     PlanStep,
     PlanStepState,
+    Severity,
     Step,
 )
+from midwatch_monitor.state.attempt import AlertStatus
+from midwatch_monitor.state.intervention import InterventionState, InterventionStatus
 from midwatch_supervisor.present.intervention_text import author_text, terms_text
 from midwatch_supervisor.present.learning_text import verdict_text
-from midwatch_supervisor.present.line import InterventionState
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import detail
+from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief
-from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline, Item, Telling
+from midwatch_supervisor.tui.state.attempt_timeline import (
+    AlertLine,
+    AttemptTimeline,
+    Item,
+    intervention_detail,
+)
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
 from midwatch_supervisor.tui.widgets.table import Column, Table, clock, tone_style
@@ -89,50 +96,62 @@ def _index(items: Sequence[Item], item: Item, guess: int) -> int:
     return next((n for n, each in enumerate(items) if each.id == item.id), 0)
 
 
-def alerts_tab(zone: tzinfo | None) -> Table[Item]:
-    """The history of the alerts, with the steps that each is grounded on."""
+_ALERT_TONES = {
+    AlertStatus.ACKNOWLEDGED: Tone.PLAIN,
+    AlertStatus.SILENCED: Tone.DIM,
+    AlertStatus.RESOLVED: Tone.GOOD,
+    AlertStatus.ENDED: Tone.DIM,
+    AlertStatus.PENDING: Tone.DIM,
+}
+"""One that fires has the tone of its severity."""
 
-    def evidence(item: Item, colours: Palette) -> Cell:
-        steps = item.record.evidence if isinstance(item.record, Alert) else ()
-        return ", ".join(map(str, steps)) or "-", colours.text
+
+def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
+    """Each alert as it stands now, with its changes below it."""
+
+    def state(line: AlertLine, colours: Palette) -> Cell:
+        if line.change:
+            return f"  {line.status}", colours.dim
+        style = tone_style(_alert_tone(line), colours)
+        return line.status.value, style
+
+    def sign(line: AlertLine, colours: Palette) -> Cell:
+        if line.change:
+            return " ", colours.dim
+        return SEVERITY_SIGNS[line.alert.severity], tone_style(_alert_tone(line), colours)
+
+    def rule(line: AlertLine, colours: Palette) -> Cell:
+        return "" if line.change else brief(line.alert.key.rule), colours.strong
+
+    def evidence(line: AlertLine, colours: Palette) -> Cell:
+        return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
 
     return Table(
         [
-            Column("time", 8, 4, lambda item, c: (clock(item.at, zone), c.dim)),
-            Column("step", 4, 1, _step),
-            Column("", 1, 0, _sign),
-            Column("state", 8, 0, _alert_state),
-            Column("severity", 8, 3, _severity),
-            Column("rule", 20, 0, _rule),
-            Column("evidence", 10, 2, evidence, grow=1),
+            Column("", 1, 0, sign),
+            Column("state", 12, 0, state),
+            Column("since", 8, 2, lambda line, c: (clock(line.at, zone), c.dim)),
+            Column("step", 4, 1, lambda line, c: (f"{line.alert.step or '-':>4}", c.dim)),
+            Column("severity", 8, 3, lambda line, c: (line.alert.severity.value, c.text)),
+            Column("rule", 20, 0, rule),
+            Column("evidence", 10, 4, evidence, grow=1),
             Column("summary", 12, 1, _summary, grow=3),
         ],
         name="alerts",
         nothing="No alert so far.",
-        detail=lambda item: item.detail,
-        follow=True,
+        key=lambda line: (line.alert.key, line.change, line.at),
+        detail=lambda line: line.detail,
     )
 
 
-def _alert_state(item: Item, colours: Palette) -> Cell:
-    state = item.record.state.value if isinstance(item.record, Alert) else ""
-    return state, tone_style(item.told.tone, colours)
+def _alert_tone(line: AlertLine) -> Tone:
+    critical = line.alert.severity is Severity.CRITICAL
+    return _ALERT_TONES.get(line.status, Tone.BAD if critical else Tone.WARN)
 
 
-def _severity(item: Item, colours: Palette) -> Cell:
-    severity = item.record.severity.value if isinstance(item.record, Alert) else ""
-    return severity, tone_style(item.told.tone, colours)
-
-
-def _rule(item: Item, colours: Palette) -> Cell:
-    return brief(item.record.key.rule) if isinstance(item.record, Alert) else "", colours.strong
-
-
-def _summary(item: Item, colours: Palette) -> Cell:
-    if not isinstance(item.record, Alert):
-        return "", colours.text
-    ended = f"({item.record.resolution}) " if item.record.resolution else ""
-    return f"{ended}{brief(item.record.summary)}", colours.text
+def _summary(line: AlertLine, colours: Palette) -> Cell:
+    ended = f"({line.alert.resolution}) " if line.alert.resolution else ""
+    return f"{ended}{brief(line.alert.summary)}", colours.dim if line.change else colours.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,48 +233,45 @@ def _plan_detail(each: Numbered) -> str:
     return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text))
 
 
-def messages_tab(zone: tzinfo | None) -> Table[Telling]:
-    """What was done to the attempt, by whom, when it arrived and what came of it."""
+def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
+    """What was done to an attempt, by whom, when it arrived and what came of it."""
 
-    def arrived(telling: Telling, colours: Palette) -> Cell:
-        if telling.delivered_step is not None and telling.stamped_at is not None:
-            step = "" if telling.earlier else f" step {telling.delivered_step}"
-            return f"» {clock(telling.stamped_at, zone)}{step}", colours.good
-        held = telling.fate.state is InterventionState.HELD
-        return _WAYS[telling.fate.state], colours.warn if held else colours.dim
+    def arrived(each: InterventionState, colours: Palette) -> Cell:
+        if each.delivered and each.stamped_at is not None:
+            step = f" step {each.delivered_step}" if each.attempt == attempt else ""
+            return f"» {clock(each.stamped_at, zone)}{step}", colours.good
+        return _WAYS[each.status], colours.warn if each.needs_approval else colours.dim
 
     return Table(
         [
-            Column("time", 8, 3, lambda each, c: (clock(each.at, zone), c.dim)),
-            Column("step", 4, 4, lambda each, c: (f"{each.step or '-':>4}", c.dim)),
-            Column("act", 12, 0, lambda each, c: (each.fate.intervention.action.value, c.strong)),
-            Column(
-                "by", 12, 1, lambda each, c: (author_text(each.fate.intervention), c.text), grow=1
-            ),
+            Column("time", 8, 3, lambda each, c: (clock(each.issued_at, zone), c.dim)),
+            Column("step", 4, 4, lambda each, c: (f"{each.issued_step or '-':>4}", c.dim)),
+            Column("act", 12, 0, lambda each, c: (each.action.value, c.strong)),
+            Column("by", 12, 1, lambda each, c: (author_text(each.intervention), c.text), grow=1),
             Column("arrived", 18, 0, arrived),
             Column("outcome", 12, 0, _outcome, grow=2),
             Column("message", 12, 2, _message, grow=3),
         ],
         name="messages",
         nothing="Nobody has said or done anything to this attempt.",
-        detail=lambda telling: telling.detail,
+        detail=intervention_detail,
         follow=True,
     )
 
 
 _WAYS = {
-    InterventionState.ISSUED: "… not yet",
-    InterventionState.HELD: "? needs approval",
-    InterventionState.APPROVED: "… approved",
-    InterventionState.REJECTED: "✗ rejected",
-    InterventionState.EXPIRED: "⊘ came too late",
-    InterventionState.DELIVERED: "» delivered",
+    InterventionStatus.ISSUED: "… not yet",
+    InterventionStatus.HELD: "? needs approval",
+    InterventionStatus.APPROVED: "… approved",
+    InterventionStatus.REJECTED: "✗ rejected",
+    InterventionStatus.EXPIRED: "⊘ came too late",
+    InterventionStatus.DELIVERED: "» delivered",
 }
 
 
-def _outcome(telling: Telling, colours: Palette) -> Cell:
-    reason = because(telling.fate.reason)
-    match telling.fate.outcome:
+def _outcome(each: InterventionState, colours: Palette) -> Cell:
+    reason = because(each.reason)
+    match each.outcome:
         case None:
             return "-", colours.dim
         case Outcome.RECOVERED:
@@ -266,9 +282,9 @@ def _outcome(telling: Telling, colours: Palette) -> Cell:
             return f"✗ made worse{reason}", colours.bad
 
 
-def _message(telling: Telling, colours: Palette) -> Cell:
-    what = telling.fate.intervention
-    said = brief(f"{what.message}{bracketed(terms_text(what.terms))}")
+def _message(each: InterventionState, colours: Palette) -> Cell:
+    issued = each.intervention
+    said = brief(f"{issued.message}{bracketed(terms_text(issued.terms))}")
     return said or "-", colours.text
 
 

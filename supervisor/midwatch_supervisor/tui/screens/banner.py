@@ -109,7 +109,7 @@ def missing_parts(board: Board, now: datetime) -> Trouble | None:
 
 def works(row: Row) -> bool:
     """Whether entries are to be expected of an attempt: it works, here or on a node that lives."""
-    if row.adrift or row.activity is Activity.WAITING:
+    if row.adrift or row.state.activity is Activity.WAITING:
         return False
     return row.lifecycle is Lifecycle.WORKING
 

@@ -43,7 +43,7 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
     points = timeline.points[-_POINTS:]
     steps = tuple(point.step for point in points)
     first = steps[0] if len(timeline.points) > _POINTS else 0
-    shown = range(first, timeline.account.last_step + 1)
+    shown = range(first, timeline.state.last_step + 1)
     found = (
         _line("confidence", "braille", "accent", steps, [point.confidence for point in points]),
         _line("progress", "▪", "success", steps, [point.progress for point in points]),
@@ -77,8 +77,10 @@ def _fired(timeline: AttemptTimeline, severity: Severity) -> list[int]:
 
 
 def _delivered(timeline: AttemptTimeline) -> list[int]:
-    found = (telling.delivered_step for telling in timeline.tellings.values())
-    return [step for step in found if step is not None]
+    own = timeline.attempt.id
+    found = (each for each in timeline.state.interventions if each.delivered)
+    # A restart that it began with was delivered before its first step.
+    return [(each.delivered_step or 0) if each.attempt == own else 0 for each in found]
 
 
 def ticks(first: int, last: int) -> tuple[int, ...]:
@@ -137,7 +139,7 @@ class Chart(Vertical):
 
     def show_timeline(self, timeline: AttemptTimeline) -> None:
         """Draw what is known; nothing is done where it is drawn already."""
-        shown = series(timeline), timeline.account.last_step
+        shown = series(timeline), timeline.state.last_step
         if shown != self._shown:
             self._shown = shown
             self.redraw()

@@ -40,7 +40,7 @@ def _attempt(report: Report, colours: Palette) -> Cell:
 
 
 def _plan(report: Report, colours: Palette) -> Cell:
-    steps, step = report.row.plan_steps, report.checkpoint.plan_step
+    steps, step = report.row.state.plan_steps, report.checkpoint.plan_step
     return f"{step}/{steps}" if steps else str(step), colours.text
 
 
@@ -71,7 +71,15 @@ def _blockers(report: Report, colours: Palette) -> Cell:
 def text(report: Report) -> str:
     """What a filter looks at."""
     said = report.checkpoint
-    return " ".join((report.row.name, report.row.worker, said.decision, *said.blockers, said.notes))
+    return " ".join(
+        (
+            report.row.name,
+            report.row.state.attempt.worker,
+            said.decision,
+            *said.blockers,
+            said.notes,
+        )
+    )
 
 
 def since(reports: Sequence[Report], last: Report | None) -> list[Report]:

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from midwatch_monitor.records import Activity, Lifecycle
 from midwatch_supervisor.present.plain import one_line
-from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, SPLIT_SIGN
+from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.order import Group, Order, by_node, by_task
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, health_style
+from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -62,9 +62,9 @@ def columns(
 
 def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) -> list[Column[Row]]:
     def idle(row: Row, colours: Palette) -> Cell:
-        if row.last_at is None or row.need is Need.OVER:
+        if row.state.last_at is None or row.need is Need.OVER:
             return "-", colours.dim
-        return span((now() - row.last_at).total_seconds()), colours.text
+        return span((now() - row.state.last_at).total_seconds()), colours.text
 
     def activity(row: Row, colours: Palette) -> Cell:
         if row.adrift and row.lifecycle is Lifecycle.WORKING:
@@ -72,12 +72,12 @@ def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) ->
         waits = wait(row) if row.attempt is None else None
         if waits is not None:
             return one_line(waits.short), colours.warn if waits.vain else colours.dim
-        return one_line(row.doing) or _ACTIVITIES[row.activity], colours.dim
+        return one_line(row.state.doing) or _ACTIVITIES[row.state.activity], colours.dim
 
     return [
         Column("!", 1, 0, _sign),
         Column("task", 14, 0, _task, grow=3),
-        Column("status", 9, 1, _status),
+        Column("status", 13, 1, _status),
         Column("health", 7, 6, _health),
         Column("plan", 5, 7, _plan),
         Column("progress", _BAR + 4, 3, _progress),
@@ -86,20 +86,20 @@ def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) ->
         Column("activity", 12, 4, activity, grow=2),
         Column("budget", 6, 8, _budget),
         Column("alerts", 6, 2, _alerts, grow=2),
-        Column("worker", 8, 10, lambda row, c: (one_line(row.worker), c.dim), grow=1),
-        Column("model", 12, 11, lambda row, c: (one_line(row.model), c.dim), grow=1),
+        Column("worker", 8, 10, lambda row, c: (one_line(row.state.attempt.worker), c.dim), grow=1),
+        Column("model", 12, 11, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
         Column("node", 10, 9, _node, grow=1),
     ]
 
 
 def _sign(row: Row, colours: Palette) -> Cell:
-    if row.need is Need.ANSWER or row.need is Need.APPROVAL:
+    if row.need is Need.APPROVAL:
         return "?", colours.warn
-    if row.split:
-        return SPLIT_SIGN, colours.dim
-    if row.lifecycle is not Lifecycle.WORKING:
-        return LIFECYCLE_SIGNS[row.lifecycle], colours.dim
-    return HEALTH_SIGNS[row.health], health_style(row.health, colours)
+    if row.lifecycle is Lifecycle.WORKING:
+        return HEALTH_SIGNS[row.health], health_style(row.health, colours)
+    return standing_sign(
+        row.state
+    ), colours.warn if row.rejected or row.state.parked else colours.dim
 
 
 def _task(row: Row, colours: Palette) -> Cell:
@@ -108,21 +108,8 @@ def _task(row: Row, colours: Palette) -> Cell:
     return one_line(f"{row.name}{number}"), style
 
 
-_STATUS: Mapping[Lifecycle, str] = {
-    Lifecycle.INPUT_REQUIRED: "waits",
-    Lifecycle.SUBMITTED: "queued",
-}
-
-
 def _status(row: Row, colours: Palette) -> Cell:
-    if row.split:
-        return row.standing, colours.text
-    style = {
-        Lifecycle.COMPLETED: colours.good,
-        Lifecycle.FAILED: colours.bad,
-        Lifecycle.INPUT_REQUIRED: colours.warn,
-    }.get(row.lifecycle, colours.text)
-    return _STATUS.get(row.lifecycle, row.standing), style
+    return row.status, status_style(row.state, colours)
 
 
 def _health(row: Row, colours: Palette) -> Cell:
@@ -132,19 +119,22 @@ def _health(row: Row, colours: Palette) -> Cell:
 
 
 def _plan(row: Row, colours: Palette) -> Cell:
-    if not row.plan_steps:
+    steps = row.state.plan_steps
+    if not steps:
         return "-", colours.dim
-    return f"{min(row.plan_step, row.plan_steps)}/{row.plan_steps}", colours.text
+    return f"{min(row.state.plan_step, steps)}/{steps}", colours.text
 
 
 def _progress(row: Row, colours: Palette) -> Cell:
-    return bar(row.progress), colours.text if row.progress is not None else colours.dim
+    progress = row.state.progress
+    return bar(progress), colours.dim if progress is None else colours.text
 
 
 def _confidence(row: Row, colours: Palette) -> Cell:
-    if not row.trend:
+    confidence = row.state.confidence
+    if confidence is None:
         return "-", colours.dim
-    return f"{row.trend[-1]:>3} {sparkline(row.trend)}", colours.accent
+    return f"{confidence:>3} {sparkline(row.state.confidences)}", colours.accent
 
 
 _ACTIVITIES: Mapping[Activity, str] = {
@@ -164,14 +154,13 @@ def _budget(row: Row, colours: Palette) -> Cell:
 
 
 def _alerts(row: Row, colours: Palette) -> Cell:
-    if not row.firing:
+    if not row.state.firing:
         return "-", colours.dim
-    rules = ", ".join(dict.fromkeys(key.rule for key in row.firing))
-    return f"{len(row.firing)} {rules}", health_style(row.health, colours)
+    return f"{len(row.state.firing)} {row.rules}", health_style(row.health, colours)
 
 
 def _node(row: Row, colours: Palette) -> Cell:
-    return one_line(row.node), colours.warn if row.adrift else colours.dim
+    return one_line(row.state.node), colours.warn if row.adrift else colours.dim
 
 
 class FleetPane(Table[Row]):

@@ -8,13 +8,14 @@ from rich.text import Text
 from midwatch_agents.sandbox import Walls
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
-from midwatch_supervisor.present.account import AttemptAccount
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import budget_text
-from midwatch_supervisor.present.signs import HEALTH_SIGNS, LIFECYCLE_SIGNS, SPLIT_SIGN
+from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.text_line import because, brief
+from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
-from midwatch_supervisor.tui.widgets.palette import Palette, health_style
+from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
 from midwatch_supervisor.tui.widgets.table import span
 
 
@@ -30,76 +31,67 @@ def header(
 
     `adrift` is an attempt whose node is gone, before another goes on with it.
     """
-    account, attempt = timeline.account, timeline.attempt
+    state, attempt = timeline.state, timeline.attempt
     title = brief(timeline.task.title)
     first = Text.assemble(
         (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
-        *_standing(account, colours, adrift=adrift),
-        (f"  {_progress(account, calibration)}", colours.text),
+        *_standing(state, colours, adrift=adrift),
+        (f"  {_progress(state, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
-        (_model(account), colours.dim),
-        ("  no sandbox" if account.sandbox == Walls.NONE else "", colours.warn),
-        (f" on {brief(account.node)}" if account.node else "", colours.dim),
+        (_model(state), colours.dim),
+        ("  no sandbox" if state.sandbox == Walls.NONE else "", colours.warn),
+        (f" on {brief(state.node)}" if state.node else "", colours.dim),
         (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
     )
     second = Text.assemble(
-        *_asked(account, colours, adrift=adrift),
+        *_asked(state, colours, adrift=adrift),
         *_judged(timeline, colours),
         (_idle(timeline, now), colours.text),
-        (f"used: {budget_text(account.budget)}", colours.dim),
+        (f"used: {budget_text(state.budget)}", colours.dim),
     )
     return first, second
 
 
-def _standing(
-    account: AttemptAccount, colours: Palette, *, adrift: bool
-) -> list[tuple[str, Style]]:
-    if account.split:
-        return [(f"{SPLIT_SIGN} {account.standing}", colours.text)]
-    lifecycle = account.lifecycle
-    style = {
-        Lifecycle.INPUT_REQUIRED: colours.warn,
-        Lifecycle.COMPLETED: colours.good,
-        Lifecycle.FAILED: colours.bad,
-    }.get(lifecycle, colours.text)
-    parts: list[tuple[str, Style]] = [(f"{LIFECYCLE_SIGNS[lifecycle]} {lifecycle.value}", style)]
-    if lifecycle is Lifecycle.WORKING:
-        health: Health = Health.UNKNOWN if adrift else account.health
+def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
+    parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
+    if state.lifecycle is Lifecycle.WORKING:
+        health = Health.UNKNOWN if adrift else state.health
         parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
     return parts
 
 
-def _progress(account: AttemptAccount, calibration: Calibration | None) -> str:
-    parts = [f"step {account.last_step}"]
-    count = len(account.plan.steps)
+def _progress(state: AttemptState, calibration: Calibration | None) -> str:
+    parts = [f"step {state.last_step}"]
+    count = len(state.plan.steps)
     if count:
-        parts.append(f"  plan {min(account.plan.current, count)}/{count}")
-    told = account.checkpoint
-    if told is not None:
-        parts.append(f"  progress {told.progress_percent}%  confidence {told.confidence}%")
+        parts.append(f"  plan {min(state.plan.current, count)}/{count}")
+    if state.progress is not None:
+        parts.append(f"  progress {state.progress}%")
+    if state.confidence is not None:
+        parts.append(f"  confidence {state.confidence}%")
         if calibration is not None:
-            parts.append(f" → {calibration.percent(told.confidence)}% cal.")
+            parts.append(f" → {calibration.percent(state.confidence)}% cal.")
     return "".join(parts)
 
 
-def _model(account: AttemptAccount) -> str:
+def _model(state: AttemptState) -> str:
     """The model in force, and the one that it was switched from."""
-    if not account.model:
+    if not state.model:
         return ""
-    before = account.attempt.model
-    was = f" (before: {brief(before)})" if before and before != account.model else ""
-    return f" with {brief(account.model)}{was}"
+    before = state.attempt.model
+    was = f" (before: {brief(before)})" if before and before != state.model else ""
+    return f" with {brief(state.model)}{was}"
 
 
-def _asked(account: AttemptAccount, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
+def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
     """What it waits for, else why it is where it is."""
-    if adrift and account.lifecycle is Lifecycle.WORKING:
-        waits = f"waits for a node: {brief(account.node)} is gone"
+    if adrift and state.lifecycle is Lifecycle.WORKING:
+        waits = f"waits for a node: {brief(state.node)} is gone"
         return [(waits, colours.warn), ("  ", colours.text)]
-    if account.waits_for:
-        return [(f"waits for {brief(account.waits_for)}", colours.warn), ("  ", colours.text)]
-    if account.state.reason:
-        return [(brief(account.state.reason), colours.text), ("  ", colours.text)]
+    if waits := attempt_waits_for(state):
+        return [(f"waits for {brief(waits)}", colours.warn), ("  ", colours.text)]
+    if state.transition.reason:
+        return [(brief(state.transition.reason), colours.text), ("  ", colours.text)]
     return []
 
 
@@ -114,6 +106,6 @@ def _judged(timeline: AttemptTimeline, colours: Palette) -> list[tuple[str, Styl
 
 
 def _idle(timeline: AttemptTimeline, now: datetime) -> str:
-    if timeline.last_at is None or timeline.account.lifecycle.over:
+    if timeline.last_at is None or timeline.state.lifecycle.over:
         return ""
     return f"idle {span((now - timeline.last_at).total_seconds())}  "

@@ -56,8 +56,8 @@ def hosts(board: Board) -> list[Host]:
     """The nodes of a board: what is lost first, then what is up, by name."""
     at_hand: dict[str, list[str]] = defaultdict(list)
     for row in board.rows.values():
-        if row.moves and row.need not in (Need.OVER, Need.ANSWER):
-            at_hand[row.node].append(f"{row.name}#{row.number}")
+        if row.movable and row.need not in (Need.OVER, Need.ANSWER):
+            at_hand[row.state.node].append(f"{row.name}#{row.number}")
     found = [
         Host(status=status, attempts=tuple(at_hand[name]))
         for name, status in board.node_list.nodes.items()

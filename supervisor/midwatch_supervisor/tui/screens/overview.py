@@ -54,9 +54,9 @@ def summed(rows: Iterable[Row]) -> Sums:
     requests = tokens = cost = 0.0
     for row in rows:
         needs[row.need] += 1
-        requests += row.budget.requests.used
-        tokens += row.budget.tokens.used
-        cost += row.budget.cost_usd.used
+        requests += row.state.budget.requests.used
+        tokens += row.state.budget.tokens.used
+        cost += row.state.budget.cost_usd.used
     return Sums(needs=needs, requests=round(requests), tokens=round(tokens), cost_usd=cost)
 
 

@@ -8,6 +8,7 @@ from midwatch_monitor.records import (
     Acceptance,
     Action,
     Alert,
+    AlertKey,
     Analysis,
     Attempt,
     AttemptTransition,
@@ -17,7 +18,6 @@ from midwatch_monitor.records import (
     Completion,
     Decision,
     Delivery,
-    DeliveryState,
     Entry,
     Escalation,
     Fact,
@@ -44,10 +44,9 @@ from midwatch_monitor.records import (
     Task,
     Trial,
 )
-from midwatch_supervisor.present.account import AttemptAccount, TaskAccount
+from midwatch_monitor.state.attempt import AlertStatus, AttemptState
+from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.line import InterventionState
-from midwatch_supervisor.present.lines import Fate, fate_of
 from midwatch_supervisor.present.record_text import detail, line
 from midwatch_supervisor.present.text_line import TextLine
 
@@ -122,47 +121,31 @@ class Point:
     confidence: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Telling:
-    """One intervention: what was said to the attempt, by whom, and what came of it."""
+def intervention_detail(state: InterventionState) -> str:
+    """All that there is to say of an intervention and what came of it."""
+    parts = [detail(state.intervention)]
+    if state.stamp is not None:
+        parts.append(f"then:\n{line(state.stamp, state.intervention).text}")
+    if state.outcome is not None:
+        reason = f": {state.reason}" if state.reason else ""
+        parts.append(f"outcome:\n{state.outcome.value}{reason}")
+    return "\n\n".join(parts)
 
-    id: int
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertLine:
+    """One alert as it stands now, or, below it, one change of it."""
+
+    alert: Alert
     at: datetime
-    step: int
-    """The attempt's last step when it was issued."""
-    fate: Fate
-    earlier: bool = False
-    """Issued on another attempt: the restart that this one began with, and is judged for."""
-    stamp: Delivery | None = None
-    """The newest."""
-    stamped_at: datetime | None = None
-    judged_at: datetime | None = None
-
-    @property
-    def delivered_step(self) -> int | None:
-        """This attempt's last step when it was delivered; `None` until then."""
-        if self.stamp is None or self.stamp.state is not DeliveryState.DELIVERED:
-            return None
-        return 0 if self.earlier else self.stamp.step
-
-    def fold(self, entry: Entry, news: Delivery | OutcomeReport) -> None:
-        """Take in what became of it."""
-        self.fate.fold(news)
-        if isinstance(news, Delivery):
-            self.stamp, self.stamped_at = news, entry.at
-        else:
-            self.judged_at = entry.at
+    """Of the change; of an alert, since when it stands as it does."""
+    status: AlertStatus
+    change: bool = False
 
     @property
     def detail(self) -> str:
         """All that there is to say of it."""
-        parts = [detail(self.fate.intervention)]
-        if self.stamp is not None:
-            parts.append(f"then:\n{line(self.stamp, self.fate.intervention).text}")
-        if self.fate.outcome is not None:
-            reason = f": {self.fate.reason}" if self.fate.reason else ""
-            parts.append(f"outcome:\n{self.fate.outcome.value}{reason}")
-        return "\n\n".join(parts)
+        return detail(self.alert)
 
 
 class AttemptTimeline:
@@ -172,49 +155,43 @@ class AttemptTimeline:
     judged on the next.
     """
 
-    def __init__(self, task: Task, attempt: Attempt) -> None:
+    def __init__(self, task: Task, attempt: Attempt, *, judged: bool = True) -> None:
         self.task = task
         self.attempt = attempt
         self.items: list[Item] = []
         self.alerts: list[Item] = []
         """Every change of an alert, oldest first."""
         self.points: list[Point] = []
-        self.tellings: dict[int, Telling] = {}
-        """What was done to this attempt, by the intervention's journal id."""
         self.verdicts: list[Feedback] = []
         """Of persons, of what became of the result, of the reviewer; oldest first."""
         self.recall: Recall | None = None
         """What it was given at its beginning."""
         self.last_id = 0
         self.last_at: datetime | None = None
-        self.edited = 0
-        """The newest step that changed a file."""
-        self._others: dict[int, Telling] = {}
-        self._standing = TaskAccount(task=task)
-        self._standing.meet(attempt)
-
-    @property
-    def account(self) -> AttemptAccount:
+        self.state = AttemptState(attempt=attempt, judged=judged)
         """Where the attempt stands."""
-        return self._standing.attempts[self.attempt.id]
+        self._others = Interventions()
 
     def fold(self, entry: Entry) -> None:
         """Take in the next entry; those of other tasks and those known already are passed over."""
         if entry.task != self.task.id or entry.id <= self.last_id:
             return
         self.last_id = entry.id
-        lifecycle, node = self.account.lifecycle, self.account.node
-        self._standing.fold(entry)
-        self._follow(entry)
+        lifecycle, node = self.state.lifecycle, self.state.node
         if entry.attempt != self.attempt.id:
+            self._others.fold(entry)
+            if isinstance(entry.record, Delivery | OutcomeReport):
+                self.state.follow(entry)
+            self._answer(entry)
             return
         if self.last_at is None:
             self._begin()
         self.last_at = entry.at
+        self.state.fold(entry)
+        self._answer(entry)
         match entry.record:
             case Change() as change:
-                turned = change.lifecycle not in (None, lifecycle)
-                if turned or self.account.node != node:
+                if change.lifecycle not in (None, lifecycle) or self.state.node != node:
                     self._add(entry)
             case Step() as step:
                 self._observe(step)
@@ -226,51 +203,33 @@ class AttemptTimeline:
             case _:
                 pass
 
-    def _follow(self, entry: Entry) -> None:
-        """Keep the interventions and what becomes of them, also those of the other attempts."""
-        mine = entry.attempt == self.attempt.id
+    def _answer(self, entry: Entry) -> None:
+        """Keep with a worker's request what was said to it, as far as that stands now."""
         match entry.record:
-            case Intervention() as issued:
-                telling = Telling(
-                    id=entry.id,
-                    at=entry.at,
-                    step=self.account.last_step if mine else 0,
-                    fate=fate_of(issued),
-                    earlier=not mine,
-                )
-                (self.tellings if mine else self._others)[entry.id] = telling
-                self._answer(issued)
+            case Intervention():
+                state = self.state.interventions.get(entry.id)
             case Delivery() | OutcomeReport() as news:
-                known = self.tellings | self._others
-                if news.intervention in known:
-                    known[news.intervention].fold(entry, news)
-                    self._answer(known[news.intervention].fate.intervention)
+                state = self.state.interventions.get(news.intervention)
             case _:
-                pass
-
-    def _answer(self, issued: Intervention) -> None:
-        """Keep with a petition what was said to it, as far as that stands now."""
-        if issued.petition is None:
+                return
+        request = None if state is None else state.intervention.petition
+        if request is None:
             return
-        for place, item in zip(
-            range(len(self.items) - 1, -1, -1), reversed(self.items), strict=True
-        ):
-            if item.id == issued.petition:
-                answer = self.account.answer(item.id)
-                self.items[place] = replace(item, about=answer)
+        for place in range(len(self.items) - 1, -1, -1):
+            if self.items[place].id == request:
+                answer = self.state.answer(request)
+                self.items[place] = replace(self.items[place], about=answer)
                 return
 
     def _begin(self) -> None:
         """Take over the restart that this attempt began with: its message is in the prompt."""
-        for id, telling in reversed(self._others.items()):
-            if telling.fate.intervention.action is Action.RESTART:
-                if telling.fate.state is InterventionState.DELIVERED:
-                    self.tellings[id] = telling
+        for issued in reversed(self._others.by_id.values()):
+            if issued.action is Action.RESTART:
+                if issued.delivered:
+                    self.state.interventions.by_id[issued.id] = issued
                 return
 
     def _observe(self, step: Step) -> None:
-        if step.edits:
-            self.edited = step.number
         if isinstance(step.checkpoint, Checkpoint):
             self.points.append(
                 Point(
@@ -294,8 +253,9 @@ class AttemptTimeline:
         elif isinstance(record, Recall):
             self.recall = record
         about: Intervention | None = None
-        if isinstance(record, Delivery | OutcomeReport) and record.intervention in self.tellings:
-            about = self.tellings[record.intervention].fate.intervention
+        if isinstance(record, Delivery | OutcomeReport):
+            state = self.state.interventions.get(record.intervention)
+            about = None if state is None else state.intervention
         item = Item(id=entry.id, at=entry.at, step=self._at(record), record=record, about=about)
         self.items.append(item)
         if isinstance(record, Alert):
@@ -305,7 +265,7 @@ class AttemptTimeline:
                 del kept[:KEPT]
 
     def _at(self, record: Record) -> int:
-        return record.step if isinstance(record, Alert) else self.account.last_step
+        return record.step if isinstance(record, Alert) else self.state.last_step
 
     def index_of(self, step: int) -> int | None:
         """Where the timeline has a step; `None` if it does not have it any more, or not yet."""
@@ -316,10 +276,47 @@ class AttemptTimeline:
 
     def checks(self) -> Sequence[Acceptance | Feedback]:
         """The newest result of each acceptance check, then every verdict on the result."""
-        return (*self.account.checks.values(), *self.verdicts)
+        return (*self.state.details.checks.values(), *self.verdicts)
 
     def fired(self) -> Sequence[Item]:
         """Where alerts began to fire or became more severe."""
         return tuple(
             item for item in self.alerts if isinstance(item.record, Alert) and item.record.firing
         )
+
+    def alert_lines(self) -> tuple[AlertLine, ...]:
+        """Each alert as it stands now, those that fire first, with its changes below it."""
+        changes: dict[AlertKey, list[AlertLine]] = {}
+        for item in self.alerts:
+            if isinstance(alert := item.record, Alert):
+                status = AlertStatus(alert.state.value)
+                changes.setdefault(alert.key, []).append(
+                    AlertLine(alert=alert, at=item.at, status=status, change=True)
+                )
+        lines: list[tuple[AlertLine, ...]] = []
+        for key, found in changes.items():
+            status = self.state.alert_status(key)
+            now = AlertLine(alert=found[-1].alert, at=_since(found), status=status)
+            lines.append((now, *(found if len(found) > 1 else ())))
+        lines.sort(key=lambda each: _ALERT_ORDER.index(each[0].status))
+        return tuple(line for each in lines for line in each)
+
+
+_ALERT_ORDER = (
+    AlertStatus.FIRING,
+    AlertStatus.ACKNOWLEDGED,
+    AlertStatus.SILENCED,
+    AlertStatus.PENDING,
+    AlertStatus.RESOLVED,
+    AlertStatus.ENDED,
+)
+
+
+def _since(changes: Sequence[AlertLine]) -> datetime:
+    """When the newest of an alert's states began: it may have become more severe since."""
+    since = changes[-1]
+    for change in reversed(changes):
+        if change.status is not since.status:
+            break
+        since = change
+    return since.at

@@ -69,10 +69,11 @@ class QueueItem:
     @property
     def text(self) -> str:
         """What a filter looks at."""
-        worker = "" if self.row is None else self.row.worker
+        worker = "" if self.row is None else self.row.state.attempt.worker
         return f"{self.name} {worker} {self.kind} {self.what} {self.rules}"
 
 
+_PAUSED = "paused", "‖", Tone.WARN, "is paused"
 _ASKS = "asks", "·", Tone.ACCENT, ""
 _NEEDS = {
     Need.ANSWER: ("answer", "?", Tone.WARN, "waits for an answer"),
@@ -84,7 +85,7 @@ _NEEDS = {
 def waiting_attempt(row: Row) -> QueueItem:
     """An attempt that waits; nobody is called for what others may answer as well."""
     need, what = row.need, _what(row)
-    kind, sign, tone, call = _NEEDS.get(need, _ASKS)
+    kind, sign, tone, call = _PAUSED if row.state.paused else _NEEDS.get(need, _ASKS)
     since = _since(row, need)
     return QueueItem(
         key=("attempt", row.attempt),
@@ -160,28 +161,28 @@ def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
 
 
 def _critical(row: Row) -> list[Alert]:
-    return [alert for alert in row.firing.values() if alert.severity is Severity.CRITICAL]
+    return [alert for alert in row.state.firing if alert.severity is Severity.CRITICAL]
 
 
 def _since(row: Row, need: Need) -> datetime | None:
     if need <= Need.APPROVAL:
-        return row.needed_since or row.last_at
+        return row.state.needed_since or row.state.last_at
     if need > Need.STUCK:
-        return row.asked_since or row.last_at
+        return row.state.asked_since or row.state.last_at
     times = [at for alert in _critical(row) if (at := alert.at or alert.since_at) is not None]
-    return min(times, default=row.last_at)
+    return min(times, default=row.state.last_at)
 
 
 def _what(row: Row) -> str:
     if row.need is Need.ANSWER:
-        return row.reason or "paused; p resumes it"
-    if row.need is Need.APPROVAL and row.held:
-        held = next(iter(row.held.values()))
-        more = f" (and {len(row.held) - 1} more)" if len(row.held) > 1 else ""
-        what = f"{held.action}{bracketed(terms_text(held.terms))}{more}"
-        return f"{held.by} wants to {what}: {held.message or '(no message)'}"
+        return row.state.transition.reason or "p resumes it"
+    if held := row.state.interventions.held:
+        issued = held[0].intervention
+        more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
+        what = f"{issued.action}{bracketed(terms_text(issued.terms))}{more}"
+        return f"{issued.by} wants to {what}: {issued.message or '(no message)'}"
     if row.need > Need.STUCK:
-        return "; ".join(petition_words(each) for each in row.petitions.values())
+        return "; ".join(petition_words(each) for each in row.state.open_requests.values())
     return " ".join(alert.summary or alert.key.rule for alert in _critical(row))
 
 
@@ -226,7 +227,9 @@ class Queue:
     def of_nodes(self) -> list[QueueItem]:
         """The nodes that are lost, by name, and the tasks that no node will take."""
         losses = self._board.node_list.losses
-        adrift = Counter(row.node for row in self._board.rows.values() if row.adrift and losses)
+        adrift = Counter(
+            row.state.node for row in self._board.rows.values() if row.adrift and losses
+        )
         lost = [lost_node(loss, adrift[loss.status.name]) for loss in losses]
         return [*lost, *map(unplaced_tasks, self._board.unplaced)]
 

@@ -5,17 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
-from midwatch_monitor.journal.fleet.unattended import EMBEDDED
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.records import (
     Actor,
     Alert,
     Attempt,
+    AttemptTransition,
     Change,
     Checkpoint,
     Decision,
     Delivery,
-    DeliveryState,
     Entry,
     Fault,
     Intervention,
@@ -30,6 +30,8 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.run import judges
 from midwatch_supervisor.present.waiting import TURN, Wait
 from midwatch_supervisor.tui.state.learning_counts import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList
@@ -103,10 +105,9 @@ class Board:
         """Every node that an attempt was on."""
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
-        self.operators: dict[int, Intervention] = {}
-        """What people issued, by journal id."""
         self._fleet: dict[int, datetime] = {}
         """The runs that nodes share, with when each was handed over."""
+        self._not_judged: set[int] = set()
         self._waiting_tasks = WaitingTasks()
         self._unplaced: tuple[Unplaced, ...] | None = None
         """What no node will take; `None` if that may have changed."""
@@ -119,20 +120,22 @@ class Board:
         """Learn of a run."""
         if run.keeper is Keeper.MONITOR:
             self._fleet[run.id] = run.started_at
+        if not judges(run):
+            self._not_judged.add(run.id)
 
     def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
         """Learn how the nodes stand: what was at work on one that is gone is adrift."""
         if self.node_list.take(statuses):
             self._unplaced = None
             for row in self.rows.values():
-                self._moor(row)
+                self._look_for_node(row)
 
     def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
         """Learn what monitors hold."""
         self.node_list.monitors = tuple(monitors)
 
-    def _moor(self, row: Row) -> None:
-        adrift = row.moves and not row.lifecycle.over and self.node_list.gone(row.node)
+    def _look_for_node(self, row: Row) -> None:
+        adrift = row.movable and not row.over and self.node_list.gone(row.state.node)
         if adrift is not row.adrift:
             row.adrift = adrift
             self._moved(row.attempt or 0, row)
@@ -143,7 +146,7 @@ class Board:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        row = Row(run=task.run, task=task.id, name=task.name, title=task.title)
+        row = Row.queued(task.run, task.id, task.name, task.title)
         self.queued[task.id] = row
         self._changed.add(row)
 
@@ -161,15 +164,13 @@ class Board:
             task=task.id,
             name=task.name,
             title=task.title,
-            attempt=attempt.id,
-            number=attempt.number,
-            worker=attempt.worker,
-            model=attempt.model,
-            node=attempt.node,
-            moves=self._shared(task),
+            state=AttemptState(
+                attempt=attempt, detailed=False, judged=task.run not in self._not_judged
+            ),
+            movable=self._shared(task),
         )
         self.places.add(attempt.node)
-        self._moor(row)
+        self._look_for_node(row)
         self.rows[attempt.id] = row
         self._changed.add(row)
 
@@ -180,21 +181,22 @@ class Board:
             self.task_states[entry.task] = entry.record
             self._fold_task(entry.task, entry.record, entry.at)
         row = self.rows.get(entry.attempt or 0)
-        self.learning.fold(entry, "" if row is None else f"{row.name}#{row.number}")
+        self.learning.fold(entry, "" if row is None else row.label)
         if row is None:
             return
         self._count(row, entry)
-        row.fold(entry)
+        row.state.fold(entry)
+        self._count_delivered(row, entry)
         if isinstance(entry.record, Change) and entry.record.node is not None:
-            self.places.add(row.node)
-            self._moor(row)
+            self.places.add(row.state.node)
+            self._look_for_node(row)
             self._changed.add(row)
         if not isinstance(entry.record, _UNMOVED):
             self._moved(entry.attempt or 0, row)
 
     def _moved(self, attempt: int, row: Row) -> None:
         self._changed.add(row)
-        if row.need <= Need.STUCK or row.petitions:
+        if row.need <= Need.STUCK or row.state.open_requests:
             self._waiting[attempt] = row
         else:
             self._waiting.pop(attempt, None)
@@ -211,30 +213,30 @@ class Board:
     def _fold_task(self, task: int, state: TaskTransition, at: datetime) -> None:
         row = self.queued.get(task)
         if row is not None:
-            row.lifecycle, row.reason, row.last_at = state.lifecycle, state.reason, at
+            transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
+            row.state.fold(Entry(id=0, record=transition, at=at, task=task, attempt=None))
             self._unplaced = None
             self._changed.add(row)
 
     def _count(self, row: Row, entry: Entry) -> None:
         match entry.record:
             case Step(checkpoint=Checkpoint() as checkpoint) as step:
-                before = row.trend[-1] if row.trend else None
+                before = row.state.confidence
                 change = None if before is None else checkpoint.confidence - before
                 self.reports.append(
                     Report(
                         row=row, at=entry.at, step=step.number, checkpoint=checkpoint, change=change
                     )
                 )
-            case Alert() as alert if alert.firing and alert.key not in row.firing:
+            case Alert() as alert if alert.firing and alert.key not in {
+                each.key for each in row.state.firing
+            }:
                 self.totals.alerts += 1
                 self.totals.count("alerts", entry.at)
             case Intervention(by=Actor.OPERATOR) as issued:
-                self.operators[entry.id] = issued
                 self.totals.acts[Actor.OPERATOR] += not issued.action.of_alerts
             case Decision() as decision:
                 self.totals.acts[decision.by] += 1
-            case Delivery(state=DeliveryState.DELIVERED) as delivery:
-                self._delivered(row, delivery, entry.at)
             case OutcomeReport() as report:
                 self.totals.outcomes[report.outcome] += 1
             case Fault() as fault:
@@ -242,13 +244,13 @@ class Board:
             case _:
                 pass
 
-    def _delivered(self, row: Row, delivery: Delivery, at: datetime) -> None:
-        issued = self.operators.get(delivery.intervention)
-        if issued is not None and issued.action.of_alerts:
-            row.acknowledged.update(issued.answers)
+    def _count_delivered(self, row: Row, entry: Entry) -> None:
+        if not isinstance(entry.record, Delivery):
             return
-        self.totals.interventions += 1
-        self.totals.count("interventions", at)
+        issued = row.state.interventions.get(entry.record.intervention)
+        if issued is not None and issued.delivered and not issued.action.of_alerts:
+            self.totals.interventions += 1
+            self.totals.count("interventions", entry.at)
 
     def all_rows(self) -> list[Row]:
         """Every line of the fleet, unsorted."""
@@ -261,14 +263,10 @@ class Board:
         """
         pressing = self._waiting.values()
         waiting = [row for row in pressing if row.need <= Need.APPROVAL]
-        stuck = [
-            row
-            for row in pressing
-            if row.need is Need.STUCK and row.firing.keys() - row.acknowledged
-        ]
+        stuck = [row for row in pressing if row.need is Need.STUCK and row.called]
         seen = {*waiting, *stuck}
-        asking = [row for row in pressing if row.petitions and row not in seen]
-        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_petition(asking)]
+        asking = [row for row in pressing if row.state.open_requests and row not in seen]
+        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_request(asking)]
 
     def shared(self, row: Row) -> bool:
         """Whether a row is one that nodes are to work on, and is not over."""
@@ -314,7 +312,7 @@ class Board:
     @property
     def only_waits(self) -> bool:
         """Whether no attempt works and some wait for a person."""
-        open_ones = [row.lifecycle for row in self.rows.values() if not row.lifecycle.over]
+        open_ones = [row.lifecycle for row in self.rows.values() if not row.over]
         return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
 
     def lifecycles(self) -> Counter[Lifecycle]:
@@ -322,10 +320,10 @@ class Board:
         return Counter(state.lifecycle for state in self.task_states.values())
 
 
-def _by_petition(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: min(row.petitions))
+def _by_request(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: min(row.state.open_requests))
 
 
 def _since(row: Row) -> float:
-    at = row.needed_since or row.last_at
+    at = row.state.needed_since or row.state.last_at
     return at.timestamp() if at else 0.0

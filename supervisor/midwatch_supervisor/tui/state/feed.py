@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.roster import MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Attempt, Entry, NodeStatus, Run, Task
 
 T = TypeVar("T")

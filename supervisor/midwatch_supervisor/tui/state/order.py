@@ -21,7 +21,7 @@ def by_task(row: Row) -> str:
 
 def by_node(row: Row) -> str:
     """The group of a row by its node."""
-    return row.node
+    return row.state.node
 
 
 class Order:
@@ -106,5 +106,5 @@ class Order:
 
 
 def _text(row: Row) -> str:
-    parts = (row.name, row.title, row.worker, row.model, row.node, row.standing, row.health)
-    return " ".join((*parts, *(key.rule for key in row.firing))).lower()
+    parts = (row.name, row.title, row.state.attempt.worker, row.state.model, row.state.node)
+    return " ".join((*parts, row.status, row.health, row.rules)).lower()

@@ -1,36 +1,11 @@
-"""One attempt as one line of the fleet: light, because there may be ten thousand. Pure."""
+"""One attempt as one line of the fleet: what the journal says of it, as the console reads it."""
 
-from collections import deque
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 
-from midwatch_monitor.alerts import health
-from midwatch_monitor.records import (
-    Activity,
-    Alert,
-    AlertKey,
-    AttemptTransition,
-    Budget,
-    Change,
-    Checkpoint,
-    Delivery,
-    Ending,
-    Entry,
-    Health,
-    Intervention,
-    Lifecycle,
-    Meter,
-    Plan,
-    Step,
-)
-from midwatch_supervisor.decide.worker_request import WorkerRequest, petition_in
-
-TREND = 12
-"""Confidences that the sparkline shows."""
-
-
-_NO_BUDGET = Budget()
+from midwatch_monitor.records import Attempt, Health, Lifecycle, Meter
+from midwatch_monitor.state.attempt import AttemptState
 
 
 class Need(IntEnum):
@@ -47,6 +22,19 @@ class Need(IntEnum):
     OVER = 6
 
 
+_NOBODY = Attempt(
+    id=0,
+    task=0,
+    number=0,
+    worker="",
+    model="",
+    node="",
+    workspace="",
+    started_at=datetime(1970, 1, 1, tzinfo=UTC),
+)
+"""Stands for the attempt of a task that has none yet."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Row:
     """What the fleet table shows of one attempt, or of a task that has none yet.
@@ -58,121 +46,27 @@ class Row:
     task: int
     name: str
     title: str = ""
-    attempt: int | None = None
-    number: int = 0
-    worker: str = ""
-    model: str = ""
-    node: str = ""
-    """Where it is at work, or was last."""
-    moves: bool = False
-    """Whether another node goes on with it when its own is gone."""
+    state: AttemptState
+    movable: bool = False
+    """Whether another node continues it when its own is gone."""
     adrift: bool = False
-    """Whether its node is gone and no other goes on with it yet."""
-    lifecycle: Lifecycle = Lifecycle.SUBMITTED
-    split: bool = False
-    """Whether smaller tasks took over: it is over, and no failure."""
-    reason: str = ""
-    plan_step: int = 0
-    plan_steps: int = 0
-    progress: int | None = None
-    trend: deque[int] = field(default_factory=lambda: deque[int](maxlen=TREND))
-    """The last stated confidences."""
-    last_step: int = 0
-    last_at: datetime | None = None
-    activity: Activity = Activity.IDLE
-    doing: str = ""
-    budget: Budget = _NO_BUDGET
-    firing: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
-    held: dict[int, Intervention] = field(default_factory=dict[int, Intervention])
-    """Decisions that wait for approval, by journal id."""
-    petitions: dict[int, WorkerRequest] = field(default_factory=dict[int, WorkerRequest])
-    """What the worker asked for and was not answered, by journal id."""
-    asked_since: datetime | None = None
-    """Since when the oldest of these waits."""
-    needed_since: datetime | None = None
-    """Since when it has waited for a person."""
+    """Whether its node is gone and no other continues it yet."""
 
-    def fold(self, entry: Entry) -> None:
-        """Take in one entry of this attempt."""
-        self.last_at = entry.at
-        match entry.record:
-            case Step() as step:
-                self.last_step = step.number
-                if step.checkpoint is not None:
-                    self._report(step.checkpoint)
-            case Change() as change:
-                self._change(change)
-            case AttemptTransition() as state:
-                self._enter(state.lifecycle, entry.at)
-                self.split = state.ending is Ending.SPLIT
-                self.reason = state.reason
-            case Plan() as plan:
-                self.plan_step, self.plan_steps = plan.current, len(plan.steps)
-            case record if (petition := petition_in(record)) is not None:
-                self.petitions[entry.id] = petition
-                self.asked_since = self.asked_since or entry.at
-            case record:
-                self._judged(entry, record)
+    @classmethod
+    def queued(cls, run: int, task: int, name: str, title: str = "") -> "Row":
+        """The row of a task without an attempt."""
+        state = AttemptState(attempt=_NOBODY, detailed=False)
+        return cls(run=run, task=task, name=name, title=title, state=state)
 
-    def _judged(self, entry: Entry, record: object) -> None:
-        if isinstance(record, Intervention):
-            self._answer(record)
-        match record:
-            case Alert() as alert:
-                self._alert(alert)
-            case Intervention(needs_approval=True) as intervention:
-                self.held[entry.id] = intervention
-                self.needed_since = self.needed_since or entry.at
-            case Delivery() as delivery:
-                self._stamp(delivery)
-            case _:
-                pass
+    @property
+    def attempt(self) -> int | None:
+        """The attempt's journal id; `None` before there is one."""
+        return self.state.id or None
 
-    def _answer(self, issued: Intervention) -> None:
-        if issued.petition is not None:
-            self.petitions.pop(issued.petition, None)
-        if not self.petitions:
-            self.asked_since = None
-
-    def _report(self, checkpoint: Checkpoint) -> None:
-        self.progress = checkpoint.progress_percent
-        self.trend.append(checkpoint.confidence)
-
-    def _change(self, change: Change) -> None:
-        self.activity = change.activity or self.activity
-        self.doing = change.doing if change.activity is not None else self.doing
-        self.budget = change.budget or self.budget
-        if change.plan_step is not None:
-            self.plan_step, self.progress = change.plan_step, None
-            self.plan_steps = change.plan_steps or self.plan_steps
-        self.model = change.model or self.model
-        self.node = change.node or self.node
-
-    def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
-        self.lifecycle = lifecycle
-        waits = lifecycle is Lifecycle.INPUT_REQUIRED
-        if lifecycle.over:
-            self.held.clear()
-            self.petitions.clear()
-            self.asked_since = None
-            self.activity, self.doing = Activity.IDLE, ""
-        if waits:
-            self.needed_since = self.needed_since or at
-        elif not self.held:
-            self.needed_since = None
-
-    def _alert(self, alert: Alert) -> None:
-        if alert.firing:
-            self.firing[alert.key] = alert
-        else:
-            self.firing.pop(alert.key, None)
-            self.acknowledged.discard(alert.key)
-
-    def _stamp(self, delivery: Delivery) -> None:
-        held = self.held.pop(delivery.intervention, None)
-        if held is not None and not self.held and self.lifecycle is not Lifecycle.INPUT_REQUIRED:
-            self.needed_since = None
+    @property
+    def number(self) -> int:
+        """Which attempt of its task it is, from 1; 0 before there is one."""
+        return self.state.attempt.number
 
     @property
     def label(self) -> str:
@@ -180,49 +74,75 @@ class Row:
         return f"{self.name}#{self.number}" if self.number else self.name
 
     @property
-    def rules(self) -> str:
-        """The rules that fire."""
-        return ", ".join(dict.fromkeys(key.rule for key in self.firing))
+    def lifecycle(self) -> Lifecycle:
+        """Of the attempt, or of the task that has none yet."""
+        return self.state.lifecycle
 
     @property
-    def standing(self) -> str:
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state.over
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it completed, and its result was not accepted."""
+        verdict = self.state.verdict
+        done = self.lifecycle is Lifecycle.COMPLETED
+        return done and verdict is not None and not verdict.accepted
+
+    @property
+    def status(self) -> str:
         """Where it stands, in a word."""
-        return "split" if self.split else self.lifecycle.value
+        if self.state.id == 0 and self.lifecycle is Lifecycle.SUBMITTED:
+            return "queued"
+        return "not accepted" if self.rejected else self.state.status.value
+
+    @property
+    def rules(self) -> str:
+        """The rules that fire."""
+        return ", ".join(dict.fromkeys(alert.key.rule for alert in self.state.firing))
 
     @property
     def health(self) -> Health:
-        """How it fares; a parked one is not blamed for standing still."""
-        if self.lifecycle is not Lifecycle.WORKING:
-            return Health.OK
-        return Health.UNKNOWN if self.adrift else health(self.firing.values())
+        """How it fares; nobody knows where its node is gone."""
+        return Health.UNKNOWN if self.adrift else self.state.health
 
     @property
     def need(self) -> Need:
         """How much it needs a person."""
-        if self.lifecycle.over:
+        state = self.state
+        if state.over:
             return Need.OVER
-        if self.lifecycle is Lifecycle.INPUT_REQUIRED:
+        if state.parked:
             return Need.ANSWER
-        if self.held:
+        if state.interventions.held:
             return Need.APPROVAL
-        fares = self.health
-        if fares is Health.STUCK:
-            return Need.STUCK
-        if fares in (Health.SUSPECT, Health.UNKNOWN):
-            return Need.SUSPECT
-        return Need.QUEUED if self.lifecycle is Lifecycle.SUBMITTED else Need.WORKING
+        if state.lifecycle is Lifecycle.SUBMITTED:
+            return Need.QUEUED
+        return _NEEDS.get(self.health, Need.WORKING)
+
+    @property
+    def called(self) -> bool:
+        """Whether a person is called for it: not for alerts that were acknowledged."""
+        if self.need is not Need.STUCK:
+            return self.need < Need.STUCK
+        keys = {alert.key for alert in self.state.firing}
+        return bool(keys - self.state.acknowledged)
 
     @property
     def used(self) -> float | None:
         """The largest share of a limited resource that is used; `None` without limits."""
-        meters = (
-            self.budget.requests,
-            self.budget.tokens,
-            self.budget.cost_usd,
-            self.budget.minutes,
-        )
+        budget = self.state.budget
+        meters = (budget.requests, budget.tokens, budget.cost_usd, budget.minutes)
         shares = [share for share in map(_share, meters) if share is not None]
         return max(shares, default=None)
+
+
+_NEEDS = {
+    Health.STUCK: Need.STUCK,
+    Health.SUSPECT: Need.SUSPECT,
+    Health.UNKNOWN: Need.SUSPECT,
+}
 
 
 def _share(meter: Meter) -> float | None:

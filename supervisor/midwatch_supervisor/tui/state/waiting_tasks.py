@@ -22,7 +22,9 @@ class Unplaced:
     @property
     def since(self) -> datetime | None:
         """When the first of them was handed over."""
-        return min((row.last_at for row in self.rows if row.last_at is not None), default=None)
+        return min(
+            (row.state.last_at for row in self.rows if row.state.last_at is not None), default=None
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from textual.theme import Theme
 from textual.widget import Widget
 
 from midwatch_monitor.records import Health
+from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,5 +139,19 @@ def health_style(health: Health, colours: Palette) -> Style:
         Health.STUCK: colours.bad,
         Health.SUSPECT: colours.warn,
         Health.OK: colours.good,
+        Health.NOTICE: colours.text,
         Health.UNKNOWN: colours.dim,
+        Health.NOT_JUDGED: colours.dim,
     }[health]
+
+
+def status_style(state: AttemptState, colours: Palette) -> Style:
+    """The style of where an attempt stands."""
+    if state.verdict is not None and not state.verdict.accepted and state.over:
+        return colours.warn
+    return {
+        AttemptStatus.PAUSED: colours.warn,
+        AttemptStatus.WAITING: colours.warn,
+        AttemptStatus.COMPLETED: colours.good,
+        AttemptStatus.FAILED: colours.bad,
+    }.get(state.status, colours.text)

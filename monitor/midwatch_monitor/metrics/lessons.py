@@ -1,0 +1,442 @@
+"""Accepted results, the lessons that were given, and whether lessons help."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from statistics import fmean, median
+
+from midwatch_monitor.metrics.statistics import (
+    Distribution,
+    Interval,
+    Share,
+    difference,
+    distribution,
+    mean_difference,
+)
+from midwatch_monitor.metrics.tasks import TaskProgress, Tasks
+from midwatch_monitor.records import (
+    Birth,
+    Entry,
+    Group,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Lifecycle,
+    Method,
+    Origin,
+    Recall,
+)
+from midwatch_monitor.records.verdict import verdict_of
+
+BUCKETS = 10
+"""Parts of equal size into which the attempts are cut for the learning curve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Week:
+    """The verdicts of one week."""
+
+    begins: date
+    """A Monday, in UTC."""
+    accepted: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """Attempts that followed one another."""
+
+    first: int
+    last: int
+    """By journal id, included."""
+    accepted: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceFigures:
+    """What the verdicts of one origin say. Verdicts of two origins never stand in one rate."""
+
+    origin: Origin
+    accepted: Share
+    """Of all attempts on which there is such a verdict."""
+    weeks: tuple[Week, ...] = ()
+    """Those with a verdict, by when that was given, oldest first."""
+    curve: tuple[Bucket, ...] = ()
+    """The judged attempts in the order in which they began, in ten parts as equal as can be; the
+    first parts are larger by one where they do not divide, and of fewer than ten each is a part.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    at: datetime
+    accepted: bool
+
+
+class Verdicts:
+    """Follows verdicts: for each attempt and origin the newest counts, and that alone."""
+
+    def __init__(self) -> None:
+        self._newest: dict[Origin, dict[int, _Verdict]] = {origin: {} for origin in Origin}
+
+    def observe(self, entry: Entry) -> None:
+        verdict = verdict_of(entry.record)
+        if entry.attempt is not None and verdict is not None:
+            self._newest[verdict.origin][entry.attempt] = _Verdict(entry.at, verdict.accepted)
+
+    def share(self, attempts: Iterable[int], origin: Origin) -> Share:
+        """Of these attempts the accepted ones, of those with a verdict of that origin."""
+        verdicts = self._newest[origin]
+        found = [verdicts[attempt].accepted for attempt in attempts if attempt in verdicts]
+        return Share(hits=sum(found), of=len(found))
+
+    def figures(self) -> tuple[AcceptanceFigures, ...]:
+        """How it stands, for each origin of which there is a verdict."""
+        return tuple(
+            _figures(origin, verdicts) for origin, verdicts in self._newest.items() if verdicts
+        )
+
+
+def _figures(origin: Origin, verdicts: Mapping[int, _Verdict]) -> AcceptanceFigures:
+    weeks: dict[date, Counter[bool]] = defaultdict(Counter)
+    for each in verdicts.values():
+        day = each.at.astimezone(UTC).date()
+        weeks[day - timedelta(days=day.weekday())][each.accepted] += 1
+    return AcceptanceFigures(
+        origin=origin,
+        accepted=_share([each.accepted for each in verdicts.values()]),
+        weeks=tuple(
+            Week(begins=monday, accepted=Share(hits=found[True], of=found.total()))
+            for monday, found in sorted(weeks.items())
+        ),
+        curve=tuple(_buckets(verdicts)),
+    )
+
+
+def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
+    attempts = sorted(verdicts)
+    size, larger = divmod(len(attempts), BUCKETS)
+    at = 0
+    for number in range(min(BUCKETS, len(attempts))):
+        part = attempts[at : at + size + (number < larger)]
+        at += len(part)
+        accepted = _share([verdicts[attempt].accepted for attempt in part])
+        yield Bucket(first=part[0], last=part[-1], accepted=accepted)
+
+
+def _share(accepted: Sequence[bool]) -> Share:
+    return Share(hits=sum(accepted), of=len(accepted))
+
+
+MIN_USES = 3
+"""Judged uses of a lesson below which nothing is verdicts of its worth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What became of the attempts that were given one lesson, by the verdicts of one origin."""
+
+    lesson: int
+    origin: Origin
+    accepted: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonFigures:
+    """Lessons and their use. An attempt counts by the last thing that it was given."""
+
+    lessons: int = 0
+    obsolete: int = 0
+    """Of those, the ones that were retired or archived."""
+    insights: int = 0
+    """Of those, the ones that come from a look back at several attempts."""
+    classes: tuple[tuple[str, int], ...] = ()
+    """Failure classes of the lessons from one rejected or failed attempt, the commonest first."""
+    ratings: Distribution = field(default_factory=Distribution)
+    """The last rating of each lesson that a person rated."""
+    recalls: int = 0
+    """Attempts that were given anything, or that are compared."""
+    given: int = 0
+    """Of those, the ones that were given a lesson."""
+    uses: int = 0
+    """Lessons given, each counted once in each attempt."""
+    methods: tuple[tuple[Method, int], ...] = ()
+    """The uses by why the lesson was found."""
+    effects: tuple[Effect, ...] = ()
+    """Of lessons with at least three judged uses; the most useful first."""
+    seconds: float | None = None
+    """How long it took to find what these attempts were given: the median; `None` of none."""
+    longest: float | None = None
+
+
+class LessonUse:
+    """Follows lessons and what attempts are given."""
+
+    def __init__(self) -> None:
+        self._lessons: dict[int, Lesson] = {}
+        self._obsolete: dict[int, bool] = {}
+        self._ratings: dict[int, int] = {}
+        self._recalls: dict[int, Recall] = {}
+
+    def observe(self, entry: Entry) -> None:
+        match entry.record:
+            case Lesson() as lesson:
+                self._lessons[entry.id] = lesson
+            case LessonMark(act=LessonAct.RATED) as mark:
+                self._ratings[mark.lesson] = mark.rating
+            case LessonMark(act=LessonAct.GIVEN):
+                pass
+            case LessonMark() as mark:
+                self._obsolete[mark.lesson] = mark.act is not LessonAct.RESTORED
+            case Recall() as recall if entry.attempt is not None:
+                self._recalls[entry.attempt] = recall
+            case _:
+                pass
+
+    def recall(self, attempt: int) -> Recall | None:
+        """What an attempt was given; `None` if nothing was, and nothing is compared."""
+        return self._recalls.get(attempt)
+
+    def under(self) -> dict[int, list[int]]:
+        """The attempts that worked under each version of the guidelines, by its id."""
+        found: dict[int, list[int]] = {}
+        for attempt, recall in self._recalls.items():
+            if recall.guidelines is not None:
+                found.setdefault(recall.guidelines, []).append(attempt)
+        return found
+
+    def figures(self, verdicts: Verdicts) -> LessonFigures:
+        lessons = self._lessons.values()
+        classes = Counter(each.failure_class for each in lessons if each.born is Birth.VERDICT)
+        uses = self._uses()
+        seconds = [recall.seconds for recall in self._recalls.values()]
+        return LessonFigures(
+            lessons=len(lessons),
+            obsolete=sum(self._obsolete.get(id, False) for id in self._lessons),
+            insights=sum(each.born is Birth.REFLECTION for each in lessons),
+            classes=tuple(sorted(classes.items(), key=lambda item: (-item[1], item[0]))),
+            ratings=distribution(Counter(self._ratings.values())),
+            recalls=len(self._recalls),
+            given=sum(bool(recall.lessons) for recall in self._recalls.values()),
+            uses=len(uses),
+            methods=_ordered(Counter(uses.values())),
+            effects=_effects(uses, verdicts),
+            seconds=median(seconds) if seconds else None,
+            longest=max(seconds, default=None),
+        )
+
+    def _uses(self) -> dict[tuple[int, int], Method]:
+        """Why each lesson was given to each attempt."""
+        return {
+            (used.lesson, attempt): used.method
+            for attempt, recall in self._recalls.items()
+            for used in recall.lessons
+        }
+
+
+def _ordered(counts: Counter[Method]) -> tuple[tuple[Method, int], ...]:
+    return tuple((method, counts[method]) for method in Method if counts[method])
+
+
+def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[Effect, ...]:
+    attempts: dict[int, list[int]] = {}
+    for lesson, attempt in uses:
+        attempts.setdefault(lesson, []).append(attempt)
+    found = [
+        Effect(lesson=lesson, origin=origin, accepted=accepted)
+        for lesson, given in attempts.items()
+        for origin in Origin
+        if (accepted := verdicts.share(given, origin)).of >= MIN_USES
+    ]
+    order = list(Origin)
+    found.sort(key=lambda it: (-it.accepted.rate, -it.accepted.of, order.index(it.origin)))
+    return tuple(found)
+
+
+MIN_TASKS = 10
+"""Different tasks in each of two groups below which nothing is verdicts of their difference."""
+
+Same = Callable[[int], Hashable]
+"""What is equal for the same task in several runs: lots are drawn for a task once and for all."""
+
+
+class Answer(StrEnum):
+    """What a comparison says."""
+
+    FEW = "not enough to tell: fewer than 10 different tasks in a group"
+    OPEN = "not enough to tell: the interval holds 0"
+    HIGHER = "higher with lessons"
+    LOWER = "lower with lessons"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedGroup:
+    """The first attempts of the tasks of one group."""
+
+    accepted: Share
+    tasks: int
+    """Different ones among the judged: the same task in two runs is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFigures:
+    """Treatment against control, by the verdicts of one origin.
+
+    Only first attempts count: what follows them depends on what became of them. A task in the
+    treatment group counts also where no lesson was found for it.
+    """
+
+    origin: Origin
+    treatment: ComparedGroup
+    control: ComparedGroup
+    difference: Interval | None
+    """Of the rates, treatment minus control; `None` where a group is empty."""
+    answer: Answer
+
+
+class Cohort(StrEnum):
+    """Which tasks are told together."""
+
+    TREATMENT = "treatment"
+    CONTROL = "control"
+    GIVEN = "given lessons"
+    """Nothing was compared, and the first attempt was given a lesson."""
+    BARE = "given none"
+    """Nothing was compared, and the first attempt was given no lesson."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffortFigures:
+    """What the tasks of one cohort took that are over and were not cancelled."""
+
+    cohort: Cohort
+    tasks: int
+    attempts: float
+    """A task, the mean."""
+    tokens: float
+    """Of its workers a task, the mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingFigures:
+    """Treatment minus control, of what a task took."""
+
+    what: str
+    """`attempts` or `tokens`."""
+    difference: float
+    interval: Interval | None
+    answer: Answer
+
+
+def comparisons(
+    history: Tasks, lesson_use: LessonUse, verdicts: Verdicts, same: Same
+) -> tuple[ComparisonFigures, ...]:
+    """Treatment against control, for each origin of which there is a verdict in either."""
+    first: dict[Group, list[tuple[int, int]]] = {group: [] for group in Group}
+    for task in history.tasks.values():
+        recall = lesson_use.recall(task.attempts[0]) if task.attempts else None
+        if recall is not None:
+            first[recall.group].append((task.task, task.attempts[0]))
+    found: list[ComparisonFigures] = []
+    for origin in Origin:
+        treatment, control = (
+            _side(first[group], origin, verdicts, same)
+            for group in (Group.TREATMENT, Group.CONTROL)
+        )
+        if not treatment.accepted.of + control.accepted.of:
+            continue
+        apart = difference(treatment.accepted, control.accepted)
+        answer = _answer(apart, min(treatment.tasks, control.tasks))
+        found.append(
+            ComparisonFigures(
+                origin=origin,
+                treatment=treatment,
+                control=control,
+                difference=apart,
+                answer=answer,
+            )
+        )
+    return tuple(found)
+
+
+def _side(
+    first: Sequence[tuple[int, int]], origin: Origin, verdicts: Verdicts, same: Same
+) -> ComparedGroup:
+    judged = [(task, id) for task, id in first if verdicts.share((id,), origin).of]
+    return ComparedGroup(
+        accepted=verdicts.share((attempt for _, attempt in judged), origin),
+        tasks=len({same(task) for task, _ in judged}),
+    )
+
+
+def _answer(apart: Interval | None, tasks: int) -> Answer:
+    if apart is None or tasks < MIN_TASKS:
+        return Answer.FEW
+    if apart.low <= 0 <= apart.high:
+        return Answer.OPEN
+    return Answer.HIGHER if apart.low > 0 else Answer.LOWER
+
+
+def cohorts(history: Tasks, lesson_use: LessonUse) -> dict[Cohort, list[TaskProgress]]:
+    """The tasks that are over and were not cancelled, by what their first attempt was given."""
+    found: dict[Cohort, list[TaskProgress]] = defaultdict(list)
+    for task in history.tasks.values():
+        state = task.state.lifecycle
+        if task.attempts and state.over and state is not Lifecycle.CANCELED:
+            found[_cohort(lesson_use.recall(task.attempts[0]))].append(task)
+    return found
+
+
+def _cohort(recall: Recall | None) -> Cohort:
+    """By what a first attempt was given; without a record of it, that was nothing."""
+    match recall:
+        case Recall(group=Group.TREATMENT):
+            return Cohort.TREATMENT
+        case Recall(group=Group.CONTROL):
+            return Cohort.CONTROL
+        case Recall(lessons=lessons) if lessons:
+            return Cohort.GIVEN
+        case _:
+            return Cohort.BARE
+
+
+def efforts(
+    tasks: Mapping[Cohort, Sequence[TaskProgress]], tokens: Callable[[int], int]
+) -> tuple[EffortFigures, ...]:
+    """What the tasks of each cohort took."""
+    return tuple(
+        EffortFigures(
+            cohort=cohort,
+            tasks=len(tasks[cohort]),
+            attempts=fmean(len(task.attempts) for task in tasks[cohort]),
+            tokens=fmean(tokens(task.task) for task in tasks[cohort]),
+        )
+        for cohort in Cohort
+        if tasks.get(cohort)
+    )
+
+
+def savings(
+    tasks: Mapping[Cohort, Sequence[TaskProgress]], tokens: Callable[[int], int], same: Same
+) -> tuple[SavingFigures, ...]:
+    """Treatment minus control of what a task took; nothing where lots were not drawn for both."""
+    treatment, control = (tasks.get(each, ()) for each in (Cohort.TREATMENT, Cohort.CONTROL))
+    if not (treatment and control):
+        return ()
+    fewest = min(len({same(task.task) for task in group}) for group in (treatment, control))
+
+    def saving(what: str, took: Callable[[TaskProgress], int]) -> SavingFigures:
+        with_them, without = ([took(task) for task in group] for group in (treatment, control))
+        interval = mean_difference(with_them, without)
+        return SavingFigures(
+            what=what,
+            difference=fmean(with_them) - fmean(without),
+            interval=interval,
+            answer=_answer(interval, fewest),
+        )
+
+    return (
+        saving("attempts", lambda task: len(task.attempts)),
+        saving("tokens", lambda task: tokens(task.task)),
+    )

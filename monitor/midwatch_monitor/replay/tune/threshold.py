@@ -1,0 +1,178 @@
+"""The one threshold of each rule from which on it is an alarm, and how it is changed. Pure.
+
+A threshold is held against what a rule measured as a *level*: a higher level is a worse sign, and
+a rule set to a level alarms at this one and all above. For a rule that counts, the level is the
+count. Where a smaller value is the worse sign, it is the threshold that just fires, negated.
+Windows, weights and slack stay as they are, as do the thresholds that single workers or tools have
+of their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor
+from types import MappingProxyType
+
+from midwatch_monitor.config.rules import (
+    DecliningConfidence,
+    Graded,
+    LowConfidence,
+    MultipleBlockers,
+    Rules,
+    RuleSettings,
+    StalledProgress,
+)
+from midwatch_monitor.config.section import Length
+from midwatch_monitor.records import Severity
+from midwatch_monitor.rules import DETECTORS, rule_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """A key of a rule, with the value at which the rule says most."""
+
+    key: str
+    eager: int
+    falling: bool = False
+    """Whether the rule fires below the threshold, and not from it on."""
+
+    def level(self, measured: float) -> int:
+        """The highest level that a measured value reaches."""
+        return -max(1, floor(measured) + 1) if self.falling else floor(measured)
+
+    def value(self, level: int) -> int:
+        """What stands in the configuration for a level."""
+        return -level if self.falling else level
+
+
+_THRESHOLDS: Mapping[type[RuleSettings], Threshold] = MappingProxyType(
+    {
+        LowConfidence: Threshold(key="below", eager=100, falling=True),
+        DecliningConfidence: Threshold(key="drop", eager=1),
+        MultipleBlockers: Threshold(key="count", eager=1),
+        StalledProgress: Threshold(key="min_gain", eager=100, falling=True),
+    }
+)
+SEVERITY = Threshold(key="severity", eager=1)
+"""Of a rule that has no threshold: its severity makes it an alarm, level 1, or a notice."""
+
+
+def threshold_of(settings: RuleSettings) -> Threshold:
+    """What is changed of a rule. Of a rule that counts, its lowest threshold that is an alarm."""
+    if isinstance(settings, Graded):
+        alone = settings.critical_after and not settings.warn_after
+        return Threshold(key="critical_after" if alone else "warn_after", eager=1)
+    return _THRESHOLDS.get(type(settings), SEVERITY)
+
+
+def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
+    """The rules that are tuned: those that are on, and look at steps."""
+    return {
+        name: settings
+        for name, settings in rule_settings(rules).items()
+        if settings.enabled and name in DETECTORS
+    }
+
+
+def level_in_force(settings: RuleSettings) -> int | None:
+    """The level from which on a rule is an alarm as configured; `None` if it never is."""
+    if isinstance(settings, Graded):
+        return min((each for each in _alarms(settings).values() if each), default=None)
+    threshold = threshold_of(settings)
+    if not getattr(settings, "severity", Severity.WARNING).alarm:
+        return None
+    if threshold is SEVERITY:
+        return 1
+    value: int = getattr(settings, threshold.key)
+    return (-value if threshold.falling else value) or None
+
+
+def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
+    """The keys that change so that a rule is an alarm from a level on, or never.
+
+    Of a rule that counts, the higher threshold keeps its distance from the lower one, and a
+    notice that would come no earlier than the warning is off.
+    """
+    if isinstance(settings, Graded):
+        return _regraded(settings, level)
+    now = level_in_force(settings)
+    if level == now:
+        return {}
+    if level is None:
+        return {"severity": Severity.NOTICE.value}
+    threshold = threshold_of(settings)
+    changed: dict[str, int | str] = {} if now else {"severity": Severity.WARNING.value}
+    value = threshold.value(level)
+    if threshold is not SEVERITY and getattr(settings, threshold.key) != value:
+        changed[threshold.key] = value
+    return changed
+
+
+def with_levels(rules: Rules, levels: Mapping[str, int | None]) -> Rules:
+    """The rules, with some of them alarms from other levels on."""
+    changed: dict[str, RuleSettings] = {}
+    for name, settings in rule_settings(rules).items():
+        keys = changed_keys(settings, levels[name]) if name in levels else {}
+        if keys:
+            changed[name] = type(settings).model_validate({**settings.model_dump(), **keys})
+    return rules.model_copy(update=changed) if changed else rules
+
+
+def eager_rules(rules: Rules) -> Rules:
+    """The rules so eager that every value is a finding, and none of them is an alarm."""
+    changed = {
+        name: settings.model_copy(
+            update={
+                "hold": Length(),
+                "cooldown": Length(),
+                "tools": _disabled_tools(settings),
+                **_eager(settings),
+            }
+        )
+        for name, settings in tunable_rules(rules).items()
+    }
+    return rules.model_copy(update={**changed, "agreement": False})
+
+
+def silent_rules(rules: Rules) -> Rules:
+    """The rules with no alarm left but those that notices make by agreeing.
+
+    And those that single tools have by thresholds of their own, which are not changed_keys either.
+    """
+    return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
+
+
+def _eager(settings: RuleSettings) -> dict[str, object]:
+    if isinstance(settings, Graded):
+        return {"notice_after": 1, "warn_after": 0, "critical_after": 0}
+    threshold = threshold_of(settings)
+    keys: dict[str, object] = {"severity": Severity.NOTICE}
+    return keys if threshold is SEVERITY else {**keys, threshold.key: threshold.eager}
+
+
+def _disabled_tools(settings: RuleSettings) -> dict[str, dict[str, object]]:
+    """The tools of which a rule is told nothing: without their own thresholds."""
+    return {
+        tool: {"enabled": False}
+        for tool, own in settings.tools.items()
+        if own.get("enabled") is False
+    }
+
+
+def _alarms(settings: Graded) -> dict[str, int]:
+    return {"warn_after": settings.warn_after, "critical_after": settings.critical_after}
+
+
+def _regraded(settings: Graded, level: int | None) -> dict[str, int | str]:
+    before = _alarms(settings)
+    now = level_in_force(settings)
+    if level == now:
+        return {}
+    if level is None:
+        return {key: 0 for key, threshold in before.items() if threshold}
+    if now is None:
+        changed: dict[str, int | str] = {"warn_after": level}
+    else:
+        changed = {key: each + level - now for key, each in before.items() if each}
+    if settings.notice_after >= level:
+        changed["notice_after"] = 0
+    return changed

@@ -1,0 +1,167 @@
+"""What the commands of a run have written so far: files, and scripts by what these would write."""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from midwatch_monitor.shell import python
+from midwatch_monitor.shell.syntax import UNKNOWN
+from midwatch_monitor.shell.target import EVERYTHING, MAX_TARGETS, Target, patched_files, placed
+
+MAX_SCRIPTS = 32
+"""Scripts that are known at a time; the one least recently written is dropped."""
+MAX_COMMANDS_TEXT = 16_000
+"""Characters of a shell script; a longer one is not kept."""
+
+_ARGUMENT = re.compile(r"\$(\d)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What a file would write if it is run or, as a patch, applied."""
+
+    targets: tuple[Target, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Shell commands that it runs."""
+    patch: bool = False
+
+    def given(self, arguments: Sequence[str]) -> list[Target]:
+        """Its targets where it is called with these arguments."""
+
+        def fill(found: re.Match[str]) -> str:
+            at = int(found[1]) - 1
+            return arguments[at] if 0 <= at < len(arguments) else found[0]
+
+        return [replace(each, path=_ARGUMENT.sub(fill, each.path)) for each in self.targets]
+
+
+class Scripts:
+    """The scripts of one run, by path."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Script] = {}
+
+    def get(self, path: str) -> Script | None:
+        """What is known of the file at a path."""
+        return self._known.get(path)
+
+    def put(self, path: str, script: Script | None) -> None:
+        """The file is this script now; `None`: it is none any more."""
+        self._known.pop(path, None)
+        if script is None:
+            return
+        if len(self._known) >= MAX_SCRIPTS:
+            del self._known[next(iter(self._known))]
+        self._known[path] = script
+
+    def rename(self, name: Callable[[str], str]) -> None:
+        """Know each script by another path; one that gets none is forgotten."""
+        known = {name(path): script for path, script in self._known.items()}
+        self._known = {path: script for path, script in known.items() if path}
+
+    def extend(self, path: str, script: Script | None) -> None:
+        """The file does this as well from now on."""
+        known = self._known.get(path)
+        if known is None or script is None:
+            self.put(path, known or script)
+            return
+        targets = dict.fromkeys((*known.targets, *script.targets))
+        commands = (*known.commands, *script.commands)
+        both = replace(known, targets=tuple(targets)[:MAX_TARGETS], commands=commands[:MAX_TARGETS])
+        self.put(path, both)
+
+
+def script_of(path: str, text: str) -> Script | None:
+    """What a file with this text would write; `None` if nothing, or if it is no script."""
+    first = text[:200].partition("\n")[0]
+    shebang = first.startswith("#!")
+    extension = posixpath.splitext(path)[1]
+    if extension in {".patch", ".diff"} or first.startswith(("--- ", "diff ")):
+        script = Script(targets=patched_files(text), patch=True)
+    elif extension in {".py", ".pyw"} or (shebang and "python" in first):
+        script = python_script(text)
+    elif (extension in {"", ".sh", ".bash"} or shebang) and len(text) <= MAX_COMMANDS_TEXT:
+        script = Script(commands=(text,))
+    else:
+        return None
+    return script if script.targets or script.commands else None
+
+
+def python_script(text: str) -> Script:
+    """What a Python program would write."""
+    program = python.program(text)
+    commands = [text for text in program.commands if len(text) <= MAX_COMMANDS_TEXT]
+    return Script(targets=program.targets, commands=tuple(commands))
+
+
+_MAX_WRITTEN = 256
+_MAX_COMMANDS = 4000
+"""Simple commands that are looked at, those in loops and scripts included."""
+_MAX_VALUE = 4096
+"""Characters of a variable's value, or of a folder; a longer one is not known."""
+
+
+class WrittenFiles:
+    """The state of one command line on its way. Paths in `written` hold the folders gone to."""
+
+    def __init__(self, *, directory: str, root: str, scripts: Scripts) -> None:
+        self.written: list[Target] = []
+        self.variables: dict[str, str] = {}
+        self.scripts = scripts
+        self.directory = directory
+        self._before = directory
+        self._root = root
+        self._left = _MAX_COMMANDS
+
+    def step(self) -> bool:
+        """Whether one more simple command may be looked at."""
+        self._left -= 1
+        return self._left >= 0 and len(self.written) < _MAX_WRITTEN
+
+    def go(self, place: str) -> None:
+        """Change the folder, as `cd` does."""
+        gone = self._before if place == "-" else posixpath.join(self.directory, place)
+        self._before = self.directory
+        self.directory = gone if len(gone) <= _MAX_VALUE else UNKNOWN
+
+    def assign(self, name: str, value: str) -> None:
+        """Give a variable its value."""
+        self.variables[name] = value if len(value) <= _MAX_VALUE else UNKNOWN
+
+    def placed(self, path: str) -> str:
+        """The path as an edit would name it; empty for what is no file of the work."""
+        return placed(path, directory=self.directory, root=self._root)
+
+    def add_all(self, targets: Iterable[Target]) -> None:
+        """These files are written."""
+        for target in targets:
+            self.add(target)
+
+    def add(self, target: Target) -> None:
+        """A file is written; if it is a script, a later command may run it."""
+        if len(self.written) >= _MAX_WRITTEN:
+            return
+        path = self.placed(target.path)
+        if target.path != EVERYTHING:
+            target = replace(target, path=posixpath.join(self.directory, target.path))
+        self.written.append(target)
+        if not path:
+            return
+        if target.deleted:
+            self.scripts.put(path, None)
+        elif target.text is not None:
+            script = script_of(path, target.text)
+            if target.appended:
+                self.scripts.extend(path, script)
+            else:
+                self.scripts.put(path, script)
+
+    def copy(self, source: str, place: str) -> None:
+        """A file is copied: what the command line knows of it holds for the copy."""
+        known = posixpath.join(self.directory, source)
+        last = next((each for each in reversed(self.written) if each.path == known), None)
+        script = self.scripts.get(self.placed(source))
+        self.add(Target(path=place, text=last.text if last and not last.appended else None))
+        if path := self.placed(place):
+            self.scripts.put(path, script)

@@ -1,0 +1,243 @@
+"""One intervention from its proposal to its outcome, folded from the journal. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    BudgetRequest,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Outcome,
+    OutcomeReport,
+    PlanCheck,
+    Record,
+    Ruling,
+)
+
+WorkerRequest = PlanCheck | BudgetRequest
+"""What a worker asks for: a revision of its plan that waits for approval, or more budget."""
+
+
+def worker_request(record: Record) -> WorkerRequest | None:
+    """The request that a record makes; `None` if it asks for nothing."""
+    match record:
+        case BudgetRequest() | PlanCheck(ruling=Ruling.PENDING):
+            return record
+        case _:
+            return None
+
+
+class InterventionStatus(StrEnum):
+    """How far an intervention has come: several entries of the journal as one word."""
+
+    ISSUED = "issued"
+    HELD = "held"
+    """Waits until an operator approves it."""
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    DELIVERED = "delivered"
+    EXPIRED = "expired"
+    """Its attempt ended first."""
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether it will arrive without anybody's approval."""
+        return self in {InterventionStatus.ISSUED, InterventionStatus.APPROVED}
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it can still arrive."""
+        return self.on_its_way or self is InterventionStatus.HELD
+
+
+@dataclass(slots=True, kw_only=True)
+class InterventionState:
+    """One intervention, where it was issued, and what became of it."""
+
+    id: int
+    """Of its entry in the journal."""
+    task: int
+    attempt: int | None
+    """The attempt that it was issued on; a restart is judged on the next one."""
+    intervention: Intervention
+    issued_at: datetime
+    issued_step: int = 0
+    """The attempt's last step when it was issued, where the reader knows it."""
+    status: InterventionStatus
+    stamp: Delivery | None = None
+    """The newest one."""
+    stamped_at: datetime | None = None
+    report: OutcomeReport | None = None
+    judged_at: datetime | None = None
+
+    @classmethod
+    def begin(cls, entry: Entry, issued: Intervention, *, step: int = 0) -> "InterventionState":
+        """The state of an intervention that `entry` has just issued."""
+        held = issued.needs_approval
+        return cls(
+            id=entry.id,
+            task=entry.task,
+            attempt=entry.attempt,
+            intervention=issued,
+            issued_at=entry.at,
+            issued_step=step,
+            status=InterventionStatus.HELD if held else InterventionStatus.ISSUED,
+        )
+
+    def fold(self, at: datetime, news: Delivery | OutcomeReport) -> None:
+        """Take in what became of it. Once it has arrived or is lost, it stays so."""
+        if isinstance(news, OutcomeReport):
+            self.report, self.judged_at = news, at
+        elif self.status.under_way:
+            self.status = InterventionStatus(news.state.value)
+            self.stamp, self.stamped_at = news, at
+
+    @property
+    def action(self) -> Action:
+        """What it does."""
+        return self.intervention.action
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The monitor's verdict; `None` until it is judged."""
+        return self.report.outcome if self.report else None
+
+    @property
+    def reason(self) -> str:
+        """Why the outcome is what it is; empty until it is judged."""
+        return self.report.reason if self.report else ""
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether it waits for an operator's approval."""
+        return self.status is InterventionStatus.HELD
+
+    @property
+    def delivered(self) -> bool:
+        """Whether it has arrived."""
+        return self.status is InterventionStatus.DELIVERED
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was rejected or came too late."""
+        return self.status in {InterventionStatus.REJECTED, InterventionStatus.EXPIRED}
+
+    @property
+    def rejected(self) -> bool:
+        """Whether an operator, or the time limit for approvals, turned it down."""
+        return self.status is InterventionStatus.REJECTED
+
+    @property
+    def rejection(self) -> str | None:
+        """Who rejected it and why; `None` if nobody did."""
+        if self.stamp is None or self.stamp.state is not DeliveryState.REJECTED:
+            return None
+        return ": ".join(filter(None, (self.stamp.author, self.stamp.comment)))
+
+    @property
+    def delivered_step(self) -> int | None:
+        """The attempt's last step when it was delivered; `None` until then."""
+        return self.stamp.step if self.stamp is not None and self.delivered else None
+
+    @property
+    def begins_waiting(self) -> bool:
+        """Whether an attempt that receives it waits until a person speaks."""
+        return self.action in {Action.ASK_OPERATOR, Action.PAUSE}
+
+    @property
+    def ends_waiting(self) -> bool:
+        """Whether an attempt that waits for a person goes on with it.
+
+        Only a person can answer, but the policy resumes where nobody did in time.
+        """
+        if self.action is Action.RESUME:
+            return self.intervention.by in {Actor.OPERATOR, Actor.POLICY}
+        answers = self.action in {Action.NUDGE, Action.REPLAN}
+        return answers and self.intervention.by is Actor.OPERATOR
+
+
+@dataclass(slots=True, kw_only=True)
+class Interventions:
+    """Interventions of one attempt, task or run, by journal id, in the order of their issue."""
+
+    by_id: dict[int, InterventionState] = field(default_factory=dict[int, InterventionState])
+
+    def __iter__(self) -> Iterator[InterventionState]:
+        return iter(self.by_id.values())
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.by_id
+
+    def __bool__(self) -> bool:
+        return bool(self.by_id)
+
+    def get(self, id: int) -> InterventionState | None:
+        """The intervention with that journal id; `None` if there is none."""
+        return self.by_id.get(id)
+
+    def fold(self, entry: Entry, *, step: int = 0) -> InterventionState | None:
+        """Take in the next entry; the intervention that it is about, if it is about one.
+
+        Args:
+            entry: Of the attempt, task or run; other kinds and unknown interventions are skipped.
+            step: The attempt's last step.
+        """
+        match entry.record:
+            case Intervention() as issued:
+                state = InterventionState.begin(entry, issued, step=step)
+                self.by_id[entry.id] = state
+                return state
+            case Delivery() | OutcomeReport() as news:
+                known = self.by_id.get(news.intervention)
+                if known is not None:
+                    known.fold(entry.at, news)
+                return known
+            case _:
+                return None
+
+    @property
+    def held(self) -> tuple[InterventionState, ...]:
+        """Those that wait for approval."""
+        return tuple(each for each in self if each.needs_approval)
+
+    @property
+    def on_their_way(self) -> tuple[InterventionState, ...]:
+        """Those that will arrive without anybody's approval."""
+        return tuple(each for each in self if each.status.on_its_way)
+
+    @property
+    def under_way(self) -> tuple[InterventionState, ...]:
+        """Those that can still arrive."""
+        return tuple(each for each in self if each.status.under_way)
+
+    @property
+    def delivered(self) -> tuple[InterventionState, ...]:
+        """Those that have arrived."""
+        return tuple(each for each in self if each.delivered)
+
+    def answer(self, request: int) -> InterventionState | None:
+        """The newest answer to a worker's request that was not rejected; `None` while it waits."""
+        for each in reversed(self.by_id.values()):
+            if each.intervention.petition == request and not each.rejected:
+                return each
+        return None
+
+    @property
+    def ends_waiting(self) -> bool:
+        """Whether an answer is on its way with which an attempt that waits goes on.
+
+        What was said before the question, or the pause, does not answer it.
+        """
+        asked = max((e.id for e in self if e.begins_waiting and not e.status.under_way), default=0)
+        return any(each.id > asked and each.ends_waiting for each in self.on_their_way)
+
+    @property
+    def ends_attempt(self) -> bool:
+        """Whether something is on its way that ends the attempt at once."""
+        return any(each.action.at_once for each in self.on_their_way)

@@ -1,0 +1,146 @@
+"""Where the tasks of one run stand, and what of it waits for an answer. Pure."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from midwatch_monitor.config.settings import Mode
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    BudgetRequest,
+    Delivery,
+    Entry,
+    Escalation,
+    EscalationState,
+    Intervention,
+    PlanCheck,
+    Record,
+    Run,
+    Task,
+    TaskTransition,
+)
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.task import TaskState
+
+OPEN_QUESTION_KINDS: tuple[type[Record], ...] = (
+    TaskTransition,
+    AttemptTransition,
+    Escalation,
+    BudgetRequest,
+    PlanCheck,
+    Intervention,
+    Delivery,
+)
+"""What open questions are folded from, and what shows that a task has moved."""
+
+
+def judges(run: Run) -> bool:
+    """Whether the rules look at what a run does: not where its mode was `off`."""
+    try:
+        settings: object = json.loads(run.settings)
+    except ValueError:
+        return True
+    if not isinstance(settings, dict):
+        return True
+    return cast("dict[str, object]", settings).get("mode") != Mode.OFF.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An attempt that waits for a person's answer."""
+
+    task: int
+    attempt: int
+    since: datetime
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """One run. Takes its entries in order; tasks and attempts may be met or not.
+
+    Of what was not met only the journal ids are known.
+    """
+
+    tasks: dict[int, TaskState] = field(default_factory=dict[int, TaskState])
+    """By journal id."""
+    asked: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    """The newest entry of each open escalation, by the escalation's id, and of each request of a
+    worker, by journal id."""
+
+    def meet_task(self, task: Task) -> TaskState:
+        """Learn of a task before its first entry; where it stands from now on."""
+        return self.tasks.setdefault(task.id, TaskState(task=task, detailed=False))
+
+    def fold(self, entry: Entry) -> None:
+        """Take in the run's next entry."""
+        task = self.tasks.get(entry.task)
+        if task is None:
+            task = self.meet_task(Task(id=entry.task, run=0, name="", title="", spec=""))
+        if entry.attempt is not None and task.lacks(entry):
+            task.meet(_unmet(entry.attempt, entry))
+        task.fold(entry)
+        match entry.record:
+            case Escalation(id=id, state=EscalationState.OPEN):
+                self.asked[id] = entry
+            case BudgetRequest() | PlanCheck():
+                self.asked[entry.id] = entry
+            case _:
+                pass
+
+    @property
+    def under_way(self) -> Iterator[AttemptState]:
+        """The attempts that have not ended."""
+        for task in self.tasks.values():
+            yield from (each for each in task.attempts.values() if not each.over)
+
+    @property
+    def escalations(self) -> dict[int, Entry]:
+        """The escalations without a decision, by their own ids."""
+        return {
+            each.escalation.id: self.asked[each.escalation.id]
+            for task in self.tasks.values()
+            for each in task.attempts.values()
+            if each.escalation is not None and each.escalation.state is EscalationState.OPEN
+        }
+
+    @property
+    def requests(self) -> dict[int, Entry]:
+        """What workers asked for and nobody answered, by journal id."""
+        return {id: self.asked[id] for each in self.under_way for id in each.open_requests}
+
+    @property
+    def held(self) -> tuple[InterventionState, ...]:
+        """The interventions that wait for approval."""
+        return tuple(held for each in self.under_way for held in each.interventions.held)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions to a person that nobody has answered. A pause is none."""
+        return tuple(
+            Question(
+                task=each.task,
+                attempt=each.id,
+                since=each.parked_since,
+                text=each.question.intervention.message,
+            )
+            for each in self.under_way
+            if each.question is not None and each.parked_since is not None and not each.goes_on
+        )
+
+
+def _unmet(id: int, entry: Entry) -> Attempt:
+    return Attempt(
+        id=id,
+        task=entry.task,
+        number=0,
+        worker="",
+        model="",
+        node="",
+        workspace="",
+        started_at=entry.at,
+    )

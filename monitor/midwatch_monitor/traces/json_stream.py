@@ -1,0 +1,244 @@
+"""JSON read as a stream: a file with one object a line, or a document that holds one long array."""
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+from midwatch_monitor.errors import TraceError
+from midwatch_monitor.traces.foreign import Item, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """A part that is skipped, and why."""
+
+    line: int
+    """From 1: of the file, or of the entries where the trace is one JSON document."""
+    problem: str
+
+
+HEAD = 1024 * 1024
+"""Bytes of whole lines that are looked at to recognise a file."""
+MAX_LINE = 32 * 1024 * 1024
+"""Bytes of the longest line that is read; a longer one is damage, and is not held in memory."""
+
+
+def lines(path: Path) -> Iterator[Item | Damage]:
+    """The objects of a file. A line that cannot be read becomes damage, and is skipped."""
+    for number, line in _raw(path):
+        read = object_of(line)
+        if isinstance(read, str):
+            yield Damage(line=number, problem=read)
+        else:
+            yield Item(number=number, node=read)
+
+
+def first_lines(path: Path) -> Iterator[Node]:
+    """The objects in the head of a file; what is none is passed over."""
+    left = HEAD
+    for _, line in _raw(path):
+        read = object_of(line)
+        if not isinstance(read, str):
+            yield read
+        left -= len(line)
+        if left < 0:
+            return
+
+
+def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers; of one that is too long only its start."""
+    number = 0
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE + 1):
+            number += 1
+            rest = line
+            while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+                rest = file.readline(MAX_LINE + 1)
+            if line.strip():
+                yield number, line
+
+
+def object_of(line: bytes) -> Node | str:
+    """The object that a line is, or what is wrong with it."""
+    if len(line) > MAX_LINE:
+        return f"longer than {MAX_LINE} bytes"
+    try:
+        node = Node(json.loads(line.decode("utf-8-sig")))
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return node if node.is_object else "not a JSON object"
+
+
+ARRAY_HEAD = 1024 * 1024
+"""Bytes that are looked at to recognise a document."""
+MAX_DEPTH = 256
+"""Arrays and objects inside each other; a document that goes deeper is damaged."""
+MAX_ITEM = 32 * 1024 * 1024
+"""Bytes of the longest entry that is read, and of the longest text beside them: memory is needed
+for twice as much. A document that has a longer one breaks off there."""
+_BOM = b"\xef\xbb\xbf"
+_OPENING = frozenset({"start_map", "start_array"})
+_CLOSING = frozenset({"end_map", "end_array"})
+
+_Parsed = tuple[Sequence[str], str, object]
+"""Where (a key for each object around, `""` for each array), what begins or is there, its value."""
+
+
+def items(path: Path, array: str) -> Iterator[Item | Damage]:
+    """The objects of a document's array (`""`: the document is the array), as they stand there.
+
+    Anything else in the array is damage, and skipped. A document that breaks off gives what came
+    before, and one damage at the end.
+    """
+    number = 0
+    with _open(path) as file:
+        try:
+            for value in _entries(file, array):
+                number += 1
+                node = Node(value)
+                if node.is_object:
+                    yield Item(number=number, node=node)
+                else:
+                    yield Damage(line=number, problem=f"item {number} is not a JSON object")
+        except TraceError as error:
+            problem = f"the document breaks off after item {number}: {error}"
+            yield Damage(line=number + 1, problem=problem)
+
+
+def first_items(path: Path, array: str) -> Iterator[Node]:
+    """The whole entries of a document's array that the head of the file holds."""
+    try:
+        yield from map(Node, _entries(_head(path), array))
+    except TraceError:
+        return
+
+
+def first_keys(path: Path, array: str) -> frozenset[str] | None:
+    """The keys of the first object in a document's array, as far as the head of the file shows.
+
+    `None` where there is no such array; nothing where it is empty or holds no object.
+    """
+    keys, reading = set[str](), False
+    place = _place(array)
+    try:
+        for at, event, value in _events(_head(path)):
+            if len(at) <= len(place):
+                if reading:
+                    break
+                reading = event == "start_array" and at == place
+            elif reading and len(at) == len(place) + 2 and event == "map_key":
+                keys.add(str(value))
+            elif reading and len(at) == len(place) + 1 and event == "end_map":
+                break
+    except TraceError:
+        pass
+    return frozenset(keys) if reading else None
+
+
+def text_at(path: Path, *keys: str) -> str:
+    """The text under these keys, one in the other, if the head of the file holds it."""
+    place = list(keys)
+    try:
+        for at, event, value in _events(_head(path)):
+            if event == "string" and at == place:
+                return str(value)
+    except TraceError:
+        pass
+    return ""
+
+
+def _entries(file: IO[bytes], array: str) -> Iterator[object]:
+    """The values of an array, each built when it is complete."""
+    place, reading = _place(array), False
+    builder, metered = _builder(), _Metered(file)
+    for at, event, value in _events(metered):
+        if len(at) <= len(place):
+            reading = event == "start_array" and at == place
+        elif reading:
+            builder.event(event, value)
+            if len(at) == len(place) + 1 and event not in _OPENING:
+                yield builder.value
+                builder = _builder()
+                metered.taken = 0
+        if not reading:
+            metered.taken = 0
+
+
+class _Metered:
+    """A file that breaks off where too much is read of it at a time."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.taken = 0
+        """Bytes that were read since it was last set to 0."""
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises TraceError after too many."""
+        if self.taken > MAX_ITEM:
+            raise TraceError(f"longer than {MAX_ITEM} bytes")
+        data = self._file.read(size)
+        self.taken += len(data)
+        return data
+
+
+def _builder() -> Any:
+    """The parser's own, which has no types."""
+    from ijson.common import ObjectBuilder  # pyright: ignore[reportMissingTypeStubs]
+
+    return ObjectBuilder()
+
+
+def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
+    """What the parser meets. The place is the same list every time, for the moment of the event.
+
+    The parser's own places are not used: they grow with the depth, for every event. Raises
+    TraceError where the document cannot be read on.
+    """
+    import ijson  # pyright: ignore[reportMissingTypeStubs]
+
+    at: list[str] = []
+    try:
+        for event, value in ijson.basic_parse(file, use_float=True):
+            if event in _CLOSING:
+                at.pop()
+            elif event == "map_key":
+                at[-1] = value
+            yield at, event, value
+            if event in _OPENING:
+                at.append("")
+            if len(at) > MAX_DEPTH:
+                raise TraceError(f"more than {MAX_DEPTH} arrays and objects in each other")
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        raise TraceError(_first_line(error)) from error
+
+
+def _place(array: str) -> list[str]:
+    return [array] if array else []
+
+
+def _head(path: Path) -> BytesIO:
+    """The start of a file that may be JSON; nothing of any other."""
+    with _open(path) as file:
+        head = file.read(ARRAY_HEAD)
+    return BytesIO(head if head.lstrip().startswith((b"{", b"[")) else b"")
+
+
+@contextmanager
+def _open(path: Path) -> Generator[IO[bytes], None, None]:
+    """The file, behind its byte order mark if it has one."""
+    with path.open("rb") as file:
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
+        yield file
+
+
+def _first_line(error: Exception) -> str:
+    """The parser's word, without the piece of the document that it shows."""
+    text = str(error.args[0] if error.args else error)
+    return text.removeprefix("b'").partition("\n")[0].partition("\\n")[0]

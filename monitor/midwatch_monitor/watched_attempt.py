@@ -1,0 +1,239 @@
+"""One attempt as the monitor's loop judges it. The same after any restart."""
+
+import math
+from dataclasses import dataclass, field
+
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.outcome import PROOF, Trial
+from midwatch_monitor.records import (
+    Acceptance,
+    Action,
+    Alert,
+    AlertKey,
+    Attempt,
+    Change,
+    Delivery,
+    Entry,
+    Escalation,
+    EscalationState,
+    Lifecycle,
+    Movement,
+    Outcome,
+    OutcomeReport,
+    Step,
+)
+from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.detector import Movements
+from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
+
+
+@dataclass(slots=True, kw_only=True)
+class WatchedAttempt:
+    """Where an attempt stands, with what only judging it needs: trials and signs of life."""
+
+    state: AttemptState
+    outcome_after: float = math.inf
+    """Steps after its delivery at which an intervention is judged, if the attempt is not over."""
+    silence: SilenceAlerts = field(default_factory=lambda: SilenceAlerts(Rules()), compare=False)
+    unhelped: tuple[AlertKey, ...] = ()
+    """Alerts about which something was done in vain, while no check showed anything new since."""
+    trials: dict[int, Trial] = field(default_factory=dict[int, Trial])
+    """The interventions that are being judged, by journal id."""
+    unchecked: bool = False
+    """Whether files changed since the last check that passed or failed."""
+    _movements: Movements = field(default_factory=Movements, compare=False)
+    _normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
+
+    @classmethod
+    def of(
+        cls, attempt: Attempt, *, silence: SilenceAlerts, outcome_after: float
+    ) -> "WatchedAttempt":
+        """The attempt before its first entry."""
+        state = AttemptState(attempt=attempt, detailed=False)
+        return cls(state=state, silence=silence, outcome_after=outcome_after)
+
+    @property
+    def id(self) -> int:
+        """The attempt's journal id."""
+        return self.state.id
+
+    @property
+    def task(self) -> int:
+        """The journal id of its task."""
+        return self.state.task
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state.over
+
+    @property
+    def quiet(self) -> Quiet:
+        """What keeps it from being escalated."""
+        state = self.state
+        return Quiet(
+            open=state.escalation is not None,
+            parked=state.over or state.lifecycle is Lifecycle.INPUT_REQUIRED,
+            closed_at_step=state.closed_at_step,
+            raised=state.raised,
+        )
+
+    def fold(self, entry: Entry) -> None:
+        """Take in one entry of this attempt. Kinds that do not matter here are passed over."""
+        record = entry.record
+        # Before it counts: what follows a trial's end says nothing of it.
+        if isinstance(record, Acceptance | Step) or (
+            isinstance(record, Change) and record.budget is not None
+        ):
+            self._settle()
+        self.state.fold(entry)
+        match record:
+            case Step() | Change():
+                self._see(record)
+            case Acceptance(passed=True):
+                for trial in self.trials.values():  # the best evidence that there is
+                    trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
+            case Alert():
+                for trial in self.trials.values():
+                    trial.see_alert(record)
+            case Delivery():
+                self._begin_judging(record)
+            case OutcomeReport():
+                self._end_judging(record)
+            case _:
+                pass
+
+    def _settle(self) -> None:
+        """What comes from here on counts for no trial that is due, however late that is asked."""
+        for trial in self.trials.values():
+            if self._due(trial):
+                trial.settle(self.state.alerts, self.state.last_step)
+
+    def _due(self, trial: Trial) -> bool:
+        return self.state.last_step - trial.delivered_step >= self.outcome_after
+
+    def _see(self, event: Step | Change) -> None:
+        if isinstance(event, Change):
+            moved, checked, obstacle = self._movements.plan(event), False, ""
+        else:
+            act = self._normaliser.act(event)
+            moved, obstacle = self._movements.observe(act), act.blocked
+            checked = act.check is not Check.NONE and act.failed is not None
+            self.unchecked = (self.unchecked and not checked) or act.changes or act.swaps
+        if moved.kinds & PROOF:
+            self.unhelped = ()
+        self.silence.observe(event, moved)
+        for trial in self.trials.values():
+            trial.see_movement(moved.kinds, moved.paths, checked=checked, obstacle=obstacle)
+
+    def _begin_judging(self, delivery: Delivery) -> None:
+        found = self.state.interventions.get(delivery.intervention)
+        if found is None or not found.delivered or found.stamp is not delivery:
+            return
+        answers = found.intervention.answers
+        if answers and not found.action.of_alerts and not found.action.at_once:
+            asked = self.state.escalation
+            silent = asked is not None and asked.silent
+            answered = silent and asked is not None and asked.id == found.intervention.escalation
+            self.begin_trial(found.id, answers, fresh=answered)
+
+    def begin_trial(self, id: int, answers: tuple[AlertKey, ...], *, fresh: bool) -> None:
+        """Watch what an intervention does from now on."""
+        firing = {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
+        self.trials[id] = Trial(
+            intervention=id,
+            answers=answers,
+            severities=firing,
+            delivered_step=self.state.last_step,
+            unchecked=self.unchecked,
+            fresh=fresh,
+        )
+
+    def _end_judging(self, report: OutcomeReport) -> None:
+        trial = self.trials.pop(report.intervention, None)
+        found = self.state.interventions.get(report.intervention)
+        if found is not None and trial is not None and not trial.late:
+            helped = report.outcome is Outcome.RECOVERED
+            keys = tuple(key for key in found.intervention.answers if not _of_conflict(key))
+            self.unhelped = () if helped else keys
+
+    def due_outcomes(self) -> tuple[OutcomeReport, ...]:
+        """The verdicts that are due: so many steps after the delivery, or at the attempt's end."""
+        reports: list[OutcomeReport] = []
+        for trial in self.trials.values():
+            if not self.over and not self._due(trial):
+                continue
+            outcome, reason = trial.verdict(self.state.alerts)
+            step = self.state.last_step if trial.settled_step is None else trial.settled_step
+            reports.append(
+                OutcomeReport(
+                    intervention=trial.intervention, outcome=outcome, step=step, reason=reason
+                )
+            )
+        return tuple(reports)
+
+    @property
+    def heard(self) -> tuple[Alert, ...]:
+        """The alerts that may be escalated: not again the conflicts that were decided upon.
+
+        One of two at a file keeps it, and its alert stays until the other is over.
+        """
+        observed = self.state.observed.values()
+        settled = {key for keys in observed for key in keys if _of_conflict(key)}
+        quiet = self.state.silenced | settled
+        return tuple(alert for key, alert in self.state.alerts.items() if key not in quiet)
+
+    @property
+    def about_alerts(self) -> tuple[int, ...]:
+        """What a person said of alerts and the monitor has not taken yet, by journal id."""
+        coming = self.state.interventions.under_way
+        return tuple(each.id for each in coming if each.action.of_alerts)
+
+    @property
+    def stranded(self) -> Escalation | None:
+        """An answered escalation whose intervention will never have an outcome."""
+        asked = self.state.escalation
+        if asked is None or asked.state is not EscalationState.ANSWERED:
+            return None
+        coming = self.state.interventions.under_way
+        waiting = any(each.intervention.escalation == asked.id for each in coming)
+        return None if waiting or self.trials else asked
+
+    @property
+    def split(self) -> int | None:
+        """The delivered split that ended this attempt and was not judged yet, by journal id."""
+        found = self._unjudged(Action.SPLIT)
+        return found.id if found else None
+
+    @property
+    def begun_anew(self) -> bool:
+        """Whether a restart made this attempt."""
+        return any(each.action is Action.RESTART for each in self.state.interventions.delivered)
+
+    @property
+    def restart(self) -> InterventionState | None:
+        """The delivered restart that ended this attempt and waits for the next one's outcome."""
+        found = self._unjudged(Action.RESTART)
+        return found if found and found.id not in self.trials else None
+
+    def _unjudged(self, action: Action) -> InterventionState | None:
+        for each in self.state.interventions.delivered:
+            waits = each.outcome is None and each.id not in self.trials
+            if each.action is action and waits:
+                return each
+        return None
+
+    def hand_over(self, successor: "WatchedAttempt") -> None:
+        """Let a restart be judged on the attempt that it made."""
+        found = self.restart
+        if found is not None:
+            del self.state.interventions.by_id[found.id]
+            successor.state.interventions.by_id[found.id] = found
+            successor.begin_trial(found.id, found.intervention.answers, fresh=True)
+
+
+def _of_conflict(key: AlertKey) -> bool:
+    return key.rule == "workspace_conflict"

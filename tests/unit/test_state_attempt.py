@@ -1,0 +1,253 @@
+"""Where an attempt stands, and that every reader is told the same."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AlertKey,
+    AlertState,
+    Change,
+    DeliveryState,
+    Ending,
+    Feedback,
+    Health,
+    Lifecycle,
+    Origin,
+    Record,
+    Resolution,
+    Severity,
+)
+from midwatch_monitor.state.attempt import AlertStatus, AttemptState, AttemptStatus
+from midwatch_monitor.state.run import RunState, judges
+from midwatch_monitor.state.task import TaskState
+from midwatch_stage.factories import (
+    alert,
+    attempt,
+    decision,
+    delivery,
+    ended,
+    entries,
+    entry,
+    escalation,
+    intervention,
+    outcome,
+    plan,
+    reflecting,
+    run,
+    step,
+    task,
+    task_transition,
+    transition,
+)
+from midwatch_supervisor.cli.inspect.status import status_line
+from midwatch_supervisor.present.waiting import attempt_waits_for
+from midwatch_supervisor.tui.state.row import Row
+
+WORKING = transition()
+WAITING = transition(Lifecycle.INPUT_REQUIRED)
+CYCLE = AlertKey(rule="cycle")
+FIRES = alert("cycle")
+PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+ASK = intervention(Action.ASK_OPERATOR, message="Which database?")
+RESUME = intervention(Action.RESUME, Actor.OPERATOR)
+ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="The small one.")
+
+
+def folded(*records: Record, judged: bool = True) -> AttemptState:
+    state = AttemptState(attempt=attempt(), judged=judged)
+    for each in entries(*records):
+        state.fold(each)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "waits_for"),
+    [
+        ((), "submitted", ""),
+        ((WORKING,), "working", ""),
+        ((WORKING, PAUSE), "working", "delivery of pause (2)"),
+        ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
+        (
+            (WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING),
+            "working",
+            "",
+        ),
+        ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
+        ((WORKING, WAITING), "waits for you", "a person"),
+        ((WORKING, escalation()), "working", "a decision"),
+        (
+            (WORKING, intervention(needs_approval=True)),
+            "working",
+            "approval of nudge (2)",
+        ),
+        ((WORKING, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)), "restarted", ""),
+        ((WORKING, ended(Ending.SPLIT, lifecycle=Lifecycle.FAILED)), "split", ""),
+        ((WORKING, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
+        ((WORKING, ended(Ending.DONE, lifecycle=Lifecycle.COMPLETED)), "completed", ""),
+    ],
+)
+def test_one_word_says_where_an_attempt_stands_and_another_what_it_waits_for(
+    records: tuple[Record, ...], status: str, waits_for: str
+) -> None:
+    state = folded(*records)
+    assert (state.status.value, attempt_waits_for(state)) == (status, waits_for)
+
+
+def test_an_answer_on_its_way_ends_the_waiting_and_one_from_before_the_question_does_not() -> None:
+    asked = (WORKING, ANSWER, ASK, delivery(3), WAITING)
+    assert not folded(*asked).goes_on
+    assert folded(*asked, ANSWER).goes_on
+    assert not folded(*asked, replace(ANSWER, needs_approval=True)).goes_on
+
+
+@pytest.mark.parametrize(
+    ("records", "health"),
+    [
+        ((), Health.OK),
+        ((alert(severity=Severity.NOTICE),), Health.NOTICE),
+        ((FIRES,), Health.SUSPECT),
+        ((FIRES, WAITING), Health.SUSPECT),
+        ((alert(severity=Severity.CRITICAL),), Health.STUCK),
+        ((alert("silence"),), Health.UNKNOWN),
+        ((FIRES, alert(state=AlertState.RESOLVED)), Health.OK),
+    ],
+)
+def test_health_is_never_ok_beside_a_firing_alert(
+    records: tuple[Record, ...], health: Health
+) -> None:
+    state = folded(WORKING, *records)
+    assert state.health is health
+    assert (health is Health.OK) is not bool(state.firing)
+
+
+def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:
+    assert folded(WORKING, step(1), judged=False).health is Health.NOT_JUDGED
+    assert judges(run(settings='{"mode": "act"}'))
+    assert not judges(run(settings='{"mode": "off"}'))
+
+
+def test_an_alert_says_how_it_stands_now() -> None:
+    seen = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(CYCLE,))
+    hushed = intervention(Action.SILENCE, Actor.OPERATOR, answers=(CYCLE,))
+    gone = alert(state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
+
+    def status(*records: Record) -> AlertStatus:
+        return folded(WORKING, *records).alert_status(CYCLE)
+
+    assert status(alert(state=AlertState.PENDING)) is AlertStatus.PENDING
+    assert status(FIRES) is AlertStatus.FIRING
+    assert status(FIRES, seen) is AlertStatus.FIRING
+    assert status(FIRES, seen, delivery(3)) is AlertStatus.ACKNOWLEDGED
+    assert status(FIRES, hushed, delivery(3)) is AlertStatus.SILENCED
+    assert status(FIRES, seen, delivery(3), gone) is AlertStatus.RESOLVED
+    assert status(FIRES, seen, delivery(3), gone, FIRES) is AlertStatus.FIRING
+    assert status(FIRES, transition(Lifecycle.FAILED)) is AlertStatus.ENDED
+    assert folded(WORKING, FIRES, gone).details.history[CYCLE] == [FIRES, gone]
+
+
+def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
+    said = (WORKING, reflecting(1, progress=60, confidence=80))
+    assert folded(WORKING).progress is None
+    assert (folded(*said).progress, folded(*said).confidence) == (60, 80)
+    assert folded(*said, Change(plan_step=2)).progress is None
+    assert folded(*said, Change(plan_step=2), ended()).progress == 100
+
+
+@pytest.mark.parametrize(
+    ("state", "lost"), [(DeliveryState.REJECTED, True), (DeliveryState.DELIVERED, False)]
+)
+def test_what_became_of_an_intervention_is_final(state: DeliveryState, *, lost: bool) -> None:
+    late = delivery(1, DeliveryState.EXPIRED)
+    (found,) = folded(intervention(), delivery(1, state), late).interventions
+    assert (found.status.value, found.lost) == (state.value, lost)
+
+
+def test_a_persons_verdict_stands_against_any_other() -> None:
+    person = Feedback(accepted=False, comment="no")
+    checks = Feedback(accepted=True, origin=Origin.AUTOMATIC)
+    assert folded(ended(), person, checks).verdict == person
+    assert folded(ended(), checks, person).verdict == person
+
+
+STORY: tuple[tuple[int, Record], ...] = (
+    (1, WORKING),
+    (1, plan("read", "write")),
+    (1, reflecting(1, progress=20, confidence=60)),
+    (1, FIRES),
+    (1, escalation(1)),
+    (1, decision(Action.PAUSE)),
+    (1, PAUSE),
+    (1, delivery(7)),
+    (1, WAITING),
+    (1, RESUME),
+    (1, delivery(10)),
+    (1, WORKING),
+    (1, replace(intervention(Action.SPLIT), needs_approval=True)),
+    (1, delivery(13, DeliveryState.REJECTED, author="ada", comment="too small")),
+    (1, intervention(Action.RESTART, answers=(CYCLE,), escalation=1)),
+    (1, delivery(15)),
+    (1, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)),
+    (2, WORKING),
+    (2, replace(intervention(Action.GRANT_BUDGET), needs_approval=True)),
+    (2, delivery(19, DeliveryState.APPROVED)),
+    (2, delivery(19)),
+    (2, outcome(15)),
+    (2, reflecting(1, progress=90, confidence=80)),
+    (2, ended(Ending.DONE, lifecycle=Lifecycle.COMPLETED)),
+    (0, task_transition(Lifecycle.COMPLETED)),
+)
+
+
+def test_the_state_is_the_same_live_and_rebuilt_and_all_readers_agree_after_every_entry() -> None:
+    written = [
+        entry(id, record, attempt=of or None) for id, (of, record) in enumerate(STORY, start=1)
+    ]
+    live, whole = TaskState(task=task()), RunState()
+    whole.meet_task(task())
+    rows = {
+        id: Row(
+            run=1,
+            task=1,
+            name="fix",
+            state=AttemptState(attempt=attempt(id, number=id), detailed=False),
+        )
+        for id in (1, 2)
+    }
+    for count, each in enumerate(written, start=1):
+        for reader in (live, whole.tasks[1]):
+            if each.attempt is not None and reader.lacks(each):
+                reader.meet(attempt(each.attempt, number=each.attempt))
+        live.fold(each)
+        whole.fold(each)
+        if each.attempt is not None:
+            rows[each.attempt].state.fold(each)
+        again = TaskState(task=task())
+        for of in sorted({at.attempt for at in written[:count] if at.attempt is not None}):
+            again.meet(attempt(of, number=of))
+        for old in written[:count]:
+            again.fold(deepcopy(old))
+        assert again == live
+        for id, state in live.attempts.items():
+            row, other = rows[id], whole.tasks[1].attempts[id]
+            assert (other.status, other.health) == (state.status, state.health)
+            assert row.lifecycle is state.lifecycle
+            assert (row.state.status, row.health) == (state.status, state.health)
+            assert row.state.firing == state.firing
+            assert row.state.interventions.held == state.interventions.held
+        latest, line = live.latest, status_line(live, {})
+        assert latest is not None
+        assert (line.stands, line.health) == (live.status, latest.health)
+        assert line.progress_percent == live.progress
+    first = live.attempts[1]
+    assert first.status is AttemptStatus.RESTARTED
+    assert [each.status.value for each in first.interventions] == [
+        *("delivered", "delivered", "rejected", "delivered"),
+    ]
+    restart = first.interventions.get(15)
+    assert restart is not None
+    assert (restart.outcome, restart.rejection) == (outcome(15).outcome, None)
+    assert live.progress == 100

@@ -1,0 +1,112 @@
+"""Where a task and its attempts stand, folded from entries that are written down here."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    AttemptTransition,
+    BudgetRequest,
+    Change,
+    Delivery,
+    DeliveryState,
+    Ending,
+    Entry,
+    Grant,
+    Health,
+    Intervention,
+    Lifecycle,
+    PlanCheck,
+    Record,
+    Ruling,
+    Spending,
+    Task,
+    Terms,
+)
+from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.waiting import task_waits_for
+
+AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+TASK = Task(id=1, run=1, name="fix", title="", spec="{}")
+FIRST = Attempt(
+    id=1, task=1, number=1, worker="coder", model="m", node="n", workspace="", started_at=AT
+)
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+REVISION = PlanCheck(
+    plan_step=2, assumption="", reality="", impact="", proposed=("x",), ruling=Ruling.PENDING
+)
+ANSWER = Intervention(
+    action=Action.GRANT_BUDGET,
+    by=Actor.POLICY,
+    terms=Terms(grant=Grant(requests=5)),
+    petition=1,
+)
+SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="split in two", ending=Ending.SPLIT)
+
+
+def folded(*records: Record) -> TaskState:
+    """The task after records of its first attempt, with ids from 1."""
+    account = TaskState(task=TASK)
+    account.meet(FIRST)
+    for id, record in enumerate(records, start=1):
+        account.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    return account
+
+
+def attempt(*records: Record) -> AttemptState:
+    return folded(*records).attempts[1]
+
+
+def test_the_model_in_force_is_the_one_that_it_was_switched_to() -> None:
+    assert attempt().model == "m"
+    assert attempt(Change(model="other"), Change(plan_step=2)).model == "other"
+
+
+def test_petitions_wait_until_they_are_answered() -> None:
+    assert attempt(BUDGET, REVISION).open_requests == {1: BUDGET, 2: REVISION}
+    assert attempt(BUDGET, REVISION, ANSWER).open_requests == {2: REVISION}
+
+
+def test_who_is_over_asks_for_nothing_any_more() -> None:
+    assert attempt(BUDGET, SPLIT).open_requests == {}
+
+
+@pytest.mark.parametrize(
+    ("stamp", "answer"),
+    [
+        (None, replace(ANSWER, needs_approval=True)),
+        (DeliveryState.APPROVED, ANSWER),
+        (DeliveryState.DELIVERED, ANSWER),
+        (DeliveryState.REJECTED, None),
+    ],
+)
+def test_an_answer_stands_unless_it_was_rejected(
+    stamp: DeliveryState | None, answer: Intervention | None
+) -> None:
+    records: list[Record] = [BUDGET, replace(ANSWER, needs_approval=True)]
+    if stamp is not None:
+        records.append(Delivery(intervention=2, state=stamp))
+    assert attempt(*records).answer(1) == answer
+
+
+def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:
+    account = folded(SPLIT)
+    assert (account.attempts[1].status, account.attempts[1].health) == (
+        AttemptStatus.SPLIT,
+        Health.OK,
+    )
+    assert task_waits_for(account) == "the tasks that it was split into"
+
+
+def test_what_others_used_is_summed_by_role_and_model() -> None:
+    review = Spending(role="reviewer", model="m", requests=2, tokens=900)
+    account = folded(review, review, Spending(role="planner", model="m", requests=1))
+    assert list(account.spent.values()) == [
+        Spending(role="reviewer", model="m", requests=4, tokens=1800),
+        Spending(role="planner", model="m", requests=1),
+    ]
