@@ -118,7 +118,7 @@ async def test_leaving_while_the_run_works_asks_first_and_interrupts_it(terminal
     run = await terminal("run", "tasks.yaml", worker="endless")
     await run.sees("working")
     run.press("q")
-    await run.sees("Leave while the run works?")
+    await run.sees("`midwatch resume` continues it")
     run.press("y")
     assert await run.left() == 130
 

@@ -177,5 +177,5 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
 async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> None:
     recorder = await claim(Settings(mode=Mode.OFF))
     await recorder.record(report(10, 5))
-    assert (recorder.firing, recorder.health) == ((), Health.UNKNOWN)
+    assert (recorder.firing, recorder.health) == ((), Health.NOT_JUDGED)
     assert await told(journal, Alert) == []

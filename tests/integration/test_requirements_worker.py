@@ -245,7 +245,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     assert await asyncio.to_thread(main, ["status", "--json", "--journal", str(journal_file)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["task"], line["lifecycle"], line["health"]) for line in lines] == [
-        ("ask", "input-required", "ok"),
+        ("ask", "input-required", "stuck"),  # by its own call for help, not by its silence
         ("hung", "working", "unknown"),
     ]
     parked = (await stage.journal.entries(attempt=asking.id, kinds=(AttemptTransition,)))[-1].at

@@ -116,7 +116,7 @@ def refusal(
     if row.attempt is None:
         return "it has not begun yet"
     if command.of_result:
-        return "" if row.over else f"there is no result yet; it is {row.status}"
+        return "" if row.over else f"there is no result yet: {row.status}"
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
     if command.of_decision:
@@ -135,7 +135,7 @@ def _unheard(command: Command, row: Row, *, waiting: bool, attempts_left: int | 
         case Command.PAUSE if waiting:
             return "it is paused already, or waits for you"
         case Command.RESUME if not waiting:
-            return f"it is not paused; it is {row.status}"
+            return f"it is not paused: {row.status}"
         case Command.RESTART if attempts_left is not None and attempts_left <= 0:
             return f"attempt {row.number} is the last that the task may have"
         case _:
