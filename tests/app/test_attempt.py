@@ -203,7 +203,7 @@ async def test_the_view_shows_everything_that_happened_the_newest_last(sit: Sit)
         await seat.open()
         told = [line.split(maxsplit=4)[2:] for line in seat.lines("timeline")]
         assert [words[1] for words in told[1:]] == [
-            *("status", "plan", "write_file", "reflects", "write_file", "alert", "escalation"),
+            *("status", "plan", "write_file", "checkpoint", "write_file", "alert", "escalation"),
             *("message", "delivered", "write_file", "alert", "outcome", "fault"),
             "check",
         ]
@@ -220,7 +220,7 @@ async def test_the_header_says_where_the_attempt_stands(sit: Sit) -> None:
             "  coder with m on n  Fix it"
         )
         assert waiting == (
-            "waits for a decision  idle 0s  used: requests 0, tokens 0, US dollars 0, minutes 0"
+            "waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min"
         )
 
 

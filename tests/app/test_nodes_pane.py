@@ -94,7 +94,7 @@ async def test_the_timeline_says_where_an_attempt_goes_on(
         await until(pilot, lambda: bool(view.timeline.items) and not view.reading)
         assert [
             item.told.text for item in view.timeline.items if isinstance(item.record, Change)
-        ] == ["goes on on west"]
+        ] == ["continues on west"]
 
 
 async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
