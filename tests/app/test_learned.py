@@ -328,7 +328,7 @@ async def test_an_attempt_tells_in_words_what_it_was_given(reader: Reader) -> No
     await reader.until(lambda: story.items[place].given != NOTHING)
     told = story.items[place]
     assert told.told.text == "1 lesson, 1 fact, guidelines v1, 240 tokens"
-    assert "(by tags, fits 75%) Rounded before the discount;" in told.detail
+    assert "(found by tags, fits 75 %) Rounded before the discount;" in told.detail
     assert "Tests run with python3 -m unittest." in told.detail
 
 
