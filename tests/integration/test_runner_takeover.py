@@ -94,7 +94,7 @@ async def test_an_interrupted_run_is_gone_on_with(sign: signal.Signals, stage: "
     process.send_signal(sign)
     assert await ended(process) == (
         130,
-        "interrupted; `midwatch resume` goes on with it\n",
+        "interrupted; `midwatch resume` continues it\n",
     )
     assert (await stage.told(AttemptTransition))[-1].lifecycle is Lifecycle.WORKING
     open_gate(stage)
