@@ -75,3 +75,10 @@ def test_requirement_22_used_and_left_are_never_rounded_to_an_exponent() -> None
 
 def test_nothing_is_told_of_a_budget_without_limits() -> None:
     assert told(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
+
+
+def test_a_worker_that_never_reported_is_not_told_that_nothing_is_done() -> None:
+    budget = Budget(requests=Meter(used=9, limit=60))
+    line = told(budget, PLAN, None, made=9, slack=0)
+    assert "of the work" not in line
+    assert "15 % of the requests are used" in line

@@ -62,7 +62,10 @@ def told(budget: Budget, plan: Plan, within: int | None, *, made: int, slack: fl
         made: Model requests made for the plan step in hand.
         slack: How many points the work may lag behind what is used.
     """
-    ahead = outlook(budget, done_percent(plan.current, len(plan.steps), within), slack=slack)
+    # Unknown is not 0 %: nothing was reported, and no plan step is closed.
+    silent = within is None and plan.current <= 1
+    done = None if silent else done_percent(plan.current, len(plan.steps), within)
+    ahead = outlook(budget, done, slack=slack)
     if ahead is None:
         return ""
     parts = [
