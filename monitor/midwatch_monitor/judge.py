@@ -19,8 +19,8 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules import EVIDENCE, Answer, Clear, Moved, Seen
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, UNMOVED, Echo, Movements, Repeats
+from midwatch_monitor.rules.overrides import for_worker
 from midwatch_monitor.rules.panel import Panel, Windows
-from midwatch_monitor.rules.tuning import for_worker
 
 _NOTHING = Judgement()
 _NO_ACT = Act(number=0, work=False)
@@ -124,9 +124,9 @@ class Judge:
 
     def _faults(self) -> tuple[Fault, ...]:
         broken, self._panel.broken = self._panel.broken, ()
-        for rule, _ in broken:
-            self._close(rule, Resolution.ENDED)
-        return tuple(fault for _, fault in broken)
+        for fault in broken:
+            self._close(fault.part, Resolution.ENDED)
+        return broken
 
     @property
     def _now(self) -> Moment:

@@ -39,7 +39,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.remarks import closed, ended, expired, joined, judged_split, still_open, taken
-from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.rules.overrides import for_worker
 from midwatch_monitor.shielding import sheltered
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.watched_attempt import WatchedAttempt

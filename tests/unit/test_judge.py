@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
-from midwatch_monitor.rules.tuning import rule_settings
+from midwatch_monitor.rules.overrides import rule_settings
 
 
 def only(**settings: dict[str, object]) -> Rules:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Checkpoint, Course, Edit, Event, Severity, Step, StepKind
-from midwatch_monitor.rules.tuning import rule_settings
+from midwatch_monitor.rules.overrides import rule_settings
 
 NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 

@@ -1,16 +1,28 @@
 """A count answers only where something changed; the last steps are bits."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from midwatch_monitor.config.rules import Graded
-from midwatch_monitor.records import AlertKey, Finding, Severity
-from midwatch_monitor.rules.detector import Clear, Gauge, Recent
+from midwatch_monitor.records import AlertKey, Event, Finding, Severity
+from midwatch_monitor.rules.detector import Answer, Clear, Evidence, GradedDetector, Recent, Seen
 
 A, B = AlertKey(rule="r", subject="a"), AlertKey(rule="r", subject="b")
 
 
-def gauge(notice: int = 2, warn: int = 4) -> Gauge:
-    return Gauge(Graded(notice_after=notice, warn_after=warn))
+class Counted(GradedDetector):
+    """A rule that is told its value."""
+
+    rule = "r"
+    evidence = Evidence.EDITS
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        return ()
+
+
+def gauge(notice: int = 2, warn: int = 4) -> Counted:
+    return Counted(Graded(notice_after=notice, warn_after=warn))
 
 
 def finding(key: AlertKey, severity: Severity, value: float) -> Finding:
@@ -23,40 +35,40 @@ def finding(key: AlertKey, severity: Severity, value: float) -> Finding:
 def test_a_value_has_the_severity_of_the_highest_threshold_it_reached(
     value: float, severity: Severity
 ) -> None:
-    assert gauge().answer(A, value, "s") == (finding(A, severity, value),)
+    assert gauge().find(value, "s", subject="a") == (finding(A, severity, value),)
 
 
 def test_below_every_threshold_there_is_nothing_to_say() -> None:
     tried = gauge()
-    assert (tried.rests(1.5), tried.answer(A, 1.5, "s")) == (True, ())
+    assert (tried.rests(1.5), tried.find(1.5, "s", subject="a")) == (True, ())
     assert not tried.rests(2)
 
 
 def test_the_end_of_what_stood_is_said_once() -> None:
     tried = gauge()
-    tried.answer(A, 2, "s")
+    tried.find(2, "s", subject="a")
     assert not tried.rests(1)
-    assert tried.answer(A, 1, "s") == (Clear(key=A),)
+    assert tried.find(1, "s", subject="a") == (Clear(key=A),)
     assert (tried.rests(1), tried.clear()) == (True, ())
 
 
 def test_a_finding_about_another_subject_ends_the_one_before() -> None:
     tried = gauge()
-    tried.answer(A, 2, "s")
-    assert tried.answer(B, 2, "s") == (Clear(key=A), finding(B, Severity.NOTICE, 2))
+    tried.find(2, "s", subject="a")
+    assert tried.find(2, "s", subject="b") == (Clear(key=A), finding(B, Severity.NOTICE, 2))
     assert tried.subject == "b"
 
 
 def test_what_stands_of_one_subject_leaves_a_low_value_of_another_at_rest() -> None:
     tried = gauge()
-    tried.answer(A, 2, "s")
+    tried.find(2, "s", subject="a")
     assert [tried.rests(1, about=each) for each in ("a", "b")] == [False, True]
     assert not tried.rests(2, about="b")
 
 
 def test_a_restart_forgets_what_stood_without_a_word() -> None:
     tried = gauge()
-    tried.answer(A, 2, "s")
+    tried.find(2, "s", subject="a")
     tried.restart()
     assert (tried.subject, tried.clear()) == (None, ())
 
@@ -64,7 +76,7 @@ def test_a_restart_forgets_what_stood_without_a_word() -> None:
 def test_without_thresholds_nothing_is_ever_said() -> None:
     tried = gauge(0, 0)
     assert tried.rests(10**9)
-    assert tried.answer(A, 10**9, "s") == ()
+    assert tried.find(10**9, "s", subject="a") == ()
 
 
 def test_only_the_last_steps_are_counted() -> None:

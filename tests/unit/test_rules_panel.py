@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.rules import DETECTORS, Detector, rule_settings
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Answer, Movements, Repeats, Seen
 from midwatch_monitor.rules.panel import Panel, Windows
@@ -88,6 +88,11 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
         yield event, told, facets, windows.restart(event)
 
 
+def detectors() -> list[Detector]:
+    settings = rule_settings(Rules())
+    return [make(settings[name]) for name, make in DETECTORS.items()]
+
+
 class Standing:
     """What stands by the answers so far: of each subject its severity and its value."""
 
@@ -105,7 +110,7 @@ class Standing:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("rule", DETECTORS)
 def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -> None:
-    fed_all, fed_some = (DETECTORS[rule](Rules()) for _ in range(2))
+    fed_all, fed_some = (DETECTORS[rule](rule_settings(Rules())[rule]) for _ in range(2))
     of_all, of_some = Standing(), Standing()
     for event, told, facets, restart in seen(seed):
         if restart and fed_all.windowed:
@@ -119,7 +124,7 @@ def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -
 
 def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
     rules = Rules()
-    panel, alone = Panel(rules), [make(rules) for make in DETECTORS.values()]
+    panel, alone = Panel(rules), detectors()
     of_panel, of_all = Standing(), Standing()
     for event, told, facets, restart in seen(3):
         for each in alone:
@@ -135,6 +140,6 @@ def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
 
 
 def test_most_events_concern_few_detectors() -> None:
-    hears = [make(Rules()).hears for make in DETECTORS.values()]
+    hears = [each.hears for each in detectors()]
     fed = [sum(bool(each & facets) for each in hears) for _, _, facets, _ in seen(4)]
     assert sum(fed) < len(fed) * len(hears) / 2

@@ -24,11 +24,11 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.rules.reports import (
-    declining_confidence,
-    explicit_escalation,
-    low_confidence,
-    multiple_blockers,
-    stalled_progress,
+    DecliningConfidenceDetector,
+    ExplicitEscalationDetector,
+    LowConfidenceDetector,
+    MultipleBlockersDetector,
+    StalledProgressDetector,
 )
 
 
@@ -60,11 +60,13 @@ def last_value(detector: Detector, checkpoints: Iterable[Checkpoint]) -> float |
 def test_confidence_alarms_under_the_threshold_and_not_at_it(
     confidence: int, value: float | None
 ) -> None:
-    assert last_value(low_confidence(LowConfidence(below=30)), confident(confidence)) == value
+    assert (
+        last_value(LowConfidenceDetector(LowConfidence(below=30)), confident(confidence)) == value
+    )
 
 
 def test_a_finding_says_what_where_and_how_much() -> None:
-    [[answer]] = feed(low_confidence(LowConfidence(below=30)), confident(12))
+    [[answer]] = feed(LowConfidenceDetector(LowConfidence(below=30)), confident(12))
     assert answer == Finding(
         key=AlertKey(rule="low_confidence"),
         severity=Severity.WARNING,
@@ -91,12 +93,12 @@ def test_a_finding_says_what_where_and_how_much() -> None:
 def test_confidence_declines_from_the_first_to_the_last_of_a_full_window(
     values: tuple[int, ...], value: float | None
 ) -> None:
-    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
     assert last_value(detector, confident(*values)) == value
 
 
 def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
-    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
     assert feed(detector, confident(80, 20, 70)) == [
         (),
         (),
@@ -108,12 +110,12 @@ def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
 def test_three_blockers_alarm_and_two_do_not(count: int, value: float | None) -> None:
     blockers = tuple(f"blocker {n}" for n in range(count))
     checkpoint = Checkpoint(progress_percent=50, confidence=50, blockers=blockers)
-    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [checkpoint]) == value
+    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [checkpoint]) == value
 
 
 def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
     two = Checkpoint(progress_percent=50, confidence=50, blockers=("a", "b"))
-    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [two, two]) is None
+    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [two, two]) is None
 
 
 @pytest.mark.parametrize(
@@ -131,18 +133,18 @@ def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
 def test_progress_stalls_over_a_full_window_and_never_at_100(
     values: tuple[int, ...], value: float | None
 ) -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     assert last_value(detector, progressing(*values)) == value
 
 
 def test_a_gain_of_less_than_the_threshold_is_a_stall() -> None:
     settings = StalledProgress(window=3, min_gain=5)
-    assert last_value(stalled_progress(settings), progressing(50, 52, 54)) == 4
-    assert last_value(stalled_progress(settings), progressing(50, 52, 55)) is None
+    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 54)) == 4
+    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 55)) is None
 
 
 def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
-    detector = stalled_progress(StalledProgress(window=6, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=6, min_gain=1))
     answers = feed(detector, progressing(*[40] * 6))
     assert [bool(each) for each in answers] == [False] * 5 + [True]
 
@@ -150,7 +152,7 @@ def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
     pivot = Checkpoint(progress_percent=60, confidence=80, decision=Course.PIVOT)
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     feed(detector, progressing(60, 60))
     step = Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=pivot)
     answers = detector.observe(step, Seen(Act(3, work=False), fresh=fresh))
@@ -158,7 +160,7 @@ def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
 
 
 def test_a_restart_empties_the_window() -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     feed(detector, progressing(60, 60))
     detector.restart()
     assert last_value(detector, progressing(60, 60)) is None
@@ -170,20 +172,20 @@ def test_a_restart_empties_the_window() -> None:
 )
 def test_only_a_call_for_help_is_an_escalation(decision: Course, value: float | None) -> None:
     checkpoint = Checkpoint(progress_percent=50, confidence=50, decision=decision)
-    assert last_value(explicit_escalation(ExplicitEscalation()), [checkpoint]) == value
+    assert last_value(ExplicitEscalationDetector(ExplicitEscalation()), [checkpoint]) == value
 
 
 @pytest.mark.parametrize("event", [Change(plan_step=2), Step(number=1, kind=StepKind.MESSAGE)])
 def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step) -> None:
     for detector in (
-        low_confidence(LowConfidence()),
-        stalled_progress(StalledProgress()),
+        LowConfidenceDetector(LowConfidence()),
+        StalledProgressDetector(StalledProgress()),
     ):
         assert detector.observe(event, Seen(Act(1, work=False))) == ()
 
 
 def test_a_stall_is_told_as_people_say_it() -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=5))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=5))
     told = [
         each.summary
         for values in ((38, 38, 38), (50, 52, 54))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from midwatch_monitor.config.rules import Rules, RuleSettings
 from midwatch_monitor.records import Change, Course, Event, Fault
 from midwatch_monitor.rules import DETECTORS, Answer, Detector, Seen
-from midwatch_monitor.rules.tuning import ToolTuning, TunedDetector, rule_settings
+from midwatch_monitor.rules.overrides import ToolDetector, rule_settings
 
 MAX_PIVOTS = 2
 """Pivots that end windows in one plan step: who pivots more often only goes round and round."""
@@ -34,31 +34,17 @@ class Windows:
         else:
             before, self._plan_step = self._plan_step, event.checkpoint.plan_step
             moved_on = before is not None and before != event.checkpoint.plan_step
-        if moved_on:
-            self._pivots = 0
-            return True
-        return self._pivots_again(event)
-
-    def _pivots_again(self, event: Event) -> bool:
-        if isinstance(event, Change) or event.checkpoint is None:
-            return False
-        if event.checkpoint.decision is not Course.PIVOT:
-            return False
-        self._pivots += 1
-        return self._pivots <= MAX_PIVOTS
+            if not moved_on and event.checkpoint.decision is Course.PIVOT:
+                self._pivots += 1
+                return self._pivots <= MAX_PIVOTS
+        self._pivots = 0 if moved_on else self._pivots
+        return moved_on
 
     def _changed(self, change: Change) -> bool:
-        restart = False
-        if change.plan_step is not None and change.plan_step != self._plan_step:
-            self._plan_step = change.plan_step
-            restart = True
-        if change.revision is not None and change.revision != self._revision:
-            self._revision = change.revision
-            restart = True
-        return restart
-
-
-Broken = tuple[str, Fault]
+        before = (self._plan_step, self._revision)
+        self._plan_step = self._plan_step if change.plan_step is None else change.plan_step
+        self._revision = self._revision if change.revision is None else change.revision
+        return (self._plan_step, self._revision) != before
 
 
 class Roster(dict[int, tuple[int, ...]]):
@@ -82,18 +68,21 @@ def _roster(hears: tuple[int, ...]) -> Roster:
 class Panel:
     """Asks the detectors that hear what an event is, and those that are awake."""
 
-    __slots__ = ("_awake", "_detectors", "_names", "_roster", "broken")
+    __slots__ = ("_awake", "_detectors", "_roster", "broken")
 
     def __init__(self, rules: Rules) -> None:
-        settings = rule_settings(rules)
-        names = tuple(name for name in DETECTORS if settings[name].enabled)
         self._awake: Sequence[Detector] = ()
-        self.broken: tuple[Broken, ...] = ()
+        self.broken: tuple[Fault, ...] = ()
         """The rules that broke since this was last emptied."""
-        self._seat(names, tuple(_detector(name, rules, settings[name]) for name in names))
+        self._seat(
+            tuple(
+                _detector(name, settings)
+                for name, settings in rule_settings(rules).items()
+                if settings.enabled and name in DETECTORS
+            )
+        )
 
-    def _seat(self, names: tuple[str, ...], detectors: tuple[Detector, ...]) -> None:
-        self._names = _shared(names)
+    def _seat(self, detectors: tuple[Detector, ...]) -> None:
         self._detectors = detectors
         self._roster = _roster(tuple(each.hears for each in detectors))
 
@@ -112,12 +101,10 @@ class Panel:
         answers: list[Answer] = []
         for detector in asked:
             try:
-                said = detector.observe(event, seen)
+                answers += detector.observe(event, seen)
             except Exception as error:  # a broken rule is off and shown; all else goes on
                 self._drop(detector, error)
                 continue
-            if said:
-                answers += said
             if detector.awake:
                 awake.append(detector)
         self._awake = awake
@@ -125,36 +112,21 @@ class Panel:
 
     def restart(self) -> Sequence[str]:
         """Empty all windows; answers the names of the rules that have one."""
-        pairs = zip(self._names, self._detectors, strict=True)
-        windowed = [(name, each) for name, each in pairs if each.windowed]
-        for _, detector in windowed:
+        windowed = [each for each in self._detectors if each.windowed]
+        for detector in windowed:
             try:
                 detector.restart()
             except Exception as error:  # as above
                 self._drop(detector, error)
         self._awake = tuple(each for each in self._detectors if each.awake)
-        return [name for name, _ in windowed]
+        return [each.rule for each in windowed]
 
     def _drop(self, detector: Detector, error: Exception) -> None:
-        gone = self._detectors.index(detector)
-        name = self._names[gone]
-        kept = [place for place in range(len(self._names)) if place != gone]
-        self._seat(
-            tuple(self._names[place] for place in kept),
-            tuple(self._detectors[place] for place in kept),
-        )
-        fault = Fault(part=name, error=f"{type(error).__name__}: {error}")
-        self.broken = (*self.broken, (name, fault))
+        self._seat(tuple(each for each in self._detectors if each is not detector))
+        fault = Fault(part=detector.rule, error=f"{type(error).__name__}: {error}")
+        self.broken = (*self.broken, fault)
 
 
-def _detector(name: str, rules: Rules, settings: RuleSettings) -> Detector:
-    if not settings.tools:
-        return DETECTORS[name](rules)
-    tuning = ToolTuning(settings)
-    return TunedDetector(DETECTORS[name](rules.model_copy(update={name: tuning.widest})), tuning)
-
-
-@lru_cache(maxsize=64)
-def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
-    """One tuple for all panels of the same rules."""
-    return names
+def _detector(name: str, settings: RuleSettings) -> Detector:
+    detector = DETECTORS[name]
+    return ToolDetector(detector, settings) if settings.tools else detector(settings)
