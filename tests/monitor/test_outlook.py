@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.outlook import Outlook, done_percent, outlook
+from midwatch_monitor.budget import Outlook, done_percent, outlook
 from midwatch_monitor.records import Budget, Meter
 
 BUDGET = Budget(requests=Meter(used=15, limit=20), tokens=Meter(used=100, limit=1000))

@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_tools.delivery import arrived, stamp, too_late
+from midwatch_tools.inbox import arrived, stamp, too_late
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")

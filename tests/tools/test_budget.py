@@ -2,8 +2,9 @@
 
 import pytest
 
+from midwatch_monitor.budget import raised, spend
 from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
-from midwatch_tools.budget import exhausted, raised, spend, told
+from midwatch_tools.instructions import budget_line, exhausted
 
 LIMITED = Budget(
     requests=Meter(limit=2),
@@ -59,7 +60,7 @@ def test_the_worker_is_told_what_is_used_and_left_and_whether_it_lasts(
     progress: int, rate: str
 ) -> None:
     budget = Budget(requests=Meter(used=5, limit=20), tokens=Meter(used=12345.0))
-    line = told(budget, PLAN, progress, made=5, slack=0)
+    line = budget_line(budget, PLAN, progress, made=5, slack=0)
     assert line.startswith("Budget: 5 of 20 requests (15 left). This plan step: 5 of 8 requests. ")
     assert rate in line
 
@@ -68,17 +69,17 @@ def test_requirement_22_used_and_left_are_never_rounded_to_an_exponent() -> None
     budget = Budget(
         tokens=Meter(used=1_234_567, limit=2_000_000), minutes=Meter(used=0.126, limit=10)
     )
-    line = told(budget, Plan(steps=()), None, made=0, slack=0)
+    line = budget_line(budget, Plan(steps=()), None, made=0, slack=0)
     assert "1,234,567 of 2,000,000 tokens (765,433 left); 0.13 of 10 minutes (9.87 left)" in line
     assert line.endswith("62 % of the tokens are used.")
 
 
 def test_nothing_is_told_of_a_budget_without_limits() -> None:
-    assert told(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
+    assert budget_line(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
 
 
 def test_a_worker_that_never_reported_is_not_told_that_nothing_is_done() -> None:
     budget = Budget(requests=Meter(used=9, limit=60))
-    line = told(budget, PLAN, None, made=9, slack=0)
+    line = budget_line(budget, PLAN, None, made=9, slack=0)
     assert "of the work" not in line
     assert "15 % of the requests are used" in line

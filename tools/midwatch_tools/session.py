@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor.budget import raised, spend
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.recorder import Recorder, working
@@ -40,8 +41,9 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_tools.budget import exhausted, raised, spend, told
-from midwatch_tools.delivery import (
+from midwatch_tools.inbox import (
+    WAITS,
+    Inbox,
     Numbered,
     arrived,
     expired,
@@ -50,8 +52,9 @@ from midwatch_tools.delivery import (
     stamp,
     too_late,
 )
-from midwatch_tools.inbox import WAITS, Inbox
 from midwatch_tools.instructions import (
+    budget_line,
+    exhausted,
     marked,
     next_interval,
     reminder,
@@ -303,7 +306,7 @@ class Session:
         anew = plan is not None and plan.current != self.recorder.plan.current
         if within is None and not anew and self.recorder.checkpoints:
             within = self.recorder.checkpoints[-1][1].progress_percent
-        return told(
+        return budget_line(
             self.recorder.budget,
             plan or self.recorder.plan,
             within,

@@ -36,7 +36,7 @@ DETECTORS: Mapping[str, Callable[[Any], Detector]] = MappingProxyType(
 
 EVIDENCE: Mapping[str, Evidence] = MappingProxyType(
     {each.rule: each.evidence for each in _ALL}
-    | {"silence": Evidence.TIME, "workspace_conflict": Evidence.NEIGHBOURS}
+    | {"silence": Evidence.TIME, "workspace_conflict": Evidence.CONCURRENT}
 )
 """What each rule looks at; what two notices of different evidence agree on is a warning."""
 

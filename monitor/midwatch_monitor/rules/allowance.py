@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from midwatch_monitor.budget import done_percent, outlook
 from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
-from midwatch_monitor.outlook import done_percent, outlook
 from midwatch_monitor.records import Budget, Change, Event
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Seen

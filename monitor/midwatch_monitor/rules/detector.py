@@ -155,7 +155,7 @@ class Evidence(Enum):
     SPEECH = "speech"
     ALLOWANCE = "allowance"
     TIME = "time"
-    NEIGHBOURS = "neighbours"
+    CONCURRENT = "concurrent attempts"
 
 
 class Detector(ABC):
