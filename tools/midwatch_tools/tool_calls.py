@@ -145,9 +145,15 @@ class Acts:
         # What changed while no process watched was most likely the call that was cut short.
         self._trust_next = resumed
 
-    def stash(self, call: str, *records: Record) -> None:
+    def stash(self, ctx: RunContext[Any], *records: Record) -> None:
         """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
-        self._stash[call] = records
+        self._stash[ctx.tool_call_id or ""] = records
+
+    def report(self, ctx: RunContext[Any], output: str, *records: Record, ok: bool = True) -> None:
+        """The same, with the call of the tool as a step before its records."""
+        tool = ctx.tool_name or ""
+        step = Step(number=0, kind=StepKind.TOOL, tool=tool, ok=ok, output=output)
+        self.stash(ctx, step, *records)
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Record the calls that no hook was told of, and do what is due before a request."""
