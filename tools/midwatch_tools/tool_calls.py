@@ -36,8 +36,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate.entrance import Entrance
-from midwatch_tools.gate.gate import ALLOWED, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Verdict
 from midwatch_tools.observation import (
     act_words,
     argued_edits,

@@ -29,15 +29,14 @@ from midwatch_monitor.recorder import Clock, Recorder
 from midwatch_monitor.records import AttemptTransition, Budget, Ending, Lifecycle, TaskTransition
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_tools.data_blocks import code
-from midwatch_tools.embedding import Embedding, begun, title_of
+from midwatch_tools.embedding import begin_attempt, title_of
 from midwatch_tools.final_look import look_again
-from midwatch_tools.gate.entrance import gate_of
+from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
-from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import listen
-from midwatch_tools.session import Session
+from midwatch_tools.session import ModelFor, Session, Switch, model_before
 from midwatch_tools.site import Check, Site
 from midwatch_tools.tool_calls import UNWATCHED, Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
@@ -197,15 +196,15 @@ class Watch(AbstractCapability[Any]):
         """Begin an attempt of its own for an agent that Midwatch did not start."""
         where = journal_location(self._journal, os.environ, Path.cwd())
         try:
-            patience = self.settings.journal.patience_seconds
             journal = await stack.enter_async_context(
                 await Journal.open(
                     where,
-                    patience_seconds=patience,
+                    patience_seconds=self.settings.journal.patience_seconds,
                     secrets=known_secrets(os.environ, self.settings.secrets.patterns),
                 )
             )
-            about = Embedding(
+            recorder, self._facts = await begin_attempt(
+                journal,
                 name=self.name,
                 title=title_of(ctx.prompt) or self.name,
                 root=self._root,
@@ -213,7 +212,6 @@ class Watch(AbstractCapability[Any]):
                 bus=self._bus,
                 clock=await stack.enter_async_context(journal_clock(journal, self._clock)),
             )
-            recorder, self._facts = await begun(journal, about)
             try:
                 await self._begin(ctx, recorder)
             except asyncio.CancelledError:  # to look at a large workspace takes its time

@@ -23,7 +23,8 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
+from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Verdict, backoff
+from midwatch_tools.tools.statement import Said
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -6,7 +6,8 @@ import pytest
 
 from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import Analysis, Cause, Edit, Entry, Record, Step, StepKind
-from midwatch_tools.gate.gate import ALLOWED, Gate, Said
+from midwatch_tools.gate.gate import ALLOWED, Gate
+from midwatch_tools.tools.statement import Said
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 NOTHING = Said()

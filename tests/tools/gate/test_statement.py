@@ -6,8 +6,7 @@ import pytest
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate.gate import Said
-from midwatch_tools.tools.statement import ErrorReport, said_in
+from midwatch_tools.tools.statement import ErrorReport, Said, said_in
 
 GOOD: dict[str, Any] = {
     "what_happened": "pytest stops at import: no module named yaml",

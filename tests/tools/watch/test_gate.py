@@ -31,8 +31,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools import Watch
-from midwatch_tools.gate.entrance import Entrance
-from midwatch_tools.gate.gate import ALLOWED, Gate, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Verdict
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate.gate import Said
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=30)]
@@ -61,6 +61,16 @@ class PlanReview(BaseModel):
     options: Texts
     choice: Text
     remaining: Texts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the turn of a call says itself, beside the call."""
+
+    cause: Cause | None = None
+    """Of an analysis."""
+    checked: bool = False
+    """Whether it holds a plan check."""
 
 
 def said_in(calls: Sequence[ToolCallPart]) -> Said:
