@@ -1,28 +1,18 @@
 """When alerts become a question, and when they must wait."""
 
+from typing import Any
+
 import pytest
 
 from midwatch_monitor.escalation import Quiet, audible, joining
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
+from midwatch_stage import factories
 
 
 def alert(
-    rule: str,
-    severity: Severity = Severity.WARNING,
-    *,
-    since: int = 1,
-    step: int = 1,
-    state: AlertState = AlertState.FIRING,
+    rule: str, severity: Severity = Severity.WARNING, *, since: int = 1, **fields: Any
 ) -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule),
-        severity=severity,
-        state=state,
-        value=1,
-        summary="",
-        since_step=since,
-        step=step,
-    )
+    return factories.alert(rule, severity, since_step=since, **fields)
 
 
 def rules(keys: tuple[AlertKey, ...]) -> list[str]:

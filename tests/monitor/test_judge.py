@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, Rules
 from midwatch_monitor.config.section import Length
@@ -13,7 +13,6 @@ from midwatch_monitor.records import (
     Alert,
     AlertState,
     Change,
-    Checkpoint,
     Course,
     Edit,
     Event,
@@ -28,6 +27,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
 from midwatch_monitor.rules.overrides import rule_settings
+from midwatch_stage.factories import reflecting
 
 
 def only(**settings: dict[str, object]) -> Rules:
@@ -55,22 +55,9 @@ SEED = only(
 
 
 def report(
-    number: int,
-    *,
-    progress: int | None = None,
-    confidence: int = 80,
-    decision: Course = Course.CONTINUE,
-    plan_step: int = 1,
-    blockers: tuple[str, ...] = (),
+    number: int, *, progress: int | None = None, confidence: int = 80, **fields: Any
 ) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=number if progress is None else progress,
-        confidence=confidence,
-        decision=decision,
-        plan_step=plan_step,
-        blockers=blockers,
-    )
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+    return reflecting(number, number if progress is None else progress, confidence, **fields)
 
 
 def work(number: int, *, path: str = "", exit_code: int | None = None) -> Step:
@@ -291,19 +278,6 @@ def test_a_fault_is_told_once() -> None:
 def test_a_rule_that_is_off_says_nothing() -> None:
     rules = only()
     assert firing_after([report(1, confidence=1)], rules) == []
-
-
-def test_a_worker_may_have_thresholds_of_its_own() -> None:
-    rules = only(low_confidence={"workers": {"bold": {"below": 10}}})
-    assert Judge(rules, worker="bold").observe(report(1, confidence=20)) == Judgement()
-    assert Judge(rules, worker="shy").observe(report(1, confidence=20)).alerts
-
-
-@pytest.mark.parametrize("override", [{"blow": 10}, {"below": 101}])
-def test_a_wrong_override_is_refused_when_the_judge_is_made(override: dict[str, int]) -> None:
-    rules = Rules.model_validate({"low_confidence": {"workers": {"bold": override}}})
-    with pytest.raises(ValidationError):
-        Judge(rules, worker="bold")
 
 
 def long_run(length: int) -> list[Event]:

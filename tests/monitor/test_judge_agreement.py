@@ -1,11 +1,13 @@
 """Rules of one attempt that confirm each other."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.records import Checkpoint, Course, Edit, Event, Severity, Step, StepKind
+from midwatch_monitor.records import Course, Edit, Event, Severity, Step, StepKind
 from midwatch_monitor.rules.overrides import rule_settings
+from midwatch_stage.factories import reflecting
 
 NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 
@@ -18,16 +20,8 @@ def only(**settings: dict[str, object]) -> Rules:
     return Rules.model_validate({**off, **settings})
 
 
-def report(
-    number: int,
-    *blockers: str,
-    confidence: int = 80,
-    decision: Course = Course.CONTINUE,
-) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=number, confidence=confidence, decision=decision, blockers=blockers
-    )
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+def report(number: int, *blockers: str, confidence: int = 80, **fields: Any) -> Step:
+    return reflecting(number, number, confidence, blockers=blockers, **fields)
 
 
 def edit(number: int) -> Step:

@@ -17,8 +17,6 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     AttemptTransition,
-    Checkpoint,
-    Course,
     Delivery,
     DeliveryState,
     Ending,
@@ -31,6 +29,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.factories import reflecting
 
 Write = Callable[[Record], Awaitable[int]]
 T = TypeVar("T")
@@ -47,13 +46,7 @@ FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
 def report(confidence: int, *blockers: str) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=confidence,
-        confidence=confidence,
-        blockers=blockers,
-        decision=Course.CONTINUE,
-    )
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+    return reflecting(0, confidence, confidence, blockers=blockers)
 
 
 def act() -> Step:

@@ -25,7 +25,6 @@ from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     AttemptTransition,
-    Checkpoint,
     Course,
     Delivery,
     DeliveryState,
@@ -43,6 +42,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.factories import reflecting
 
 Claim = Callable[..., Awaitable[Recorder]]
 Write = Callable[[Record], Awaitable[int]]
@@ -59,10 +59,7 @@ RESTART = replace(NUDGE, action=Action.RESTART)
 
 
 def report(confidence: int, *blockers: str, decision: Course = Course.CONTINUE) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=confidence, confidence=confidence, blockers=blockers, decision=decision
-    )
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+    return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
 def act(exit_code: int | None = None, *, path: str = "") -> Step:

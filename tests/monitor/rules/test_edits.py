@@ -92,12 +92,6 @@ def test_a_growing_list_of_files_done_is_no_edit() -> None:
         assert not run.detector.observe(step, Seen(Act(step.number, work=False)))
 
 
-def test_edits_of_different_files_are_counted_apart() -> None:
-    run = Run(SEED)
-    for number in range(8):
-        assert run.count(write(f"{number}", path=f"{number % 2}.py")) is None
-
-
 def test_writing_the_same_content_is_no_edit() -> None:
     run = Run(EACH)
     assert [run.count(write(each)) for each in ("1", "1", "2", "2")] == [1, None, 2, None]

@@ -63,12 +63,6 @@ def test_the_first_failure_of_another_command_is_new() -> None:
     assert run.command("ruff check", 1, "E501") == {Movement.NEW_FAILURE}
 
 
-def test_the_same_failure_after_another_time_is_not_new() -> None:
-    run = Run()
-    run.command("pytest", 1, "2 failed in 0.31s")
-    assert run.command("pytest", 1, "2 failed in 1.02s") == set()
-
-
 def test_a_failure_that_says_nothing_is_not_new() -> None:
     run = Run()
     run.command("test -f a", 1)
@@ -111,13 +105,6 @@ def test_an_act_of_unknown_result_is_no_check() -> None:
     run = Run()
     run.command("pytest", 1, "failed")
     assert run.command("pytest", None, "ok") == set()
-
-
-def test_reporting_and_planning_are_no_work() -> None:
-    run = Run()
-    for number, ok in enumerate((False, True), start=1):
-        step = Step(number=number, kind=StepKind.TOOL, tool="set_plan", ok=ok)
-        assert run.feed(step) == Moved()
 
 
 def test_a_content_that_a_file_never_had_moves() -> None:

@@ -1,7 +1,9 @@
 """What a worker has to say before a call may run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.factories import step
 from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Verdict, backoff
 from midwatch_tools.tools.statement import Said
 
@@ -35,33 +38,17 @@ def run(
     *,
     ok: bool = False,
     output: str = "E   KeyError: 'a'",
-    edits: tuple[Edit, ...] = (),
+    **fields: Any,
 ) -> Step:
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool="run_command",
-        args=f'{{"command": "{command}"}}',
-        ok=ok,
-        exit_code=int(not ok),
-        output=output,
-        edits=edits,
-    )
+    args = f'{{"command": "{command}"}}'
+    made = step(request, "run_command", request=request, args=args, output=output, **fields)
+    return replace(made, ok=ok, exit_code=int(not ok))
 
 
 def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
-    changed = Edit(path="a.py", digest=f"{request}", writer=writer)
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool="write_file",
-        args=f'{{"path": "a.py", "content": "{request}"}}',
-        path="a.py",
-        ok=True,
-        edits=(changed,),
-    )
+    edits = (Edit(path="a.py", digest=f"{request}", writer=writer),)
+    args = f'{{"path": "a.py", "content": "{request}"}}'
+    return step(request, "write_file", request=request, args=args, path="a.py", edits=edits)
 
 
 def report(request: int, cause: Cause, *, by: Teller = Teller.WORKER) -> tuple[Record, ...]:

@@ -1,11 +1,13 @@
 """The third equal failure waits for its analysis, by whatever command it comes again."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import Analysis, Cause, Edit, Entry, Record, Step, StepKind
+from midwatch_stage.factories import step
 from midwatch_tools.gate.gate import ALLOWED, Gate
 from midwatch_tools.tools.statement import Said
 
@@ -14,31 +16,15 @@ NOTHING = Said()
 
 
 def run(request: int, command: str, output: str = "AssertionError: 1 != 2") -> Step:
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool="run_command",
-        args=f'{{"command": "{command}"}}',
-        ok=not output,
-        exit_code=int(bool(output)),
-        output=output,
-    )
+    args, code = f'{{"command": "{command}"}}', int(bool(output))
+    made = step(request, "run_command", request=request, args=args, output=output)
+    return replace(made, ok=not output, exit_code=code)
 
 
 def work(request: int, tool: str) -> Step:
     args = f'{{"path": "a.py", "content": "{request}"}}'
     edits = (Edit(path="a.py", digest=f"{request}"),) if tool == "write_file" else ()
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool=tool,
-        args=args,
-        path="a.py",
-        ok=True,
-        edits=edits,
-    )
+    return step(request, tool, request=request, args=args, path="a.py", edits=edits)
 
 
 def gate(*records: Record, sees_files: bool = True, errors: ErrorSettings | None = None) -> Gate:
@@ -109,11 +95,6 @@ def test_tries_that_a_transient_cause_allows_are_not_counted_against_it() -> Non
 def test_failures_that_say_nothing_are_not_equal() -> None:
     silent = [run(n, f"python3 quiet.py {n}", "[exit code: 1]") for n in range(1, 5)]
     assert gate(*silent).may(run(9, "python3 quiet.py 9"), NOTHING) == ALLOWED
-
-
-def test_equal_failures_can_be_left_out() -> None:
-    errors = ErrorSettings(equal_failures=0)
-    assert gate(*varied(5), errors=errors).may(run(20, "pytest -q"), NOTHING) == ALLOWED
 
 
 # -- where nobody sees the files -------------------------------------------------------------

@@ -120,15 +120,6 @@ async def test_a_transient_failure_is_waited_for(journal: Journal, perform: Perf
     ]
 
 
-async def test_a_report_that_says_nothing_is_refused_and_opens_nothing(
-    journal: Journal, perform: Perform
-) -> None:
-    result = await perform([FAILING], [reporting(what="error"), FAILING], settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, True]
-    assert "`what_happened` is too general" in answers(result.all_messages(), "report_error")[0]
-    assert await told(journal, Analysis) == []
-
-
 async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) -> None:
     off = QUICK.model_copy(update={"mode": Mode.OFF})
     result = await perform(*[[FAILING]] * 4, settings=off)
@@ -160,15 +151,6 @@ async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
     turns: list[list[Call]] = [[FAILING], [reporting("permanent"), FAILING], [("read_log", {})]]
     result = await perform(*turns, [FAILING], settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True, False]
-
-
-async def test_a_later_attempt_begins_with_an_analysis(
-    journal: Journal, perform: Perform, second: Attempt
-) -> None:
-    result = await perform([LOOKING], [reporting(), LOOKING], [LOOKING], settings=QUICK, of=second)
-    assert turned_away(result.all_messages()) == [True, False, False]
-    (analysis,) = await told(journal, Analysis)
-    assert analysis.about == 0
 
 
 # -- after a crash ---------------------------------------------------------------------------
