@@ -33,6 +33,7 @@ from midwatch_monitor.records import (
 )
 
 Claim = Callable[..., Awaitable[Recorder]]
+
 T = TypeVar("T")
 
 
@@ -179,3 +180,18 @@ async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> 
     await recorder.record(report(10, 5))
     assert (recorder.firing, recorder.health) == ((), Health.NOT_JUDGED)
     assert await told(journal, Alert) == []
+
+
+async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(
+    journal: Journal, claim: Callable[..., Awaitable[Recorder]]
+) -> None:
+    recorder = await claim()
+    step = Step(number=0, kind=StepKind.MESSAGE)
+    cancelled = asyncio.create_task(recorder.record(step))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    await recorder.record(step)
+    entries = await journal.entries(kinds=(Step,))
+    assert cancelled.cancelled()
+    assert [entry.seq for entry in entries] == [1, 2]
