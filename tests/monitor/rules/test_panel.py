@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
-from midwatch_monitor.judge import Judge
+from midwatch_monitor.judge import Judge, Panel, Windows
 from midwatch_monitor.records import (
     AlertKey,
     Budget,
@@ -26,7 +26,6 @@ from midwatch_monitor.rules import DETECTORS, Detector
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Answer, Movements, Repeats, Seen
 from midwatch_monitor.rules.overrides import for_worker, rule_settings
-from midwatch_monitor.rules.panel import Panel, Windows
 
 PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
 

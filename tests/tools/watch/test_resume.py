@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pydantic_ai.messages import (
@@ -27,11 +27,10 @@ from midwatch_monitor.records import (
     Record,
     Step,
 )
+from midwatch_stage.reading import records_of
 from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
-
-T = TypeVar("T")
 
 
 class Machine:
@@ -84,11 +83,6 @@ def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[...,
     return run
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
 async def test_an_answered_request_is_not_asked_again(
     machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
 ) -> None:
@@ -104,11 +98,11 @@ async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one
 ) -> None:
     turn: Any = [("act", {"name": "a"}), ("hang", {})]
     await crash(turn, steps=1)
-    recorded = await told(journal, Step)
+    recorded = await records_of(journal, Step)
     result = await perform(turn, tools=(machine.act, machine.hang))
     assert [step.tool for step in recorded] == ["act"]
     assert machine.done == ["a", "hang", "hang"]
-    steps = await told(journal, Step)
+    steps = await records_of(journal, Step)
     assert [(each.number, each.tool, each.call) for each in steps] == [
         (1, "act", "call-0-0"),
         (2, "hang", "call-0-1"),
@@ -130,7 +124,7 @@ async def test_a_checkpoint_is_not_said_twice(
     turn: Any = [("reflect", said), ("hang", {})]
     await crash(turn, steps=1)
     await perform(turn, tools=(machine.act, machine.hang))
-    assert sum(step.checkpoint is not None for step in await told(journal, Step)) == 1
+    assert sum(step.checkpoint is not None for step in await records_of(journal, Step)) == 1
 
 
 async def test_what_was_delivered_before_a_crash_is_not_said_again(
@@ -174,7 +168,7 @@ async def test_numbers_go_on_without_gaps(
     await perform(*turns, tools=(machine.act, machine.hang))
     seqs = [entry.seq for entry in await journal.entries() if entry.seq is not None]
     assert seqs == list(range(1, len(seqs) + 1))
-    assert [step.request for step in await told(journal, Step)] == [1, 2, 3, 4]
+    assert [step.request for step in await records_of(journal, Step)] == [1, 2, 3, 4]
 
 
 QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
