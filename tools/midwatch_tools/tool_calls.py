@@ -36,7 +36,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate.gate import ALLOWED, Entrance, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Permission
 from midwatch_tools.observation import (
     act_words,
     argued_edits,
@@ -181,7 +181,7 @@ class Acts:
 
     async def _verdict(
         self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
-    ) -> Verdict:
+    ) -> Permission:
         """Whether the call may run. A gate that is broken stops nothing."""
         try:
             return await self.gate.ask(self._step(ctx, call, args), ctx.messages)

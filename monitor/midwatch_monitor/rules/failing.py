@@ -6,7 +6,7 @@ from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameF
 from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
 from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Seen
-from midwatch_monitor.rules.failure import told
+from midwatch_monitor.rules.failure import failure_line
 from midwatch_monitor.rules.identity import mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 
@@ -87,7 +87,7 @@ class SameFailureDetector(GradedDetector):
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         if self._leaves(seen.act.action, outlived) or not isinstance(event, Step):
             return ()
-        words = mask_lines(told(event.output))
+        words = mask_lines(failure_line(event.output))
         summary = f"the same failure after {outlived} more changes: {words}"
         return self.find(outlived, summary, self._steps, subject=words)
 

@@ -18,12 +18,12 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_stage.factories import step
-from midwatch_tools.gate.gate import ALLOWED, Gate, Verdict
-from midwatch_tools.tools.statement import Said
+from midwatch_tools.gate.gate import ALLOWED, Gate, Permission
+from midwatch_tools.tools.statement import Statements
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
-NOTHING = Said()
+NOTHING = Statements()
 
 
 def run(request: int, command: str, output: str = "AssertionError: 1 != 2") -> Step:
@@ -81,7 +81,7 @@ def test_reading_editing_and_installing_wait_for_nothing(step: Step) -> None:
 
 
 def test_the_analysis_may_stand_in_the_turn_of_the_next_try() -> None:
-    assert gate(*varied(3)).may(run(9, "pytest -q"), Said(cause=Cause.PERMANENT)) == ALLOWED
+    assert gate(*varied(3)).may(run(9, "pytest -q"), Statements(cause=Cause.PERMANENT)) == ALLOWED
 
 
 def test_after_the_analysis_the_fourth_needs_another() -> None:
@@ -139,7 +139,7 @@ def planned(*records: Record | tuple[Record, ...], plan: PlanSettings | None = N
     return made
 
 
-def refused(verdict: Verdict, words: str) -> bool:
+def refused(verdict: Permission, words: str) -> bool:
     return words in verdict.refusal
 
 
@@ -156,13 +156,13 @@ def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Re
 def test_the_first_work_of_a_plan_step_waits_for_its_check() -> None:
     state = planned(BEGUN, finished(1))
     assert refused(state.may(WORK, NOTHING), "plan step 2 begins. Call `check_plan` first")
-    assert state.may(WORK, Said(checked=True)) == ALLOWED
+    assert state.may(WORK, Statements(checked=True)) == ALLOWED
 
 
 def test_work_behind_the_completion_in_its_turn_is_of_the_new_plan_step() -> None:
     state = planned(BEGUN, finished(4))
     assert refused(state.may(WORK, NOTHING), "plan step 2 begins")
-    assert state.may(WORK, Said(checked=True)) == ALLOWED
+    assert state.may(WORK, Statements(checked=True)) == ALLOWED
 
 
 @pytest.mark.parametrize(

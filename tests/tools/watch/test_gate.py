@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.reading import records_of, turned_away
 from midwatch_tools import Watch
-from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Permission
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
@@ -203,7 +203,7 @@ async def test_a_refusal_that_was_given_is_given_again(
 class Broken(Entrance):
     """A gate that cannot answer."""
 
-    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Verdict:
+    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         raise LookupError("no answer")
 
 

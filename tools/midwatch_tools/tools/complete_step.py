@@ -24,7 +24,7 @@ from midwatch_tools.tools.completion import (
     Deeds,
     Evidence,
     Presence,
-    Said,
+    StepClaim,
     deeds,
     judge_completion,
 )
@@ -73,7 +73,7 @@ class CompleteStep(WorkerTool):
         step = plan.in_hand
         if step is None:
             raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
-        said = Said(
+        said = StepClaim(
             goal=goal,
             files=tuple(files),
             structural=_claims(structural),
@@ -112,7 +112,7 @@ def _claims(said: list[ClaimArg]) -> tuple[Claim, ...]:
     return tuple(Claim(what=each.what, state=each.state, reason=each.reason) for each in said)
 
 
-async def _evidence(session: Session, step: PlanStep, said: Said) -> Evidence:
+async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Evidence:
     """Look at the files, have the checks run, and gather what was observed."""
     done = deeds(await session.all_of(WORK))
     named = tuple(dict.fromkeys((*said.files, *step.files)))

@@ -64,7 +64,7 @@ class PlanReview(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Statements:
     """What the turn of a call says itself, beside the call."""
 
     cause: Cause | None = None
@@ -73,7 +73,7 @@ class Said:
     """Whether it holds a plan check."""
 
 
-def said_in(calls: Sequence[ToolCallPart]) -> Said:
+def statements_in(calls: Sequence[ToolCallPart]) -> Statements:
     """What the calls of one turn say; a report that would be refused says nothing."""
     cause, checked = None, False
     for call in calls:
@@ -86,7 +86,7 @@ def said_in(calls: Sequence[ToolCallPart]) -> Said:
                 checked = True
         except (ValidationError, ValueError, AssertionError):
             continue  # the model is told so by the tool itself
-    return Said(cause=cause, checked=checked)
+    return Statements(cause=cause, checked=checked)
 
 
 def _empty(text: str) -> bool:
