@@ -1,6 +1,6 @@
 """What became of facts and of the guidelines."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from midwatch_monitor.metrics.lessons import Verdicts
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import Usage
+from midwatch_monitor.metrics.work import Usage, spent_usage
 from midwatch_monitor.records import (
     Entry,
     Fact,
@@ -95,7 +95,7 @@ class Reviews:
         self._reviews: list[tuple[datetime, int, FactReview]] = []
         """With when and in which order they were met: tasks come one after the other."""
         self._skipped = Counter[ReviewState]()
-        self._spent: dict[tuple[int | None, datetime], Usage] = {}
+        self._spent: dict[tuple[int | None, datetime], Usage] = defaultdict(Usage)
         self._asked: set[tuple[int | None, datetime]] = set()
         """The attempts and moments of reviews: what was spent is committed with its review."""
 
@@ -113,9 +113,7 @@ class Reviews:
                     self._skipped[review.state] += 1
             case Spending() as spent:
                 place = (entry.attempt, entry.at)
-                self._spent[place] = self._spent.get(place, Usage()) + Usage(
-                    requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd
-                )
+                self._spent[place] += spent_usage(spent)
             case _:
                 pass
 
@@ -142,14 +140,14 @@ class Reviews:
             fallbacks=self._skipped[ReviewState.FALLBACK],
             skipped=self._skipped[ReviewState.SKIPPED],
             looked_at=sum(len(review.facts) for review in reviews),
-            modified=sum(review.modified for review in reviews),
-            removed=sum(review.removed for review in reviews),
-            missed=sum(review.missed for review in reviews),
-            conflicts=sum(review.conflicts for review in reviews),
-            unanswered=sum(review.unanswered for review in reviews),
+            **{name: sum(getattr(review, name) for review in reviews) for name in _COUNTS},
             quiet=_quiet(reviews),
             cost=sum((self._spent[at] for at in self._asked if at in self._spent), Usage()),
         )
+
+
+_COUNTS = ("modified", "removed", "missed", "conflicts", "unanswered")
+"""What a review counts."""
 
 
 def _quiet(reviews: list[FactReview]) -> int:

@@ -11,13 +11,14 @@ from midwatch_monitor.metrics.lessons import (
     LessonFigures,
     LessonUse,
     SavingFigures,
+    TaskAttempts,
     Verdicts,
     cohorts,
     comparisons,
     efforts,
     savings,
 )
-from midwatch_monitor.metrics.tasks import ModelUse, SpendingFigures, Tasks
+from midwatch_monitor.metrics.work import ModelUse, SpendingFigures
 from midwatch_monitor.records import (
     AttemptTransition,
     Change,
@@ -90,14 +91,13 @@ class Learning:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._same: dict[int, tuple[str, str]] = {}
-        self._tasks = Tasks()
+        self._tasks: dict[int, TaskAttempts] = {}
         self._verdicts = Verdicts()
         self._lesson_use = LessonUse()
         self._reviews = Reviews()
         self._versions = Versions()
         self._model_use = ModelUse()
         self._folds = (
-            self._tasks,
             self._verdicts,
             self._lesson_use,
             self._reviews,
@@ -115,11 +115,17 @@ class Learning:
         self._same[task.id] = (task.project, whole or task.name)
 
     def observe(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        if entry.task not in self._tasks:
+            self._tasks[entry.task] = TaskAttempts(entry.task)
+        self._tasks[entry.task].observe(entry)
         for fold in self._folds:
             fold.observe(entry)
 
     def figures(self) -> LearningFigures:
-        tasks = cohorts(self._tasks, self._lesson_use)
+        """How it stands."""
+        tasks = self._tasks.values()
+        groups = cohorts(tasks, self._lesson_use)
 
         def tokens(task: int) -> int:
             return self._model_use.of(task).tokens
@@ -127,9 +133,9 @@ class Learning:
         return LearningFigures(
             acceptance=self._verdicts.figures(),
             lessons=self._lesson_use.figures(self._verdicts),
-            comparisons=comparisons(self._tasks, self._lesson_use, self._verdicts, self._identity),
-            efforts=efforts(tasks, tokens),
-            savings=savings(tasks, tokens, self._identity),
+            comparisons=comparisons(tasks, self._lesson_use, self._verdicts, self._identity),
+            efforts=efforts(groups, tokens),
+            savings=savings(groups, tokens, self._identity),
             facts=self._reviews.figures(),
             guidelines=self._versions.figures(self._lesson_use.under(), self._verdicts),
             spending=self._model_use.figures(),

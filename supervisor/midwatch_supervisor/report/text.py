@@ -41,7 +41,7 @@ def _chart(chart: Chart) -> Iterator[str]:
     yield "  ".join([chart.title, *([f"({', '.join(legend)})"] if legend else [])])
     widest = max((len(bar.label) for bar in chart.bars), default=0)
     for bar in chart.bars:
-        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.told}"
+        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.text}"
 
 
 def _drawn(bar: Bar, scale: float) -> str:

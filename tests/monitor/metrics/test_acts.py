@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.metrics.detection import Detection, DetectionFigures, RuleDetection
-from midwatch_monitor.metrics.figures import RunMetrics
+from midwatch_monitor.metrics.alarms import Alarms, DetectionFigures
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
+from midwatch_monitor.metrics.runs import RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (
     Alert,
@@ -64,10 +64,10 @@ def alert(at: int, *evidence: int, rule: str = "cycle", since: int | None = None
 
 
 def detected(*records: Record) -> DetectionFigures:
-    detection = Detection()
+    alarms = Alarms()
     for entry in log(*records):
-        detection.observe(entry)
-    return detection.figures()
+        alarms.observe(entry)
+    return alarms.figures()
 
 
 def counted(*requests: int) -> Distribution:
@@ -89,9 +89,7 @@ def test_a_range_includes_both_ends() -> None:
 def test_trouble_lasts_from_the_first_step_of_the_evidence_to_the_alarm_both_counted() -> None:
     found = detected(*(step(number, number + 10) for number in range(1, 6)), alert(5, 2, 3, 5))
     requests = counted(4)
-    assert found == DetectionFigures(
-        requests=requests, rules=(RuleDetection(rule="cycle", requests=requests),)
-    )
+    assert found == DetectionFigures(requests=requests, rules=(("cycle", requests),))
 
 
 def test_a_condition_that_held_before_its_evidence_began_trouble() -> None:

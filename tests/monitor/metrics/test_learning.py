@@ -9,7 +9,7 @@ from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures, U
 from midwatch_monitor.metrics.learning import Learning
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import Usage
+from midwatch_monitor.metrics.work import Usage
 from midwatch_monitor.records import (
     AttemptTransition,
     Birth,

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.metrics import Figures, RunMetrics
-from midwatch_monitor.metrics.recovery import DisturbanceFigures, Outcomes, RecoveryFigures
+from midwatch_monitor.metrics.alarms import DisturbanceFigures, Outcomes, RecoveryFigures
+from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     Action,
@@ -78,19 +78,20 @@ def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Lo
     log.act(Action.RESTART, CYCLE, outcome=Outcome.RECOVERED, judged_on=2)
     log.act(Action.NUDGE, EDITS)
     every = Outcomes(recovered=1, no_effect=1, not_judged=1)
-    assert log.figures().recovery == RecoveryFigures(
-        total=every,
-        by_rule=(
-            ("cycle", Outcomes(recovered=1, no_effect=1)),
-            ("repeated_edits", Outcomes(no_effect=1, not_judged=1)),
-        ),
-        by_action=(
-            ("nudge", Outcomes(no_effect=1, not_judged=1)),
-            ("restart", Outcomes(recovered=1)),
-        ),
-        by_diagnosis=(("wrong_approach", every),),
-        by_actor=(("policy", every),),
-    )
+    found = log.figures().recovery
+    assert found.total == every
+    assert found.by == {
+        "rule": {
+            "cycle": Outcomes(recovered=1, no_effect=1),
+            "repeated_edits": Outcomes(no_effect=1, not_judged=1),
+        },
+        "action": {
+            "nudge": Outcomes(no_effect=1, not_judged=1),
+            "restart": Outcomes(recovered=1),
+        },
+        "diagnosis": {"wrong_approach": every},
+        "actor": {"policy": every},
+    }
     assert (every.delivered, every.rate) == (3, Share(hits=1, of=2))
 
 

@@ -2,18 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 
-from midwatch_monitor.metrics import RunMetrics
-from midwatch_monitor.metrics.claims import (
+from midwatch_monitor.metrics.runs import RunMetrics, TaskFigures
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.work import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
     PlanSum,
     Reservation,
     Source,
+    SpendingFigures,
+    Usage,
 )
-from midwatch_monitor.metrics.figures import TaskFigures
-from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import SpendingFigures, Usage
 from midwatch_monitor.records import (
     Acceptance,
     AttemptTransition,

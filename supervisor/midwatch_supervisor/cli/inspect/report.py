@@ -18,11 +18,10 @@ from midwatch_supervisor.cli.learn.projects import project_named
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.report.html import page
-from midwatch_supervisor.report.learning_lines import learning_lines
-from midwatch_supervisor.report.learning_sections import learning_sections
+from midwatch_supervisor.report.learning import learning_lines, learning_sections
+from midwatch_supervisor.report.lines import Line
 from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
-from midwatch_supervisor.report.run_lines import Line, run_lines
-from midwatch_supervisor.report.run_sections import run_sections
+from midwatch_supervisor.report.runs import run_lines, run_sections
 from midwatch_supervisor.report.section import Section
 from midwatch_supervisor.report.text import text_lines
 
