@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from midwatch_monitor.metrics.knowledge import QUIET, FactFigures, GuidelinesFigures, Worth
+from midwatch_monitor.metrics.learning import QUIET, FactFigures, GuidelinesFigures, Worth
 from midwatch_monitor.metrics.lessons import (
     MIN_USES,
     AcceptanceFigures,

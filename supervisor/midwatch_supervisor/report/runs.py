@@ -49,18 +49,13 @@ from midwatch_supervisor.report.section import (
 
 MAX_TASKS = 200
 """Tasks that are listed; the newest. `--json` has them all."""
-_SPANS: tuple[tuple[int, int | None], ...] = (
-    *((each, each) for each in range(1, 6)),
-    (6, 10),
-    (11, 20),
-    (21, None),
-)
+_SPANS = (*((each, each) for each in range(1, 6)), (6, 10), (11, 20), (21, None))
 """Requests to detection that are counted together, both ends included."""
 _REASON = 100
 """Characters of a task's reason."""
 _QUOTE = 200
 """Characters of what a worker wrote."""
-_STATUSES = {
+_STATES = {
     Lifecycle.COMPLETED: "completed",
     Lifecycle.FAILED: "failed",
     Lifecycle.INPUT_REQUIRED: "waiting for a person",
@@ -69,13 +64,9 @@ _STATUSES = {
     Lifecycle.CANCELED: "canceled",
     Lifecycle.REJECTED: "rejected",
 }
-_GROUPS = {
-    "action": "action",
-    "rule": "rule",
-    "diagnosis": "diagnosis",
-    "actor": "decided by",
-}
+_GROUPS = {"action": "action", "rule": "rule", "diagnosis": "diagnosis", "actor": "decided by"}
 """By what outcomes are told, with the headings."""
+_OUTCOMES = tuple(outcome.replace("_", " ") for outcome in OUTCOMES)
 _PLAN_COUNTS = ("plans", "closed", "steps", "done", "skipped", "open", "flagged", "revisions")
 _SOURCES = {
     Source.CHECKPOINT: "last checkpoint",
@@ -104,7 +95,7 @@ def _tasks(reading: RunReading) -> Section:
     tasks = reading.figures.tasks
     counts = Counter(task.lifecycle for task in tasks)
     listed = tasks[-MAX_TASKS:]
-    states = ((name, counts[each]) for each, name in _STATUSES.items() if counts[each])
+    states = ((name, counts[each]) for each, name in _STATES.items() if counts[each])
     shortened = len(listed) < len(tasks)
     return section(
         "Tasks",
@@ -154,7 +145,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> Table:
 
 def _detection(figures: DetectionFigures) -> Section:
     requests = figures.requests
-    spans = ((_span(low, high), requests.between(low, high)) for low, high in _SPANS)
+    spans = ((_span(*ends), requests.between(*ends)) for ends in _SPANS if requests.of)
     speeds = [("all", requests), *figures.rules]
     more = (
         f"{figures.unknown} more alarms have no onset: their rule watches a meter, the time or "
@@ -166,9 +157,7 @@ def _detection(figures: DetectionFigures) -> Section:
         "The onset is the earliest step that the alarm rests on, from which its rule counts; what "
         "a person would call the first mistake may lie before it.",
         more if figures.unknown else "",
-        charts=[count_chart("alarms by requests to detection", "alarms", spans)]
-        if requests.of
-        else (),
+        charts=(count_chart("alarms by requests to detection", "alarms", spans),),
         tables=(
             table(
                 ("rule", "alarms", "median", "within 5", "slowest"),
@@ -213,14 +202,12 @@ def _outcome_chart(what: str, found: Mapping[str, Outcomes]) -> Chart:
     bars = (
         Bar(label=name, parts=each.counts, text=str(each.delivered)) for name, each in found.items()
     )
-    series = tuple(outcome.replace("_", " ") for outcome in OUTCOMES)
-    return Chart(title=f"interventions by {what}", series=series, bars=tuple(bars))
+    return Chart(title=f"interventions by {what}", series=_OUTCOMES, bars=tuple(bars))
 
 
 def _outcome_table(what: str, found: Mapping[str, Outcomes]) -> Table:
-    outcomes = (outcome.replace("_", " ") for outcome in OUTCOMES)
     return table(
-        (what, "delivered", *outcomes, "recovery rate (95 % interval)"),
+        (what, "delivered", *_OUTCOMES, "recovery rate (95 % interval)"),
         ((name, each.delivered, *each.counts, rate(each.rate)) for name, each in found.items()),
     )
 
@@ -368,29 +355,24 @@ def _range(bin: Bin) -> str:
 
 
 def _spending(figures: SpendingFigures) -> Section:
-    roles = [*figures.roles, ("all but the workers", figures.around)]
-    rows = [
-        ("workers", figures.workers, "-"),
-        *(
-            (role, usage, share_text(figures.share(usage)))
-            for role, usage in (roles if len(roles) > 2 else roles[:-1])
-        ),
-    ]
-    users = (("workers", figures.workers), *figures.roles)
+    users = [("workers", figures.workers), *figures.roles]
+    chart = count_chart("tokens", "tokens", ((who, usage.tokens) for who, usage in users))
+    if len(figures.roles) > 1:
+        users.append(("all but the workers", figures.around))
+    rows = (
+        (
+            *(who, usage.requests, usage.tokens, dollars(usage.cost_usd)),
+            "-" if who == "workers" else share_text(figures.share(usage)),
+        )
+        for who, usage in users
+    )
+    heads = ("who", "requests", "tokens", "US dollars", "tokens, of the workers'")
     return section(
         "Spending",
         "What supervision costs beside the work: the models of the supervisor, the planner and the "
         "others, against those of the workers. The policy table uses no model.",
-        charts=(count_chart("tokens", "tokens", ((who, usage.tokens) for who, usage in users)),),
-        tables=(
-            table(
-                ("who", "requests", "tokens", "US dollars", "tokens, of the workers'"),
-                (
-                    (who, usage.requests, usage.tokens, dollars(usage.cost_usd), share)
-                    for who, usage, share in rows
-                ),
-            ),
-        ),
+        charts=(chart,),
+        tables=(table(heads, rows),),
     )
 
 

@@ -5,8 +5,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures, UnderFigures, Worth
-from midwatch_monitor.metrics.learning import Learning
+from midwatch_monitor.metrics.learning import (
+    FactFigures,
+    GuidelinesFigures,
+    Learning,
+    UnderFigures,
+    Worth,
+)
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.metrics.work import Usage

@@ -6,9 +6,15 @@ from random import Random
 import pytest
 
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.replay.tune.figures import AlarmFigures, AlarmMeter
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.run import MeasuredRun, Rises, Run, Target
+from midwatch_monitor.replay.tune.runs import (
+    AlarmFigures,
+    AlarmMeter,
+    MeasuredRun,
+    Rises,
+    Run,
+    Target,
+)
 from midwatch_monitor.replay.tune.study import Choice, Verdict, better, choose, target_of
 
 SILENT: Mapping[str, Rises] = {}

@@ -6,12 +6,14 @@ from random import Random
 import pytest
 
 from midwatch_monitor.metrics.statistics import Interval, Share
-from midwatch_monitor.replay.tune.figures import AlarmFigures, AlarmMeter, RunsByLength
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.run import (
+from midwatch_monitor.replay.tune.runs import (
+    AlarmFigures,
+    AlarmMeter,
     MeasuredRun,
     Rises,
     Run,
+    RunsByLength,
     Target,
     alarms_at,
     earlier,

@@ -1,7 +1,7 @@
 """Runs parted by task."""
 
 from midwatch_monitor.replay.tune.labels import Label
-from midwatch_monitor.replay.tune.run import MeasuredRun, Run
+from midwatch_monitor.replay.tune.runs import MeasuredRun, Run
 from midwatch_monitor.replay.tune.study import fold_of, parted
 
 

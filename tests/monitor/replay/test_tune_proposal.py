@@ -7,8 +7,14 @@ import yaml
 
 from midwatch_monitor.config.rules import Cycle, LowConfidence, Rules
 from midwatch_monitor.metrics.statistics import Interval, Share
-from midwatch_monitor.replay.tune.figures import AlarmFigures
-from midwatch_monitor.replay.tune.proposal import (
+from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
+from midwatch_monitor.replay.tune.study import (
+    Aim,
+    Choice,
+    Row,
+    Scores,
+    Study,
+    Verdict,
     changes,
     figures_text,
     lift_text,
@@ -16,8 +22,6 @@ from midwatch_monitor.replay.tune.proposal import (
     share_text,
     verdict_text,
 )
-from midwatch_monitor.replay.tune.run import Target
-from midwatch_monitor.replay.tune.study import Aim, Choice, Row, Scores, Study, Verdict
 
 FIGURES = AlarmFigures(
     resolved=Share(hits=1, of=50),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from midwatch_monitor.config.rules import Cycle, LowConfidence, RepeatedCall, Rules
 from midwatch_monitor.config.section import Length
 from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
-from midwatch_monitor.replay.tune.run import MeasuredRun, first_alarms, measure
+from midwatch_monitor.replay.tune.runs import MeasuredRun, first_alarms, measure
 from midwatch_monitor.replay.tune.threshold import with_levels
 from midwatch_monitor.rules import rule_settings
 
