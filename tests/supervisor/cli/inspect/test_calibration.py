@@ -90,19 +90,6 @@ async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Cap
     }
 
 
-async def test_of_too_few_attempts_nothing_is_claimed(
-    journal: Journal, at: datetime, capsys: Capture
-) -> None:
-    for _ in range(4):
-        await finish(journal, at)
-    assert await midwatch("calibration", "--json") == 0
-    line = json.loads(capsys.readouterr().out)
-    assert (line["attempts"], line["error_before"], line["error_after"], line["curve"]) == (
-        *(4, None, None),
-        [],
-    )
-
-
 @pytest.mark.parametrize("json_option", [True, False])
 async def test_where_nothing_is_over_nothing_is_told(
     journal: Journal, capsys: Capture, json_option: bool

@@ -131,15 +131,6 @@ def test_the_table_shows_what_is_in_force_and_what_is_proposed(capsys: Capture) 
     )
 
 
-@pytest.mark.usefixtures("runs")
-def test_the_same_runs_give_the_same_lines(capsys: Capture) -> None:
-    outs: list[str] = []
-    for _ in range(2):
-        tune("--json")
-        outs.append(capsys.readouterr().out)
-    assert outs[0] == outs[1]
-
-
 def test_what_is_as_good_as_can_be_is_kept(runs: Path, capsys: Capture) -> None:
     (runs.parent / "midwatch.yaml").write_text(CONFIG.replace("warn_after: 6", "warn_after: 3"))
     assert tune("--output", "proposal.yaml") == 0
