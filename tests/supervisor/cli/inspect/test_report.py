@@ -189,7 +189,6 @@ async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journ
         (("--output", "a.html"), "--output is for --html"),
         (("--since", "soon"), "--since 'soon' is no moment"),
         (("--run", "7"), "there is no run 7"),
-        (("lessons", "--project", "nowhere"), "there is no project `nowhere`"),
     ],
 )
 async def test_what_cannot_be_meant_is_bad_usage(
@@ -329,3 +328,9 @@ async def test_where_nothing_was_learned_it_says_so(capsys: Capture, past: PastA
     (said,) = capsys.readouterr().out.splitlines()
     assert said.startswith("1 task in ")
     assert said.endswith("Nothing was judged, and nothing was learned yet.")
+
+
+@pytest.mark.usefixtures("learned")
+async def test_an_unknown_project_is_bad_usage(capsys: Capture) -> None:
+    assert await midwatch("report", "lessons", "--project", "nowhere") == 2
+    assert capsys.readouterr().err.startswith("there is no project `nowhere`")
