@@ -13,7 +13,7 @@ from midwatch_monitor.metrics.lessons import (
     LessonFigures,
     SavingFigures,
 )
-from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.metrics.statistics import Interval
 from midwatch_monitor.metrics.work import SpendingFigures
 from midwatch_monitor.records import KnownLesson
 from midwatch_supervisor.present.numbers import dollars, number
@@ -23,10 +23,10 @@ from midwatch_supervisor.report.lines import (
     Line,
     fields,
     interval_fields,
+    line,
     rate_fields,
     role_line,
     rounded,
-    usage_fields,
 )
 from midwatch_supervisor.report.reading import LearningReading
 from midwatch_supervisor.report.section import (
@@ -357,44 +357,38 @@ def learning_lines(reading: LearningReading) -> Iterator[Line]:
     if not figures:
         return
     for each in figures.acceptance:
-        yield from _acceptance_lines(each)
+        yield line("acceptance", each)
+        yield from (
+            line("week", week, origin=each.origin.value, begins=week.begins.isoformat())
+            for week in each.weeks
+        )
+        yield from (
+            line("curve", part, origin=each.origin.value, part=place)
+            for place, part in enumerate(each.curve, 1)
+        )
     yield from _lesson_lines(figures.lessons, reading)
-    yield from (_comparison_line(each) for each in figures.comparisons)
-    for effort in figures.efforts:
-        yield {
-            "type": "effort",
-            "cohort": effort.cohort.value,
-            "tasks": effort.tasks,
-            "attempts": rounded(effort.attempts),
-            "tokens": round(effort.tokens),
-        }
-    for saving in figures.savings:
-        yield {
-            "type": "saving",
-            "what": saving.what,
-            "difference": rounded(saving.difference),
-            **interval_fields(saving.interval, "difference_"),
-            "answer": saving.answer.name.lower(),
-        }
+    for each in figures.comparisons:
+        groups = {name: _group_fields(group) for name, group in _groups(each)}
+        answer = each.answer.name.lower()
+        spread = interval_fields(each.difference, "difference_")
+        yield line("comparison", each, answer=answer, **groups, **spread)
+    yield from (line("effort", each, tokens=round(each.tokens)) for each in figures.efforts)
+    for each in figures.savings:
+        answer = each.answer.name.lower()
+        yield line("saving", each, answer=answer, **interval_fields(each.interval, "difference_"))
     yield _fact_line(figures.facts)
-    yield from _guidelines_lines(figures.guidelines)
+    yield line("guidelines", figures.guidelines)
+    yield from (
+        line("under", each, version=each.version or None) for each in figures.guidelines.under
+    )
     for role, usage in figures.spending.roles:
         yield role_line(figures.spending, role, usage)
 
 
-def _acceptance_lines(figures: AcceptanceFigures) -> Iterator[Line]:
-    origin = {"origin": figures.origin.value}
-    yield {"type": "acceptance", **origin, **_accepted(figures.accepted)}
-    for week in figures.weeks:
-        begins = week.begins.isoformat()
-        yield {"type": "week", **origin, "begins": begins, **_accepted(week.accepted)}
-    for place, part in enumerate(figures.curve, 1):
-        span = {"part": place, **fields(part, "first", "last")}
-        yield {"type": "curve", **origin, **span, **_accepted(part.accepted)}
-
-
-def _accepted(share: Share) -> Line:
-    return {"judged": share.of, "accepted": share.hits, **rate_fields(share)}
+def _group_fields(group: ComparedGroup) -> Line:
+    accepted = group.accepted
+    counts = {"tasks": group.tasks, "judged": accepted.of, "accepted": accepted.hits}
+    return {**counts, **rate_fields(accepted)}
 
 
 def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[Line]:
@@ -411,55 +405,10 @@ def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[
         yield {"type": "failure_class", "failure_class": name, "lessons": count}
     for effect in figures.effects:
         known = reading.lessons.get(effect.lesson)
-        yield {
-            "type": "effect",
-            "lesson": effect.lesson,
-            "text": known.lesson.text if known else None,
-            "origin": effect.origin.value,
-            **_accepted(effect.accepted),
-        }
-
-
-def _comparison_line(figures: ComparisonFigures) -> Line:
-    groups = {
-        name: {"tasks": group.tasks, **_accepted(group.accepted)}
-        for name, group in _groups(figures)
-    }
-    return {
-        "type": "comparison",
-        "origin": figures.origin.value,
-        **groups,
-        **interval_fields(figures.difference, "difference_"),
-        "answer": figures.answer.name.lower(),
-    }
+        yield line("effect", effect, text=known.lesson.text if known else None)
 
 
 def _fact_line(figures: FactFigures) -> Line:
-    return {
-        "type": "facts",
-        **fields(figures, "facts", "ended", "unreviewed", "pending", "looked_at", "modified"),
-        **fields(figures, "removed", "missed", "conflicts", "unanswered", "quiet"),
-        "reviews": {
-            "ok": figures.reviews,
-            "fallback": figures.fallbacks,
-            "skipped": figures.skipped,
-        },
-        "worth": figures.worth.name.lower(),
-        **usage_fields(figures.cost),
-    }
-
-
-def _guidelines_lines(figures: GuidelinesFigures) -> Iterator[Line]:
-    yield {
-        "type": "guidelines",
-        **fields(figures, "reflections", "skipped", "failed", "insights", "versions"),
-        **fields(figures, "approved", "rejected", "rolled_back"),
-    }
-    for under in figures.under:
-        yield {
-            "type": "under",
-            "guidelines": under.guidelines,
-            "version": under.version or None,
-            "origin": under.origin.value,
-            **_accepted(under.accepted),
-        }
+    states = {"ok": figures.reviews, "fallback": figures.fallbacks, "skipped": figures.skipped}
+    found = line("facts", figures, reviews=states, worth=figures.worth.name.lower())
+    return {name: value for name, value in found.items() if name not in ("fallbacks", "skipped")}

@@ -1,9 +1,40 @@
-"""Figures as fields of the report's JSON lines. Pure."""
+"""Figures as the report's JSON lines. Pure."""
+
+import dataclasses
+from enum import Enum
+from typing import Any
 
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.metrics.work import SpendingFigures, Usage
 
-Line = dict[str, object]
+Line = dict[str, Any]
+
+
+def line(type: str, figures: object, **more: object) -> Line:
+    """One line: what more is said of it, then every figure under the name of its field.
+
+    Collections have lines of their own, and are left out.
+    """
+    found: Line = {"type": type, **more}
+    for field in dataclasses.fields(figures):  # pyright: ignore[reportArgumentType]
+        found |= _fields(field.name, getattr(figures, field.name))
+    return found | more
+
+
+def _fields(name: str, value: object) -> Line:
+    match value:
+        case Share():
+            return {"judged": value.of, name: value.hits, **rate_fields(value)}
+        case Usage():
+            return usage_fields(value)
+        case Enum():
+            return {name: value.value}
+        case float():
+            return {name: rounded(value)}
+        case str() | int() | None:
+            return {name: value}
+        case _:
+            return {}
 
 
 def fields(figures: object, *names: str) -> Line:

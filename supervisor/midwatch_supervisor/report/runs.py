@@ -28,9 +28,9 @@ from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.report.lines import (
     Line,
     fields,
+    line,
     rate_fields,
     role_line,
-    rounded,
     usage_fields,
 )
 from midwatch_supervisor.report.reading import RunReading
@@ -384,14 +384,14 @@ def run_lines(reading: RunReading) -> Iterator[Line]:
     yield from _task_lines(reading)
     yield from _detection_lines(figures.detection)
     yield from _recovery_lines(figures.recovery)
+    done = figures.disturbance
+    shares = {name: getattr(done, name).hits for name in ("alarmed", "disturbed", "in_vain")}
     yield {
         "type": "restraint",
-        "succeeded": figures.disturbance.alarmed.of,
-        **{
-            name: getattr(figures.disturbance, name).hits
-            for name in ("alarmed", "disturbed", "in_vain", "false_alarms")
-        },
-        **fields(figures.disturbance, "interventions", "interventions_in_vain"),
+        "succeeded": done.alarmed.of,
+        **shares,
+        "false_alarms": done.false_alarms.hits,
+        **fields(done, "interventions", "interventions_in_vain"),
     }
     yield from _retry_lines(figures.retries)
     yield from _plan_lines(figures.plans, reading)
@@ -416,16 +416,15 @@ def _task_lines(reading: RunReading) -> Iterator[Line]:
     }
     for task in tasks:
         found = reading.tasks[task.task]
+        seconds = None if task.seconds is None else round(task.seconds, 3)
         yield {
             "type": "task",
-            "run": found.run,
+            **fields(found, "run", "title"),
             "task": found.name,
-            "title": found.title,
             "status": task.lifecycle.value,
-            "reason": task.reason,
-            **fields(task, "attempts", "interventions", "recovered"),
+            **fields(task, "reason", "attempts", "interventions", "recovered"),
             "acceptance": fields(task, "passed", "total"),
-            "seconds": None if task.seconds is None else round(task.seconds, 3),
+            "seconds": seconds,
             **usage_fields(task.usage),
         }
 
@@ -444,13 +443,12 @@ def _detection_lines(figures: DetectionFigures) -> Iterator[Line]:
 
 
 def _recovery_lines(figures: RecoveryFigures) -> Iterator[Line]:
-    def line(by: str, name: str | None, found: Outcomes) -> Line:
-        counts = fields(found, "delivered", *OUTCOMES)
-        return {"type": "recovery", "by": by, "name": name, **counts, **rate_fields(found.rate)}
-
-    yield {**line("all", None, figures.total), **fields(figures, "unprompted", "refused")}
-    for by, outcomes in figures.by.items():
-        yield from (line(by, name, found) for name, found in outcomes.items())
+    groups = {"all": {None: figures.total}, **figures.by}
+    for by, outcomes in groups.items():
+        for name, found in outcomes.items():
+            more = fields(figures, "unprompted", "refused") if name is None else {}
+            rates = {"delivered": found.delivered, **rate_fields(found.rate)}
+            yield line("recovery", found, by=by, name=name, **rates, **more)
 
 
 def _retry_lines(figures: RetryFigures) -> Iterator[Line]:
@@ -465,19 +463,12 @@ def _retry_lines(figures: RetryFigures) -> Iterator[Line]:
 
 def _plan_lines(figures: PlanFigures, reading: RunReading) -> Iterator[Line]:
     for of, found in (("task", figures.tasks), ("attempt", figures.attempts)):
-        counts = fields(found, *_PLAN_COUNTS)
-        counts["plan_steps"] = counts.pop("steps")
-        yield {"type": "plans", "of": of, **counts, **rate_fields(found.rate)}
-    yield {"type": "claims", **fields(figures, "accepted", "reserved", "refused")}
+        yield line("plans", found, of=of, plan_steps=found.steps, **rate_fields(found.rate))
+    yield line("claims", figures)
     for each in figures.reservations:
         task = reading.tasks[each.task]
-        yield {
-            "type": "reservation",
-            "run": task.run,
-            "task": task.name,
-            "plan_step": each.plan_step or None,
-            **fields(each, "goal", "flag"),
-        }
+        where = {"run": task.run, "task": task.name, "plan_step": each.plan_step or None}
+        yield line("reservation", each, **where)
 
 
 def _confidence_line(figures: ConfidenceFigures) -> Line:
@@ -491,10 +482,4 @@ def _confidence_line(figures: ConfidenceFigures) -> Line:
         }
         for each in figures.bins
     ]
-    return {
-        "type": "confidence",
-        "source": figures.source.value,
-        "attempts": figures.attempts,
-        "error": rounded(figures.error),
-        "bins": bins,
-    }
+    return line("confidence", figures, bins=bins)
