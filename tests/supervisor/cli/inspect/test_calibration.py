@@ -8,16 +8,11 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    AttemptTransition,
-    Checkpoint,
     Commit,
-    Draft,
     Ending,
-    Lifecycle,
-    Step,
-    StepKind,
 )
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import draft, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,13 +29,11 @@ async def finish(
     task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
     whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
     attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-    said = Checkpoint(progress_percent=40, confidence=confidence)
-    state = AttemptTransition(
-        lifecycle=Lifecycle.COMPLETED if ok else Lifecycle.FAILED,
-        ending=Ending.DONE if ok else Ending.STUCK,
+    records = (
+        reflecting(1, 40, confidence),
+        ended(Ending.DONE if ok else Ending.STUCK),
     )
-    records = (Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said), state)
-    drafts = [Draft(record=each, at=at, task=task.id, attempt=attempt.id) for each in records]
+    drafts = (draft(each, task=task.id, attempt=attempt.id) for each in records)
     await journal.commit(Commit(drafts=tuple(drafts)))
 
 
