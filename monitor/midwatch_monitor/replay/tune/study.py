@@ -5,14 +5,16 @@ once and under what is proposed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from random import Random
 
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Event
-from midwatch_monitor.replay.tune.labels import Label, Recorded
+from midwatch_monitor.replay.tune.labels import Label, Recordings
 from midwatch_monitor.replay.tune.runs import (
     MIN_ALARMED,
     AlarmFigures,
@@ -240,25 +242,25 @@ def target_of(labels: Sequence[Label]) -> Target:
     return Target.SPENT if spent >= MIN_TARGETS else Target.UNRESOLVED
 
 
-def study(recorded: Sequence[Recorded], settings: Settings, aim: Aim) -> Study:
+def study(recorded: Recordings, settings: Settings, aim: Aim) -> Study:
     """What each threshold cost and found over recorded runs, and which ones to have.
 
     Every trace is read twice, as a stream. Raises TraceError for one that cannot be read.
     """
-    every = settings.reflect.remind_every
+    events, every = partial(_events, format=recorded.format), settings.reflect.remind_every
     runs = [
-        Run(label=each.label, measured=measure(_events(each), settings.rules, remind_every=every))
-        for each in recorded
+        Run(label=label, measured=measure(events(path), settings.rules, remind_every=every))
+        for path, label in recorded.traces.items()
     ]
-    target = target_of([each.label for each in recorded])
+    target = target_of([run.label for run in runs])
     meter = AlarmMeter(runs, target, Random(aim.seed))
     present = {rule: level_in_force(each) for rule, each in tunable_rules(settings.rules).items()}
     choices = choose(meter, present, allowed=aim.allowed)
     after = _chosen(settings.rules, choices)
     unseen = _held_out_rules(runs, settings.rules, target, aim)
     alarms = [
-        first_alarms(_events(each), (after, rules), remind_every=every)
-        for each, rules in zip(recorded, unseen or [after] * len(runs), strict=True)
+        first_alarms(events(path), (after, rules), remind_every=every)
+        for path, rules in zip(recorded.traces, unseen or [after] * len(runs), strict=True)
     ]
     return Study(
         target=target,
@@ -335,9 +337,9 @@ def _rows(meter: AlarmMeter, rules: Rules, chosen: Mapping[str, int | None]) -> 
             )
 
 
-def _events(recorded: Recorded) -> Iterator[Event]:
+def _events(path: Path, format: str) -> Iterator[Event]:
     """The events of a trace; lines that are damaged are passed over, as in a replay."""
-    for event in open_trace(recorded.path, recorded.format):
+    for event in open_trace(path, format):
         if not isinstance(event, Damage):
             yield event
 

@@ -63,7 +63,7 @@ def tune(
     _check_new(output)
     settings = settings_in_force(config)
     found = recordings(paths, read_labels(outcomes, spent=spent or SPENT), format=format)
-    result = study(found.recorded, settings, aim)
+    result = study(found, settings, aim)
     _warn(found, result)
     text = proposal_text(result)
     if output is not None:
