@@ -16,6 +16,7 @@ from midwatch_monitor.metrics.lessons import (
 from midwatch_monitor.metrics.statistics import Interval
 from midwatch_monitor.metrics.work import SpendingFigures
 from midwatch_monitor.records import KnownLesson
+from midwatch_supervisor.present.learning_text import ORIGINS
 from midwatch_supervisor.present.numbers import dollars, number
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
@@ -30,7 +31,6 @@ from midwatch_supervisor.report.lines import (
 )
 from midwatch_supervisor.report.reading import LearningReading
 from midwatch_supervisor.report.section import (
-    ORIGIN_NAMES,
     RATE,
     Bar,
     Cell,
@@ -72,18 +72,18 @@ def learning_sections(reading: LearningReading) -> tuple[Section, ...]:
 def _acceptance(figures: Sequence[AcceptanceFigures]) -> Section:
     weekly = (
         rate_chart(
-            f"accepted by week, in percent: {ORIGIN_NAMES[each.origin]}",
+            f"accepted by week, in percent: {ORIGINS[each.origin]}",
             "accepted",
             ((f"{week.begins:%Y-%m-%d}", week.accepted) for week in each.weeks[-MAX_WEEKS:]),
         )
         for each in figures
     )
-    totals = ((ORIGIN_NAMES[each.origin], each.accepted) for each in figures)
+    totals = ((ORIGINS[each.origin], each.accepted) for each in figures)
     return section(
         "Acceptance",
         "Of an attempt the newest verdict of each origin counts, and verdicts of two origins never "
-        "stand in one rate: a person's own, what a person did with merged work, and the checks "
-        "with how the attempt ended.",
+        "stand in one rate: a person, what a person did with the result, and its checks and its "
+        "end.",
         "Weeks begin on Monday, in UTC, and hold what was judged in them. Without a verdict there "
         "is nothing: silence is no acceptance.",
         charts=weekly,
@@ -95,7 +95,7 @@ def _acceptance(figures: Sequence[AcceptanceFigures]) -> Section:
 def _curve(figures: Sequence[AcceptanceFigures]) -> Section:
     charts = (
         rate_chart(
-            f"accepted by attempts, in percent: {ORIGIN_NAMES[each.origin]}",
+            f"accepted by attempts, in percent: {ORIGINS[each.origin]}",
             "accepted",
             ((_span(part.first, part.last), part.accepted) for part in each.curve),
         )
@@ -162,7 +162,7 @@ def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> Tab
         (
             (
                 str(effect.lesson),
-                ORIGIN_NAMES[effect.origin],
+                ORIGINS[effect.origin],
                 effect.accepted,
                 texts.get(effect.lesson, "-"),
             )
@@ -175,18 +175,18 @@ def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> Tab
 def _comparison(figures: Sequence[ComparisonFigures]) -> Section:
     charts = (
         rate_chart(
-            f"first attempts accepted, in percent: {ORIGIN_NAMES[each.origin]}",
+            f"first attempts accepted, in percent: {ORIGINS[each.origin]}",
             "accepted",
             ((name, group.accepted) for name, group in _groups(each)),
         )
         for each in figures
     )
     groups = (
-        (ORIGIN_NAMES[each.origin], name, group.tasks, group.accepted)
+        (ORIGINS[each.origin], name, group.tasks, group.accepted)
         for each in figures
         for name, group in _groups(each)
     )
-    answers = ((ORIGIN_NAMES[each.origin], _apart(each), each.answer.value) for each in figures)
+    answers = ((ORIGINS[each.origin], _apart(each), each.answer.value) for each in figures)
     return section(
         "Control group",
         "Only the first attempt of a task counts: whether there is a second depends on the first. "
@@ -333,7 +333,7 @@ def _guidelines(figures: GuidelinesFigures) -> Section:
     under = (
         (
             f"version {each.version or '?'} ({each.guidelines})",
-            ORIGIN_NAMES[each.origin],
+            ORIGINS[each.origin],
             each.accepted,
         )
         for each in figures.under

@@ -4,14 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.records import Origin
 from midwatch_supervisor.present.numbers import hits, number, percent, rate
 
-ORIGIN_NAMES = {
-    Origin.EXPLICIT: "a person's own",
-    Origin.IMPLIED: "what a person did with it",
-    Origin.AUTOMATIC: "checks and endings",
-}
 RATE = "rate (95 % interval)"
 """The heading beside that of a share's count."""
 
