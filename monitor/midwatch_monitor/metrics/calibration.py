@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from midwatch_monitor.records import Ending
+from midwatch_monitor.records import Ending, Origin
+from midwatch_monitor.state.attempt import AttemptState
 
 MIN_ATTEMPTS = 5
 """Finished attempts of a model below which nothing is claimed."""
@@ -106,7 +107,7 @@ class Prediction:
     """In percent."""
     rate: float
     succeeded: bool
-    weight: float
+    weight: float = 1.0
     """In attempts."""
 
 
@@ -146,6 +147,16 @@ def success(ending: Ending | None, *, accepted: bool | None = None) -> bool | No
     return ending is Ending.DONE
 
 
+def succeeded(attempt: AttemptState) -> bool | None:
+    """Whether an attempt succeeded; `None` if it is not over, or nobody can say."""
+    if not attempt.transition.lifecycle.over:
+        return None
+    verdict = attempt.verdict
+    if verdict is not None and verdict.origin is Origin.EXPLICIT:
+        return verdict.accepted
+    return success(attempt.transition.ending)
+
+
 def calibrate(samples: Sequence[Sample]) -> Calibration | None:
     """The calibration of one model; `None` for fewer than `MIN_ATTEMPTS` attempts."""
     if len(samples) < MIN_ATTEMPTS:
@@ -174,10 +185,14 @@ def expected_error(predictions: Iterable[Prediction]) -> float:
     """
     weights, gaps = [0.0] * BINS, [0.0] * BINS
     for each in predictions:
-        bin = max(0, min(each.stated * BINS // 100, BINS - 1))
-        weights[bin] += each.weight
-        gaps[bin] += each.weight * (each.rate - each.succeeded)
+        weights[bin_of(each.stated)] += each.weight
+        gaps[bin_of(each.stated)] += each.weight * (each.rate - each.succeeded)
     return sum(map(abs, gaps)) / sum(weights)
+
+
+def bin_of(confidence: int) -> int:
+    """The place of a stated confidence among the `BINS`."""
+    return max(0, min(confidence * BINS // 100, BINS - 1))
 
 
 def _track_record(model: str, samples: Sequence[Sample]) -> TrackRecord:
@@ -189,7 +204,9 @@ def _track_record(model: str, samples: Sequence[Sample]) -> TrackRecord:
         tasks=len({sample.task for sample in samples}),
         checkpoints=sum(len(sample.confidences) for sample in samples),
         calibration=calibration,
-        error_before=expected_error(_predictions(samples, _as_stated)) if calibration else None,
+        error_before=expected_error(_predictions(samples, lambda stated: stated / 100))
+        if calibration
+        else None,
         error_after=_held_out_error(samples) if calibration else None,
     )
 
@@ -221,10 +238,6 @@ def _predictions(samples: Iterable[Sample], rate: Callable[[int], float]) -> lis
         for sample in samples
         for confidence in sample.confidences
     ]
-
-
-def _as_stated(confidence: int) -> float:
-    return confidence / 100
 
 
 def _fit(tally: _Tally) -> Calibration:

@@ -1,11 +1,12 @@
 """Accepted results, the lessons that were given, and whether lessons help."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from statistics import fmean, median
+from typing import NamedTuple
 
 from midwatch_monitor.metrics.statistics import (
     Distribution,
@@ -15,7 +16,6 @@ from midwatch_monitor.metrics.statistics import (
     distribution,
     mean_difference,
 )
-from midwatch_monitor.metrics.tasks import TaskProgress, Tasks
 from midwatch_monitor.records import (
     Birth,
     Entry,
@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Method,
     Origin,
     Recall,
+    TaskTransition,
 )
 from midwatch_monitor.records.verdict import verdict_of
 
@@ -68,8 +69,7 @@ class AcceptanceFigures:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     at: datetime
     accepted: bool
 
@@ -88,8 +88,7 @@ class Verdicts:
     def share(self, attempts: Iterable[int], origin: Origin) -> Share:
         """Of these attempts the accepted ones, of those with a verdict of that origin."""
         verdicts = self._newest[origin]
-        found = [verdicts[attempt].accepted for attempt in attempts if attempt in verdicts]
-        return Share(hits=sum(found), of=len(found))
+        return _share([verdicts[attempt] for attempt in attempts if attempt in verdicts])
 
     def figures(self) -> tuple[AcceptanceFigures, ...]:
         """How it stands, for each origin of which there is a verdict."""
@@ -105,13 +104,17 @@ def _figures(origin: Origin, verdicts: Mapping[int, _Verdict]) -> AcceptanceFigu
         weeks[day - timedelta(days=day.weekday())][each.accepted] += 1
     return AcceptanceFigures(
         origin=origin,
-        accepted=_share([each.accepted for each in verdicts.values()]),
+        accepted=_share(verdicts.values()),
         weeks=tuple(
             Week(begins=monday, accepted=Share(hits=found[True], of=found.total()))
             for monday, found in sorted(weeks.items())
         ),
         curve=tuple(_buckets(verdicts)),
     )
+
+
+def _share(verdicts: Collection[_Verdict]) -> Share:
+    return Share(hits=sum(each.accepted for each in verdicts), of=len(verdicts))
 
 
 def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
@@ -121,12 +124,8 @@ def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
     for number in range(min(BUCKETS, len(attempts))):
         part = attempts[at : at + size + (number < larger)]
         at += len(part)
-        accepted = _share([verdicts[attempt].accepted for attempt in part])
+        accepted = _share([verdicts[attempt] for attempt in part])
         yield Bucket(first=part[0], last=part[-1], accepted=accepted)
-
-
-def _share(accepted: Sequence[bool]) -> Share:
-    return Share(hits=sum(accepted), of=len(accepted))
 
 
 MIN_USES = 3
@@ -329,44 +328,60 @@ class SavingFigures:
     answer: Answer
 
 
+@dataclass(slots=True)
+class TaskAttempts:
+    """How one task went, in the words of the figures."""
+
+    id: int
+    attempts: list[int] = field(default_factory=list[int])
+    """In the order in which they began."""
+    lifecycle: Lifecycle = Lifecycle.SUBMITTED
+
+    def observe(self, entry: Entry) -> None:
+        """Take in the task's next entry."""
+        if isinstance(entry.record, TaskTransition):
+            self.lifecycle = entry.record.lifecycle
+        if entry.attempt is not None and entry.attempt not in self.attempts:
+            self.attempts.append(entry.attempt)
+
+
 def comparisons(
-    history: Tasks, lesson_use: LessonUse, verdicts: Verdicts, same: Same
+    tasks: Iterable[TaskAttempts], lesson_use: LessonUse, verdicts: Verdicts, same: Same
 ) -> tuple[ComparisonFigures, ...]:
     """Treatment against control, for each origin of which there is a verdict in either."""
-    first: dict[Group, list[tuple[int, int]]] = {group: [] for group in Group}
-    for task in history.tasks.values():
+    first: dict[Group, list[TaskAttempts]] = {group: [] for group in Group}
+    for task in tasks:
         recall = lesson_use.recall(task.attempts[0]) if task.attempts else None
         if recall is not None:
-            first[recall.group].append((task.task, task.attempts[0]))
+            first[recall.group].append(task)
     found: list[ComparisonFigures] = []
     for origin in Origin:
         treatment, control = (
-            _side(first[group], origin, verdicts, same)
+            _compared(first[group], origin, verdicts, same)
             for group in (Group.TREATMENT, Group.CONTROL)
         )
-        if not treatment.accepted.of + control.accepted.of:
-            continue
         apart = difference(treatment.accepted, control.accepted)
         answer = _answer(apart, min(treatment.tasks, control.tasks))
-        found.append(
-            ComparisonFigures(
-                origin=origin,
-                treatment=treatment,
-                control=control,
-                difference=apart,
-                answer=answer,
+        if treatment.accepted.of + control.accepted.of:
+            found.append(
+                ComparisonFigures(
+                    origin=origin,
+                    treatment=treatment,
+                    control=control,
+                    difference=apart,
+                    answer=answer,
+                )
             )
-        )
     return tuple(found)
 
 
-def _side(
-    first: Sequence[tuple[int, int]], origin: Origin, verdicts: Verdicts, same: Same
+def _compared(
+    tasks: Sequence[TaskAttempts], origin: Origin, verdicts: Verdicts, same: Same
 ) -> ComparedGroup:
-    judged = [(task, id) for task, id in first if verdicts.share((id,), origin).of]
+    firsts = {task.id: task.attempts[0] for task in tasks}
+    judged = {id for id, first in firsts.items() if verdicts.share((first,), origin).of}
     return ComparedGroup(
-        accepted=verdicts.share((attempt for _, attempt in judged), origin),
-        tasks=len({same(task) for task, _ in judged}),
+        accepted=verdicts.share(firsts.values(), origin), tasks=len({same(id) for id in judged})
     )
 
 
@@ -378,31 +393,26 @@ def _answer(apart: Interval | None, tasks: int) -> Answer:
     return Answer.HIGHER if apart.low > 0 else Answer.LOWER
 
 
-def cohorts(history: Tasks, lesson_use: LessonUse) -> dict[Cohort, list[TaskProgress]]:
+def cohorts(
+    tasks: Iterable[TaskAttempts], lesson_use: LessonUse
+) -> dict[Cohort, list[TaskAttempts]]:
     """The tasks that are over and were not cancelled, by what their first attempt was given."""
-    found: dict[Cohort, list[TaskProgress]] = defaultdict(list)
-    for task in history.tasks.values():
-        state = task.state.lifecycle
-        if task.attempts and state.over and state is not Lifecycle.CANCELED:
+    found: dict[Cohort, list[TaskAttempts]] = defaultdict(list)
+    for task in tasks:
+        if task.attempts and task.lifecycle.over and task.lifecycle is not Lifecycle.CANCELED:
             found[_cohort(lesson_use.recall(task.attempts[0]))].append(task)
     return found
 
 
 def _cohort(recall: Recall | None) -> Cohort:
     """By what a first attempt was given; without a record of it, that was nothing."""
-    match recall:
-        case Recall(group=Group.TREATMENT):
-            return Cohort.TREATMENT
-        case Recall(group=Group.CONTROL):
-            return Cohort.CONTROL
-        case Recall(lessons=lessons) if lessons:
-            return Cohort.GIVEN
-        case _:
-            return Cohort.BARE
+    if recall is not None and recall.group is not Group.NONE:
+        return Cohort.TREATMENT if recall.group is Group.TREATMENT else Cohort.CONTROL
+    return Cohort.GIVEN if recall is not None and recall.lessons else Cohort.BARE
 
 
 def efforts(
-    tasks: Mapping[Cohort, Sequence[TaskProgress]], tokens: Callable[[int], int]
+    tasks: Mapping[Cohort, Sequence[TaskAttempts]], tokens: Callable[[int], int]
 ) -> tuple[EffortFigures, ...]:
     """What the tasks of each cohort took."""
     return tuple(
@@ -410,7 +420,7 @@ def efforts(
             cohort=cohort,
             tasks=len(tasks[cohort]),
             attempts=fmean(len(task.attempts) for task in tasks[cohort]),
-            tokens=fmean(tokens(task.task) for task in tasks[cohort]),
+            tokens=fmean(tokens(task.id) for task in tasks[cohort]),
         )
         for cohort in Cohort
         if tasks.get(cohort)
@@ -418,15 +428,15 @@ def efforts(
 
 
 def savings(
-    tasks: Mapping[Cohort, Sequence[TaskProgress]], tokens: Callable[[int], int], same: Same
+    tasks: Mapping[Cohort, Sequence[TaskAttempts]], tokens: Callable[[int], int], same: Same
 ) -> tuple[SavingFigures, ...]:
     """Treatment minus control of what a task took; nothing where lots were not drawn for both."""
     treatment, control = (tasks.get(each, ()) for each in (Cohort.TREATMENT, Cohort.CONTROL))
     if not (treatment and control):
         return ()
-    fewest = min(len({same(task.task) for task in group}) for group in (treatment, control))
+    fewest = min(len({same(task.id) for task in group}) for group in (treatment, control))
 
-    def saving(what: str, took: Callable[[TaskProgress], int]) -> SavingFigures:
+    def saving(what: str, took: Callable[[TaskAttempts], int]) -> SavingFigures:
         with_them, without = ([took(task) for task in group] for group in (treatment, control))
         interval = mean_difference(with_them, without)
         return SavingFigures(
@@ -438,5 +448,5 @@ def savings(
 
     return (
         saving("attempts", lambda task: len(task.attempts)),
-        saving("tokens", lambda task: tokens(task.task)),
+        saving("tokens", lambda task: tokens(task.id)),
     )

@@ -1,14 +1,16 @@
 """What came of trying again, with and without an analysis of the failure before."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from midwatch_monitor.metrics.calibration import succeeded
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import Tasks
 from midwatch_monitor.records import Analysis, Cause, Entry, Step, StepKind, Teller
 from midwatch_monitor.rules.failure import failed, says_no
 from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
 from midwatch_monitor.rules.memory import Memory
+from midwatch_monitor.state.task import TaskState
 
 _ACTS = 64
 """Failed acts of an attempt that are remembered, as many as the rules compare."""
@@ -48,7 +50,6 @@ class RetryFigures:
 class _Attempt:
     """One attempt's failures, and what was said of them."""
 
-    task: int
     failures: Memory = field(default_factory=lambda: Memory(_ACTS))
     """By act: one more than the analyses when it failed; 0 if it passed when it was last done."""
     analyses: int = 0
@@ -79,7 +80,7 @@ class Retries:
     """Follows acts and analyses."""
 
     def __init__(self) -> None:
-        self._attempts: dict[int, _Attempt] = {}
+        self._attempts: dict[int, _Attempt] = defaultdict(_Attempt)
         self._retries = Counter[tuple[bool, bool]]()
         """By whether an analysis came before, and whether it passed."""
         self._causes = Counter[Cause]()
@@ -89,9 +90,7 @@ class Retries:
     def observe(self, entry: Entry) -> None:
         if entry.attempt is None:
             return
-        attempt = self._attempts.get(entry.attempt)
-        if attempt is None:
-            attempt = self._attempts[entry.attempt] = _Attempt(task=entry.task)
+        attempt = self._attempts[entry.attempt]
         match entry.record:
             case Step() as step if held_back(step):
                 self._held_back += 1
@@ -124,16 +123,17 @@ class Retries:
         if fails or before:
             attempt.failures.put(action, attempt.analyses + 1 if fails else 0)
 
-    def figures(self, history: Tasks) -> RetryFigures:
-        retries = Counter(self._retries)
-        again = Counter[tuple[bool, bool]]()
-        for id, attempt in self._attempts.items():
-            retries.update(attempt.settled())
-            succeeded = history.succeeded(id)
-            if succeeded is not None and not history.first(id, attempt.task):
-                again[attempt.prepared, succeeded] += 1
+    def figures(self, tasks: Iterable[TaskState]) -> RetryFigures:
+        """How it stands."""
+        acts = sum((each.settled() for each in self._attempts.values()), Counter(self._retries))
+        again = Counter(
+            (self._attempts[each.id].prepared, ok)
+            for task in tasks
+            for each in list(task.attempts.values())[1:]
+            if (ok := succeeded(each)) is not None
+        )
         return RetryFigures(
-            acts=_comparison(retries),
+            acts=_comparison(acts),
             attempts=_comparison(again),
             causes=tuple(sorted(self._causes.items())),
             provider=self._provider,

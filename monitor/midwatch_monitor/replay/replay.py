@@ -179,29 +179,28 @@ def _trace(path: Path, events: Iterator[Event | Damage], run: Replay) -> Iterato
 
 
 def lines(trace: str, run: Replay, event: Event | Damage) -> Iterator[ReplayLine]:
-    """What one event of a trace gives to tell."""
+    """What one event of a trace shows."""
     if isinstance(event, Damage):
         yield DamageLine(trace=trace, line=event.line, problem=event.problem)
         return
     alerts, faults = run.observe(event)
+    yield from alert_lines(trace, alerts)
+    yield from (FaultLine(trace=trace, rule=each.part, error=each.error) for each in faults)
+
+
+def alert_lines(trace: str, alerts: Iterable[Alert]) -> Iterator[AlertLine]:
+    """Alerts as lines."""
     for alert in alerts:
-        yield alert_line(trace, alert)
-    for fault in faults:
-        yield FaultLine(trace=trace, rule=fault.part, error=fault.error)
-
-
-def alert_line(trace: str, alert: Alert) -> AlertLine:
-    """An alert as a line."""
-    return AlertLine(
-        trace=trace,
-        step=alert.step,
-        rule=alert.key.rule,
-        subject=alert.key.subject,
-        severity=alert.severity,
-        value=int(alert.value) if alert.value % 1 == 0 else alert.value,
-        summary=alert.summary,
-        evidence=alert.evidence,
-    )
+        yield AlertLine(
+            trace=trace,
+            step=alert.step,
+            rule=alert.key.rule,
+            subject=alert.key.subject,
+            severity=alert.severity,
+            value=int(alert.value) if alert.value % 1 == 0 else alert.value,
+            summary=alert.summary,
+            evidence=alert.evidence,
+        )
 
 
 MAX_TRACES = 500
@@ -253,30 +252,20 @@ def _merged(
     concurrent = ConcurrentAttempts(settings.rules.workspace_conflict)
     for number, name in enumerate(names):
         concurrent.join(number, _PROJECT, f"trace {Path(name).stem}")
+
+    def conflicts(number: int, at: datetime | None) -> Iterator[AlertLine]:
+        """What the others do to one of the attempts."""
+        found = runs[number].take(at, lambda now, alerts: concurrent.look(number, alerts, now))
+        yield from alert_lines(names[number], found)
+
     for at, number, event in events:
         now = None if at in (_START, _END) else at
         if event is None:
             concerned = concurrent.end(number)
             yield runs[number].sum(names[number])
         else:
-            yield from _told(number, runs, names, concurrent, now)
+            yield from conflicts(number, now)
             yield from lines(names[number], runs[number], event)
             concerned = () if isinstance(event, Damage) else concurrent.observe(number, event)
         for each in sorted(concerned):
-            yield from _told(each, runs, names, concurrent, now)
-
-
-def _told(
-    number: int,
-    runs: Sequence[Replay],
-    names: Sequence[str],
-    concurrent: ConcurrentAttempts,
-    now: datetime | None,
-) -> Iterator[ReplayLine]:
-    """What is to be said of one of the attempts by what the others do."""
-    for alert in runs[number].take(now, _of(concurrent, number)):
-        yield alert_line(names[number], alert)
-
-
-def _of(concurrent: ConcurrentAttempts, number: int) -> Changes:
-    return lambda now, alerts: concurrent.look(number, alerts, now)
+            yield from conflicts(each, now)

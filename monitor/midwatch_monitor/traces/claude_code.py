@@ -12,15 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
-from midwatch_monitor.shell import Shell
-from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces.foreign import Calls, Node, within
+from midwatch_monitor.traces.foreign import NOTHING_RAN, Calls, Node, Workplace
 from midwatch_monitor.traces.json_stream import Damage, first_lines, lines
 
 _WRITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _SPEAKERS = frozenset({"user", "assistant"})
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d+)\b")
-_NOTHING_RAN = (None, 126, 127)
 _USAGE = (
     "input_tokens",
     "cache_creation_input_tokens",
@@ -59,17 +56,15 @@ class _Run:
     """One session as it is read."""
 
     def __init__(self) -> None:
-        self._shell = Shell()
+        self._place = Workplace()
         self._calls = Calls()
         self._requests = 0
         self._turn: _Turn | None = None
-        self._root = ""
-        self._cwd = ""
         self._sidechain: bool | None = None
 
     def take(self, line: Node) -> Iterator[Step]:
         """The steps that are complete with this line."""
-        self._enter(line["cwd"].text)
+        self._place.enter(line["cwd"].text)
         if not _speaks(line) or not self._own(line):
             return
         if line["type"].text == "assistant":
@@ -83,14 +78,6 @@ class _Run:
         """What still waits at the end."""
         yield from self._end_turn()
         yield from self._calls.rest()
-
-    def _enter(self, folder: str) -> None:
-        if not self._root:
-            self._root = folder
-            self._shell.edits(
-                "", cwd=folder
-            )  # paths are relative to the first folder that it is told
-        self._cwd = folder or self._cwd
 
     def _own(self, line: Node) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
@@ -140,7 +127,7 @@ class _Run:
             at=line["timestamp"].time,
             tool=tool,
             args=given["command"].text if tool == "Bash" else given.canonical,
-            path=within(_named(given), self._root, self._cwd),
+            path=self._place.path(_named(given)),
             edits=self._edits(tool, given),
             call=block["id"].text,
         )
@@ -151,15 +138,11 @@ class _Run:
     def _edits(self, tool: str, given: Node) -> tuple[Edit, ...]:
         """What the call changes if it succeeds."""
         if tool == "Bash":
-            return self._shell.edits(given["command"].text, cwd=self._cwd)
-        path = within(_named(given), self._root, self._cwd)
-        if tool not in _WRITING or not path:
+            return self._place.run(given["command"].text)
+        named = _named(given)
+        if tool not in _WRITING or not named:
             return ()
-        if tool != "Write":
-            return (Edit(path=path),)
-        content = given["content"].text
-        self._shell.note(path, content)
-        return (Edit(path=path, digest=digest(content)),)
+        return self._place.write(named, given["content"].text if tool == "Write" else None)
 
     def _result(self, line: Node, block: Node) -> Iterator[Step]:
         step = self._calls.close(block["tool_use_id"].text)
@@ -168,7 +151,7 @@ class _Run:
         output, failed = _output(line, block), bool(block["is_error"])
         code = _exit_code(line, output, failed=failed) if step.tool == "Bash" else None
         # A command that failed may still have written, if it ran at all.
-        kept = not failed or code not in _NOTHING_RAN
+        kept = not failed or code not in (None, *NOTHING_RAN)
         yield self._calls.numbered(
             replace(
                 step,
@@ -201,5 +184,4 @@ def _named(given: Node) -> str:
 def _output(line: Node, block: Node) -> str:
     """What came back, as the model saw it; else as it was kept beside."""
     content, kept = block["content"], line["toolUseResult"]
-    seen = content.text or "\n".join(part["text"].text for part in content if part["text"].text)
-    return seen or "\n".join(filter(None, [kept["stdout"].text, kept["stderr"].text]))
+    return content.said or "\n".join(filter(None, [kept["stdout"].text, kept["stderr"].text]))

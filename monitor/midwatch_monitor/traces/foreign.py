@@ -1,4 +1,4 @@
-"""What readers of other formats need: values of unknown shape, paths, calls that still wait."""
+"""What readers of other formats share: values of unknown shape, paths, edits, waiting calls."""
 
 import json
 import re
@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from posixpath import join, normpath
 from typing import cast
 
-from midwatch_monitor.records import Step
+from midwatch_monitor.records import Edit, Step
+from midwatch_monitor.shell import Shell
+from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.time_range import plausible
 
 
@@ -55,6 +57,11 @@ class Node:
     def text(self) -> str:
         """The text that it is; empty for anything else."""
         return self.value if isinstance(self.value, str) else ""
+
+    @property
+    def said(self) -> str:
+        """The text that it is, also where it is a list of parts with a text each."""
+        return self.text or "\n".join(filter(None, (part["text"].text for part in self)))
 
     @property
     def whole(self) -> int | None:
@@ -156,6 +163,42 @@ def within(path: str, root: str, cwd: str = "") -> str:
 
 def _slashed(path: str) -> str:
     return path.replace("\\", "/")
+
+
+NOTHING_RAN = (126, 127)
+"""Exit codes of a command that could not be executed, or was not found."""
+
+
+class Workplace:
+    """Where a run is at work, and what its shell and its editor change there."""
+
+    def __init__(self, root: str = "") -> None:
+        self._shell = Shell()
+        self.root = self.cwd = ""
+        self.enter(root)
+
+    def enter(self, folder: str) -> None:
+        """Go to a folder, if one is named. Paths are relative to the first."""
+        if not self.root:
+            self.root = folder
+            self._shell.edits("", cwd=folder)
+        self.cwd = folder or self.cwd
+
+    def path(self, named: str) -> str:
+        """A file as it is told."""
+        return within(named, self.root, self.cwd)
+
+    def run(self, command: str) -> tuple[Edit, ...]:
+        """What a command changes if it runs."""
+        return self._shell.edits(command, cwd=self.cwd)
+
+    def write(self, named: str, content: str | None = None) -> tuple[Edit, ...]:
+        """The change of a file, with all of its content afterwards where that is known."""
+        path = self.path(named)
+        if content is None:
+            return (Edit(path=path),)
+        self._shell.note(path, content)
+        return (Edit(path=path, digest=digest(content)),)
 
 
 MAX_OPEN = 256

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from midwatch_monitor.records import Event, Step, StepKind
 from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import NOTHING_RAN, Node
 from midwatch_monitor.traces.json_stream import Damage, first_keys, items, text_at
 
 _BLOCK = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
@@ -20,7 +20,6 @@ _ANY_BLOCK = re.compile(r"```[\w-]*\s*\n(.*?)\n```", re.DOTALL)
 _RETURN_CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>\s*")
 _TIMED_OUT = re.compile(r"\s*(?:The last command .*? timed out|<exception>)", re.DOTALL)
 _FORMAT_ERROR = "FormatError"
-_NOTHING_RAN = (126, 127)
 
 
 def recognise(path: Path) -> bool:
@@ -75,7 +74,7 @@ class _Run:
             return None
         self._number += 1
         step = _step(self._number, turn)
-        if step.kind is StepKind.MESSAGE or step.exit_code in _NOTHING_RAN:
+        if step.kind is StepKind.MESSAGE or step.exit_code in NOTHING_RAN:
             return step
         return replace(step, edits=self._shell.edits(step.args, cwd=self._cwd))
 
@@ -91,7 +90,7 @@ def _answers(message: Node, results: Sequence[Node]) -> bool:
 
 
 def _step(number: int, turn: _Turn) -> Step:
-    content = _said(turn.message)
+    content = turn.message["content"].said
     commands = _commands(turn.message, content) or _run_anyway(turn, content)
     extra = turn.message["extra"]
     usage = extra["response"]["usage"]
@@ -105,7 +104,7 @@ def _step(number: int, turn: _Turn) -> Step:
         cost_usd=extra["cost"].amount or usage["cost"].amount,
     )
     if not commands or any(_refuses(result) for result in turn.results):
-        refusal = "\n".join(_said(result) for result in turn.results)
+        refusal = "\n".join(result["content"].said for result in turn.results)
         return replace(step, ok=False if turn.results else None, output=refusal)
     exit_code, ok = _outcome(turn.results)
     return replace(
@@ -151,7 +150,7 @@ def _outcome(results: Sequence[Node]) -> tuple[int | None, bool | None]:
 
 
 def _reading(result: Node) -> tuple[int | None, bool | None]:
-    content, extra = _said(result), result["extra"]
+    content, extra = result["content"].said, result["extra"]
     found = _RETURN_CODE.match(content)
     code = extra["returncode"].whole if "returncode" in extra else int(found[1]) if found else None
     if code is not None:
@@ -167,7 +166,7 @@ def _reading(result: Node) -> tuple[int | None, bool | None]:
 def _output(result: Node) -> str:
     if "raw_output" in result["extra"] and result["extra"]["raw_output"]:
         return result["extra"]["raw_output"].text
-    content = _RETURN_CODE.sub("", _said(result), count=1)
+    content = _RETURN_CODE.sub("", result["content"].said, count=1)
     head, opened, rest = content.partition("<output>\n")
     body, closed, _ = rest.rpartition("</output>")
     return body if opened and closed and not head.strip() else content
@@ -176,13 +175,7 @@ def _output(result: Node) -> str:
 def _refuses(result: Node) -> bool:
     if result["extra"]["interrupt_type"].text == _FORMAT_ERROR:
         return True
-    return _said(result).startswith("Please always provide EXACTLY ONE action")
-
-
-def _said(message: Node) -> str:
-    """The text of a message, also where it is a list of parts."""
-    content = message["content"]
-    return content.text or "\n".join(part["text"].text for part in content if part["text"])
+    return result["content"].said.startswith("Please always provide EXACTLY ONE action")
 
 
 def _call(message: Node) -> str:

@@ -43,7 +43,7 @@ from midwatch_monitor.shell.claimed_edits import (
     whole_content,
 )
 from midwatch_monitor.time_range import plausible
-from midwatch_monitor.traces.foreign import Node
+from midwatch_monitor.traces.foreign import NOTHING_RAN, Node
 from midwatch_monitor.traces.json_stream import Damage, lines, object_of
 
 STATE = "state"
@@ -64,8 +64,6 @@ _SHELLS = frozenset(
     }
 )
 """What tools that run a command are called, in small letters."""
-_NEVER_RAN = frozenset({126, 127})
-"""POSIX: the command could not be executed, or was not found."""
 
 
 def _aware(value: datetime) -> datetime:
@@ -213,7 +211,7 @@ class Reader:
                 return change
             case "checkpoint":
                 line = _CheckpointLine.model_validate({"plan_step": self._plan_step, **known})
-                return _step(line, self._edits(line), _checkpoint(line))
+                return _step(line, self._edits(line), Checkpoint(**_shared(line, Checkpoint)))
             case _:
                 line = _StepLine.model_validate(_decoded(known))
                 return _step(line, self._edits(line), None)
@@ -246,31 +244,22 @@ class Reader:
     def _inferred(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
         """What a command writes. One that failed with an exit code may have written before that."""
         refused = line.ok is False and line.exit_code is None
-        if refused or line.exit_code in _NEVER_RAN:
+        if refused or line.exit_code in NOTHING_RAN:
             return ()
         return self._shell.edits(command)
 
 
 def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:
-    return Step(
-        number=line.step,
-        kind=line.kind,
-        at=line.at,
-        request=line.request,
-        tool=line.tool,
-        args=line.args if isinstance(line.args, str) else canonical(line.args),
-        path=line.path,
-        edits=edits,
-        ok=line.ok,
-        exit_code=line.exit_code,
-        output=line.output,
-        output_digest=line.output_digest,
-        text=line.text,
-        tokens=line.tokens,
-        cost_usd=line.cost_usd,
-        call=line.call,
-        checkpoint=checkpoint,
-    )
+    shared = _shared(line, Step)
+    shared["args"] = line.args if isinstance(line.args, str) else canonical(line.args)
+    shared["edits"] = edits
+    return Step(**shared, number=line.step, checkpoint=checkpoint)
+
+
+def _shared(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[str, Any]:
+    """The fields of a line that a record has, too."""
+    known = type(line).model_fields
+    return {each.name: getattr(line, each.name) for each in fields(kind) if each.name in known}
 
 
 def _command(line: _StepLine) -> str:
@@ -307,50 +296,20 @@ def _arguments(args: object) -> Arguments:
     return args if isinstance(args, str) else ""
 
 
-def _checkpoint(line: _CheckpointLine) -> Checkpoint:
-    return Checkpoint(
-        progress_percent=line.progress_percent,
-        confidence=line.confidence,
-        decision=line.decision,
-        blockers=line.blockers,
-        files_done=line.files_done,
-        notes=line.notes,
-        estimated_steps_left=line.estimated_steps_left,
-        plan_step=line.plan_step,
-    )
-
-
 def _change(line: _StateLine) -> Change:
-    return Change(
-        at=line.at,
-        reflect=line.reflect,
-        reflect_every=line.reflect_every,
-        plan_step=line.plan_step,
-        plan_steps=line.plan_steps,
-        revision=line.revision,
-        plan_step_requests=line.plan_step_requests,
-        plan_step_files=line.plan_step_files,
-        model=line.model,
-        lifecycle=line.lifecycle,
-        activity=line.activity,
-        doing=line.doing,
-        node=line.node,
-        sandbox=line.sandbox,
-        budget=None if line.budget is None else _budget(line.budget),
-    )
+    shared = _shared(line, Change)
+    if line.budget is not None:
+        shared["budget"] = Budget(
+            **{
+                name: Meter(used=used, limit=limit)
+                for name, (used, limit) in line.budget.items()
+                if name in _RESOURCES
+            }
+        )
+    return Change(**shared)
 
 
-def _budget(raw: Mapping[str, tuple[float, float | None]]) -> Budget:
-    def meter(name: str) -> Meter:
-        used, limit = raw.get(name, (0.0, None))
-        return Meter(used=used, limit=limit)
-
-    return Budget(
-        requests=meter("requests"),
-        tokens=meter("tokens"),
-        cost_usd=meter("cost_usd"),
-        minutes=meter("minutes"),
-    )
+_RESOURCES = frozenset(each.name for each in fields(Budget))
 
 
 def canonical(value: object) -> str:

@@ -13,9 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
-from midwatch_monitor.shell import Shell
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces.foreign import Calls, Item, Node, within
+from midwatch_monitor.traces.foreign import NOTHING_RAN, Calls, Item, Node, Workplace
 from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
 
 
@@ -34,25 +33,22 @@ class Writing:
     """All of it afterwards, where the act says so."""
 
 
+Effect = Command | Writing | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """An action of the agent; without a tool it is a message."""
 
+    step: Step
+    """As the event tells it: with the path that was given, and the tokens of the whole answer."""
     key: str
     """By which its result names it."""
-    at: datetime | None = None
-    tool: str = ""
-    args: str = ""
-    path: str = ""
-    text: str = ""
-    call: str = ""
     response: str = ""
     """The answer of the model that it came with; empty where it is not known."""
-    tokens: int = 0
-    """Of the whole answer."""
     spent_usd: float = 0.0
     """Of the whole run until then."""
-    doing: Command | Writing | None = None
+    effect: Effect = None
     waits: bool = True
     """Whether a result is to come."""
 
@@ -73,13 +69,30 @@ class Answer:
     """Where the shell stands afterwards."""
 
 
-CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
+_CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
 """The commands of the file editor that write."""
 
 
-def exit_code(code: int | None) -> int | None:
+def _effect(given: Node, *, command: bool, editor: bool) -> Effect:
+    """What a call of the shell, or of an editor with commands, changes if it succeeds."""
+    word = given["command"].text
+    if command:
+        return None if given["is_input"] else Command(text=word)
+    if not editor or word not in _CHANGES:
+        return None
+    return Writing(content=given["file_text"].text if word == "create" else None)
+
+
+def _exit_code(seen: Node) -> int | None:
     """The exit code of a command; -1 says there that it still runs."""
+    code, other = seen["exit_code"].whole, seen["metadata"]["exit_code"].whole
+    code = other if code is None else code
     return None if code == -1 else code
+
+
+def _content(changed: Node) -> str | None:
+    """All of a file, where that is told."""
+    return changed.text if isinstance(changed.value, str) else None
 
 
 _SHELLS = frozenset({"terminal", "execute_bash", "bash"})
@@ -118,33 +131,31 @@ def _sdk_act(event: Node) -> Act:
     given = action if action.is_object else event["tool_call"]["arguments"].decoded
     is_command = tool in _SHELLS
     return Act(
-        key=_sdk_key(event),
-        at=event["timestamp"].time,
-        tool=tool,
-        args=given["command"].text if is_command else given.without(_SDK_ASIDE).canonical,
-        path=given["path"].text or given["file_path"].text,
-        text=_sdk_texts(event["thought"]),
-        call=event["tool_call_id"].text,
+        step=Step(
+            number=0,
+            kind=StepKind.TOOL if tool else StepKind.MESSAGE,
+            at=event["timestamp"].time,
+            tool=tool,
+            args=given["command"].text if is_command else given.without(_SDK_ASIDE).canonical,
+            path=given["path"].text or given["file_path"].text,
+            text=event["thought"].said,
+            call=event["tool_call_id"].text,
+        ),
+        key=event["tool_call_id"].text or event["id"].text,
         response=event["llm_response_id"].text,
-        doing=_sdk_effect(tool, given),
+        effect=_effect(given, command=is_command, editor=tool in _EDITORS),
     )
 
 
-def _sdk_effect(tool: str, given: Node) -> Command | Writing | None:
-    command = given["command"].text
-    if tool in _SHELLS:
-        return None if given["is_input"] else Command(text=command)
-    if tool not in _EDITORS or command not in CHANGES:
-        return None
-    return Writing(content=given["file_text"].text if command == "create" else None)
-
-
 def _sdk_message(event: Node) -> Act:
-    content = event["llm_message"]["content"]
     return Act(
-        key=_sdk_key(event),
-        at=event["timestamp"].time,
-        text=content.text or _sdk_texts(content),
+        step=Step(
+            number=0,
+            kind=StepKind.MESSAGE,
+            at=event["timestamp"].time,
+            text=event["llm_message"]["content"].said,
+        ),
+        key=event["tool_call_id"].text or event["id"].text,
         response=event["llm_response_id"].text,
         waits=False,
     )
@@ -152,75 +163,38 @@ def _sdk_message(event: Node) -> Act:
 
 def _sdk_answer(event: Node) -> Answer:
     seen = event["observation"]
-    code = seen["exit_code"].whole
-    if code is None:
-        code = seen["metadata"]["exit_code"].whole
     failed = bool(seen["is_error"] or seen["error"].text)
-    content = seen["new_content"]
     return Answer(
-        keys=_sdk_keys(event),
+        keys=(event["tool_call_id"].text, event["action_id"].text),
         at=event["timestamp"].time,
         ok=not failed,
-        exit_code=exit_code(code),
-        output=_sdk_texts(seen["content"]) or seen["output"].text or seen["error"].text,
-        content=content.text if isinstance(content.value, str) else None,
+        exit_code=_exit_code(seen),
+        output=seen["content"].said or seen["output"].text or seen["error"].text,
+        content=_content(seen["new_content"]),
         cwd=seen["metadata"]["working_dir"].text,
     )
 
 
 def _sdk_refusal(event: Node, reason: str) -> Answer:
-    return Answer(keys=_sdk_keys(event), at=event["timestamp"].time, ok=False, output=reason)
-
-
-def _sdk_keys(event: Node) -> tuple[str, ...]:
-    return event["tool_call_id"].text, event["action_id"].text
-
-
-def _sdk_key(event: Node) -> str:
-    return event["tool_call_id"].text or event["id"].text
-
-
-def _sdk_texts(parts: Node) -> str:
-    return parts.text or "\n".join(part["text"].text for part in parts if part["text"].text)
+    keys = event["tool_call_id"].text, event["action_id"].text
+    return Answer(keys=keys, at=event["timestamp"].time, ok=False, output=reason)
 
 
 _NO_STEP = frozenset(
-    {
-        "change_agent_state",
-        "condensation",
-        "condensation_request",
-        "loop_recovery",
-        "null",
-        "pause",
-        "recall",
-        "resume",
-        "start",
-        "stop",
-        "system",
-    }
+    (
+        *("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null"),
+        *("pause", "recall", "resume", "start", "stop", "system"),
+    )
 )
 _LAST_WORDS = frozenset({"finish", "message", "reject"})
 """Actions that nothing comes back for."""
 _SERVER_ASIDE = frozenset(
-    {
-        "agent",
-        "blocking",
-        "cwd",
-        "confirmation_state",
-        "file_urls",
-        "hidden",
-        "image_urls",
-        "impl_source",
-        "is_confirmed",
-        "is_static",
-        "keep_prompt",
-        "kernel_init_code",
-        "include_extra",
-        "security_risk",
-        "thought",
-        "translated_ipython_code",
+    (
+        *("agent", "blocking", "cwd", "confirmation_state", "file_urls", "hidden", "image_urls"),
+        *("impl_source", "is_confirmed", "is_static", "keep_prompt", "kernel_init_code"),
+        *("include_extra", "security_risk", "thought", "translated_ipython_code"),
         "wait_for_response",
-    }
+    )
 )
 """Arguments that the server adds, or that say why: they make no act another one."""
 
@@ -246,17 +220,21 @@ def _server_act(event: Node, name: str) -> Act:
     response = meta["model_response"]
     is_message = name == "message"
     return Act(
+        step=Step(
+            number=0,
+            kind=StepKind.MESSAGE if is_message else StepKind.TOOL,
+            at=event["timestamp"].time,
+            tool="" if is_message else meta["function_name"].text or name,
+            args="" if is_message else _server_args(name, args),
+            path=args["path"].text,
+            text=args["content"].text if is_message else args["thought"].text,
+            tokens=response["usage"]["total_tokens"].count,
+            call=meta["tool_call_id"].text,
+        ),
         key=_server_key(event["id"]),
-        at=event["timestamp"].time,
-        tool="" if is_message else meta["function_name"].text or name,
-        args="" if is_message else _server_args(name, args),
-        path=args["path"].text,
-        text=args["content"].text if is_message else args["thought"].text,
-        call=meta["tool_call_id"].text,
         response=response["id"].text,
-        tokens=response["usage"]["total_tokens"].count,
         spent_usd=event["llm_metrics"]["accumulated_cost"].amount,
-        doing=_server_effect(name, args),
+        effect=_server_effect(name, args),
         waits=name not in _LAST_WORDS,
     )
 
@@ -267,34 +245,25 @@ def _server_args(name: str, args: Node) -> str:
     return args["code"].text if name == "run_ipython" else args.without(_SERVER_ASIDE).canonical
 
 
-def _server_effect(name: str, args: Node) -> Command | Writing | None:
-    if name == "run":
-        return None if args["is_input"] else Command(text=args["command"].text)
+def _server_effect(name: str, args: Node) -> Effect:
     if name == "write":
         return Writing(content=args["content"].text)
-    if name != "edit":
-        return None
-    command = args["command"].text
     # Before there were commands, an `edit` was a draft of a part of the file.
-    if command and command not in CHANGES:
-        return None
-    return Writing(content=args["file_text"].text if command == "create" else None)
+    if name == "edit" and not args["command"].text:
+        return Writing()
+    return _effect(args, command=name == "run", editor=name == "edit")
 
 
 def _server_answer(event: Node) -> Answer:
     extras, name = event["extras"], event["observation"].text
-    code = extras["metadata"]["exit_code"].whole
-    if code is None:
-        code = extras["exit_code"].whole
     output = event["content"].text
-    content = extras["new_content"]
     return Answer(
         keys=(_server_key(event["cause"]),),
         at=event["timestamp"].time,
         ok=_succeeded(name, output),
-        exit_code=exit_code(code) if name == "run" else None,
+        exit_code=_exit_code(extras) if name == "run" else None,
         output=output,
-        content=content.text if isinstance(content.value, str) else None,
+        content=_content(extras["new_content"]),
         cwd=extras["metadata"]["working_dir"].text,
     )
 
@@ -314,7 +283,6 @@ _LOOKED_AT = 200
 """Events in which the folder of the work is looked for, before the first one is read."""
 _RECOGNISED_BY = 20
 """Events of which one must be known."""
-_NOTHING_RAN = (126, 127)
 
 
 def recognise(path: Path) -> bool:
@@ -340,13 +308,11 @@ class _Run:
     """One conversation as it is read."""
 
     def __init__(self, root: str) -> None:
-        self._shell = Shell()
+        self._place = Workplace(root)
         self._calls = Calls()
         self._requests = 0
         self._response = ""
         self._spent = 0.0
-        self._root = self._cwd = root
-        self._shell.edits("", cwd=root)  # paths are relative to the first folder that it is told
 
     def take(self, event: Node) -> Iterator[Step]:
         """The steps that are complete with this event."""
@@ -370,19 +336,13 @@ class _Run:
         self._requests += first
         self._response = act.response
         spent, self._spent = self._spent, max(act.spent_usd, self._spent)
-        step = Step(
-            number=0,
-            kind=StepKind.TOOL if act.tool else StepKind.MESSAGE,
-            at=act.at,
+        step = replace(
+            act.step,
             request=self._requests,
-            tool=act.tool,
-            args=act.args,
-            path=within(act.path, self._root, self._cwd),
+            path=self._place.path(act.step.path),
             edits=self._edits(act),
-            text=act.text,
-            tokens=act.tokens if first else 0,
+            tokens=act.step.tokens if first else 0,
             cost_usd=self._spent - spent,
-            call=act.call,
         )
         if act.waits:
             yield from self._calls.open(act.key, step)
@@ -391,22 +351,19 @@ class _Run:
 
     def _edits(self, act: Act) -> tuple[Edit, ...]:
         """What an action changes if it succeeds."""
-        match act.doing:
+        match act.effect:
             case Command(text=text):
-                return self._shell.edits(text, cwd=self._cwd)
+                return self._place.run(text)
             case Writing(content=content):
-                path = within(act.path, self._root, self._cwd)
-                if content is None:
-                    return (Edit(path=path),)
-                self._shell.note(path, content)
-                return (Edit(path=path, digest=digest(content)),)
+                return self._place.write(act.step.path, content)
             case None:
                 return ()
 
     def _answer(self, answer: Answer) -> Iterator[Step]:
         keys = tuple(filter(None, answer.keys)) or ("",)
         step = next(filter(None, map(self._calls.close, keys)), None)
-        self._cwd = answer.cwd if self._root and answer.cwd else self._cwd
+        if self._place.root:
+            self._place.enter(answer.cwd)
         if step is None:
             return
         ok = answer.exit_code == 0 if answer.exit_code is not None else answer.ok
@@ -424,7 +381,7 @@ class _Run:
 
 def _kept(edits: tuple[Edit, ...], answer: Answer, *, ok: bool | None) -> tuple[Edit, ...]:
     """What did change: a command that failed may still have written, a refused act has not."""
-    if answer.exit_code in _NOTHING_RAN or (ok is False and answer.exit_code is None):
+    if answer.exit_code in NOTHING_RAN or (ok is False and answer.exit_code is None):
         return ()
     if len(edits) == 1 and answer.content is not None:
         return (replace(edits[0], digest=digest(answer.content)),)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
-from midwatch_monitor.shell import Shell
-from midwatch_monitor.traces.foreign import Node, within
+from midwatch_monitor.traces.foreign import Node, Workplace, within
 from midwatch_monitor.traces.json_stream import Damage, first_keys, items
 
 _NAMING = frozenset({"open", "create"})
@@ -54,33 +53,28 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 
 class _Run:
-    """One run as it is read: its root, its directory, its open file and its scripts."""
+    """One run as it is read: where it works, and its open file."""
 
     def __init__(self) -> None:
-        self._shell = Shell()
-        self._root = ""
-        self._cwd = ""
+        self._place = Workplace()
         self._open_file = ""
 
     def step(self, number: int, entry: Node) -> Step:
         """The step that an entry is."""
         state = entry["state"].decoded
-        if not self._root:
-            self._begin(state["working_dir"].text)
         # A text is the state before the action (0.x), an object the one after it (1.x).
-        if entry["state"].is_object:
-            step = self._act(_turn(number, entry), entry["action"].text.strip())
+        before = not entry["state"].is_object
+        if not self._place.root:
+            self._place.enter(state["working_dir"].text)
+        if before:
             self._enter(state)
-            return step
-        self._enter(state)
-        return self._act(_turn(number, entry), entry["action"].text.strip())
-
-    def _begin(self, root: str) -> None:
-        self._root = self._cwd = root
-        self._shell.edits("", cwd=root)  # paths are relative to the first folder that it is told
+        step = self._act(_turn(number, entry), entry["action"].text.strip())
+        if not before:
+            self._enter(state)
+        return step
 
     def _enter(self, state: Node) -> None:
-        self._cwd = state["working_dir"].text or self._cwd
+        self._place.enter(state["working_dir"].text)
         open_file = state["open_file"].text
         self._open_file = "" if open_file == "n/a" else open_file or self._open_file
 
@@ -89,7 +83,7 @@ class _Run:
             return turn
         word, rest = _split(action)
         if word not in _OWN:
-            edits = self._shell.edits(action, cwd=self._cwd)
+            edits = self._place.run(action)
             ok = False if _TIMED_OUT.match(turn.output) else None
             return replace(turn, kind=StepKind.TOOL, tool="bash", args=action, ok=ok, edits=edits)
         path = self._path(word, rest, turn.output)
@@ -102,17 +96,16 @@ class _Run:
     def _path(self, word: str, rest: str, output: str) -> str:
         """The file that a command is about: shown by the interface, named, or open."""
         if word in _NAMING | _OPEN_FILE and (shown := _HEADER.search(output)):
-            return within(shown[1], self._root)
+            return within(shown[1], self._place.root)
         words = _words(rest)
+        named = ""
         if word in _NAMING:
             named = words[0] if words else ""
         elif word in _EDITOR or word == "search_file":
             named = words[1] if len(words) > 1 else ""
-        else:
-            named = ""
-        if not named and word in _OPEN_FILE | {"search_file"}:
-            named = self._open_file
-        return within(named, self._root, self._cwd)
+        if word in _OPEN_FILE | {"search_file"}:
+            named = named or self._open_file
+        return self._place.path(named)
 
 
 def _turn(number: int, entry: Node) -> Step:

@@ -55,7 +55,7 @@ class Given:
 NOTHING = Given()
 """What is known before anybody has looked."""
 
-_ORIGINS: Mapping[Origin, str] = {
+ORIGINS: Mapping[Origin, str] = {
     Origin.EXPLICIT: "a person",
     Origin.IMPLIED: "what a person did with the result",
     Origin.AUTOMATIC: "its checks and its end",
@@ -155,7 +155,7 @@ def lesson_parts(lesson: Lesson) -> Parts:
         ("files", "\n".join(lesson.files)),
         ("kind of work", lesson.kind),
         ("evidence", steps_text(lesson.steps)),
-        ("comes from", "a look back at several attempts" if several else _ORIGINS[lesson.origin]),
+        ("comes from", "a look back at several attempts" if several else ORIGINS[lesson.origin]),
         ("written by", lesson.model or "a fixed template"),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from midwatch_monitor.records import Budget, Grant, Meter
 
 if TYPE_CHECKING:
-    from midwatch_monitor.replay.tune.figures import Share
+    from midwatch_monitor.metrics.statistics import Share
 
 _AMOUNT = re.compile(r"\s*\$?\s*(\d+(?:\.\d+)?)\s*([km](?![a-z]))?\s*(?:us )?([a-z]*?)s?")
 _SCALES = {None: 1, "k": 1_000, "m": 1_000_000}

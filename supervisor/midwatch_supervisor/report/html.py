@@ -157,4 +157,4 @@ def _svg_bar(bar: Bar, chart: Chart, *, left: int, room: int, top: int) -> Itera
         x = left + room * bar.mark / chart.scale
         yield f'<line class="mark" x1="{x:.1f}" y1="{top - 2}" x2="{x:.1f}" y2="{top + 18}"/>'
         end = max(end, x)
-    yield f'<text class="told" x="{end + 6:.1f}" y="{middle:.0f}">{as_html(bar.told)}</text>'
+    yield f'<text class="told" x="{end + 6:.1f}" y="{middle:.0f}">{as_html(bar.text)}</text>'

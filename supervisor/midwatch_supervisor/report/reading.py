@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.metrics import Figures, RunMetrics
 from midwatch_monitor.metrics.learning import KINDS, METERS, Learning, LearningFigures
+from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.records import KnownLesson, Task
 from midwatch_supervisor.present.lookup import assignment_of, chosen_runs
 

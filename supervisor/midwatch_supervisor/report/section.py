@@ -1,10 +1,16 @@
-"""What a section of the report consists of, and figures as people read them. Pure."""
+"""What a section of the report consists of: charts, tables, and what they mean. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.records import Origin
+from midwatch_supervisor.present.numbers import hits, number, percent, rate
+
+RATE = "rate (95 % interval)"
+"""The heading beside that of a share's count."""
+
+Cell = str | int | Share
+"""What a table holds. A share takes two columns: its count, and its rate with the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +23,27 @@ class Table:
     """The columns that hold words, by place from 0; the others hold figures."""
 
 
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[Cell]], words: tuple[int, ...] = (0,)
+) -> Table:
+    """A table of cells as people read them."""
+    texts = (tuple(text for cell in row for text in _texts(cell)) for row in rows)
+    return Table(heads=tuple(heads), rows=tuple(texts), words=words)
+
+
+def _texts(cell: Cell) -> tuple[str, ...]:
+    if isinstance(cell, Share):
+        return hits(cell), rate(cell)
+    return (number(cell) if isinstance(cell, int) else cell,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """One bar of a chart: its parts one after the other, and where its end may as well lie."""
 
     label: str
     parts: tuple[float, ...]
-    told: str
+    text: str
     """Its value, for people."""
     low: float | None = None
     high: float | None = None
@@ -54,6 +74,33 @@ class Chart:
         return max(ends, default=0.0) or 1.0
 
 
+def rate_bar(label: str, share: Share, text: str, mark: float | None = None) -> Bar:
+    """A share as a bar on a scale of percent, with its 95 % interval."""
+    return Bar(
+        label=label,
+        parts=(100 * share.rate,),
+        text=text,
+        low=100 * share.interval.low if share.of else None,
+        high=100 * share.interval.high if share.of else None,
+        mark=mark,
+    )
+
+
+def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> Chart:
+    """Named shares on a scale of percent."""
+    bars = (
+        rate_bar(name, share, f"{percent(share.rate)}, {hits(share)}" if share.of else "-")
+        for name, share in shares
+    )
+    return Chart(title=title, series=(series,), bars=tuple(bars), top=100)
+
+
+def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> Chart:
+    """Named counts as bars."""
+    bars = (Bar(label=name, parts=(count,), text=number(count)) for name, count in counts)
+    return Chart(title=title, series=(series,), bars=tuple(bars))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """One subject of the report."""
@@ -67,86 +114,18 @@ class Section:
     """What is said where there is neither chart nor table."""
 
 
-def number(value: int) -> str:
-    """A whole number, with its thousands set apart."""
-    return f"{value:,}"
-
-
-def dollars(value: float) -> str:
-    """US dollars; cents are enough, unless there is less than one."""
-    return f"{value:,.2f}" if value >= 0.01 or not value else f"{value:.4f}"
-
-
-def lasted(seconds: float) -> str:
-    """A length of time in its two largest units."""
-    whole = round(seconds)
-    for size, name, below, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
-        if whole >= size:
-            return f"{whole // size} {name} {whole % size // below} {part}"
-    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
-
-
-def percent(rate: float) -> str:
-    """A rate from 0 to 1, in whole percent."""
-    return f"{100 * rate:.0f} %"
-
-
-def share(rate: float | None) -> str:
-    """A share of something else, in percent with one decimal."""
-    return "-" if rate is None else f"{100 * rate:.1f} %"
-
-
-def of(found: Share) -> str:
-    return f"{found.hits} of {found.of}"
-
-
-def rate(found: Share) -> str:
-    """A share in percent with its 95 % interval; of none there is none."""
-    if not found.of:
-        return "-"
-    spread = found.interval
-    return f"{percent(found.rate)} ({100 * spread.low:.0f} to {100 * spread.high:.0f})"
-
-
-ORIGIN_NAMES = {
-    Origin.EXPLICIT: "a person's own",
-    Origin.IMPLIED: "what a person did with it",
-    Origin.AUTOMATIC: "checks and endings",
-}
-RATE = "rate (95 % interval)"
-"""The heading of a column of `rate`."""
-
-
-def rate_bar(label: str, share: Share) -> Bar:
-    """A share as a bar on a scale of percent, with its 95 % interval."""
-    return Bar(
-        label=label,
-        parts=(100 * share.rate,),
-        told=f"{percent(share.rate)}, {of(share)}" if share.of else "-",
-        low=100 * share.interval.low if share.of else None,
-        high=100 * share.interval.high if share.of else None,
+def section(
+    title: str,
+    *explained: str,
+    charts: Iterable[Chart] = (),
+    tables: Iterable[Table] = (),
+    nothing: str = "",
+) -> Section:
+    """A section without the charts and tables that hold nothing, and without empty sentences."""
+    return Section(
+        title=title,
+        explained=tuple(filter(None, explained)),
+        charts=tuple(chart for chart in charts if chart.bars),
+        tables=tuple(each for each in tables if each.rows),
+        nothing=nothing,
     )
-
-
-def rate_chart(title: str, series: str, shares: Iterable[tuple[str, Share]]) -> Chart:
-    """OutcomesByName shares on a scale of percent."""
-    bars = tuple(rate_bar(name, share) for name, share in shares)
-    return Chart(title=title, series=(series,), bars=bars, top=100)
-
-
-def rate_table(what: str, hits: str, shares: Iterable[tuple[str, Share]]) -> Table:
-    """OutcomesByName shares, as counts and as rates."""
-    return Table(
-        heads=(what, hits, RATE), rows=tuple((name, of(each), rate(each)) for name, each in shares)
-    )
-
-
-def count_chart(title: str, series: str, counts: Iterable[tuple[str, int]]) -> Chart:
-    """OutcomesByName counts as bars."""
-    bars = (Bar(label=name, parts=(count,), told=number(count)) for name, count in counts)
-    return Chart(title=title, series=(series,), bars=tuple(bars))
-
-
-def count_table(what: str, counts: Iterable[tuple[str, int]]) -> Table:
-    """OutcomesByName counts."""
-    return Table(heads=(what, "count"), rows=tuple((name, number(each)) for name, each in counts))

@@ -27,7 +27,7 @@ def text_lines(sections: Sequence[Section]) -> Iterator[str]:
             yield from _chart(chart)
             yield ""
         for table in section.tables:
-            yield from _table(table)
+            yield from table_lines(table)
             yield ""
         for sentence in section.explained:
             yield from wrap(sentence, _WIDTH)
@@ -41,7 +41,7 @@ def _chart(chart: Chart) -> Iterator[str]:
     yield "  ".join([chart.title, *([f"({', '.join(legend)})"] if legend else [])])
     widest = max((len(bar.label) for bar in chart.bars), default=0)
     for bar in chart.bars:
-        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.told}"
+        yield f"  {bar.label:<{widest}}  {_drawn(bar, chart.scale)} {bar.text}"
 
 
 def _drawn(bar: Bar, scale: float) -> str:
@@ -60,7 +60,8 @@ def _drawn(bar: Bar, scale: float) -> str:
     return f"{cells[:at]}│{cells[at + 1 :]}"
 
 
-def _table(table: Table) -> Iterator[str]:
+def table_lines(table: Table) -> Iterator[str]:
+    """A table in columns: words to the left, figures to the right."""
     lines = (table.heads, *table.rows)
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.heads))]
     for line in lines:

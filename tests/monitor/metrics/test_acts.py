@@ -1,73 +1,47 @@
 """Figures of acts: requests to detection, and retries with and without an analysis."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from midwatch_monitor.metrics.detection import Detection, DetectionFigures, RuleDetection
-from midwatch_monitor.metrics.figures import RunMetrics
+from midwatch_monitor.metrics.alarms import Alarms, DetectionFigures
 from midwatch_monitor.metrics.retries import Comparison, RetryFigures
+from midwatch_monitor.metrics.runs import RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (
     Alert,
-    AlertKey,
     AlertState,
-    Analysis,
-    AttemptTransition,
     Cause,
     Ending,
     Entry,
-    Lifecycle,
     Record,
     Severity,
     Step,
-    StepKind,
     Teller,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage import factories
+from midwatch_stage.factories import alert, analysis, entries
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WHY = Analysis(what="It fails.", cause=Cause.PERMANENT, root="A typo.", remedy="Mend it.")
-
-
-def log(*records: Record, attempt: int = 1) -> list[Entry]:
-    """Records of an attempt of the one task, as they stand in the journal."""
-    return [
-        Entry(id=number, record=record, at=AT, task=1, attempt=attempt)
-        for number, record in enumerate(records, start=1)
-    ]
+WHY = analysis()
 
 
-def step(number: int, request: int | None = None, *, tool: str = "bash", ok: bool = True) -> Step:
-    return Step(
-        number=number,
-        kind=StepKind.TOOL,
-        request=number if request is None else request,
-        tool=tool,
-        args='{"command":"make"}',
-        ok=ok,
-    )
+def step(number: int, request: int | None = None, *, tool: str = "bash", **fields: Any) -> Step:
+    """A call of the same command, each in a request of its own if none is named."""
+    made = {"request": number if request is None else request, "args": '{"command":"make"}'}
+    return factories.step(number, tool, **{**made, **fields})
 
 
-def alert(at: int, *evidence: int, rule: str = "cycle", since: int | None = None) -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule),
-        severity=Severity.WARNING,
-        state=AlertState.FIRING,
-        value=3,
-        summary="",
-        evidence=evidence,
-        since_step=at if since is None else since,
-        step=at,
-    )
+def alarm(at: int, *evidence: int, **fields: Any) -> Alert:
+    return alert(step=at, evidence=evidence, **fields)
 
 
 def detected(*records: Record) -> DetectionFigures:
-    detection = Detection()
-    for entry in log(*records):
-        detection.observe(entry)
-    return detection.figures()
+    alarms = Alarms()
+    for entry in entries(*records):
+        alarms.observe(entry)
+    return alarms.figures()
 
 
 def counted(*requests: int) -> Distribution:
@@ -87,58 +61,43 @@ def test_a_range_includes_both_ends() -> None:
 
 
 def test_trouble_lasts_from_the_first_step_of_the_evidence_to_the_alarm_both_counted() -> None:
-    found = detected(*(step(number, number + 10) for number in range(1, 6)), alert(5, 2, 3, 5))
+    found = detected(*(step(number, number + 10) for number in range(1, 6)), alarm(5, 2, 3, 5))
     requests = counted(4)
-    assert found == DetectionFigures(
-        requests=requests, rules=(RuleDetection(rule="cycle", requests=requests),)
-    )
+    assert found == DetectionFigures(requests=requests, rules=(("cycle", requests),))
 
 
 def test_a_condition_that_held_before_its_evidence_began_trouble() -> None:
-    assert detected(step(1), step(2), step(3), alert(3, 3, since=1)).requests == counted(3)
+    assert detected(step(1), step(2), step(3), alarm(3, 3, since_step=1)).requests == counted(3)
 
 
 def test_steps_of_one_request_are_one_request() -> None:
-    assert detected(step(1, 7), step(2, 7), step(3, 7), alert(3, 1, 2, 3)).requests == counted(1)
+    assert detected(step(1, 7), step(2, 7), step(3, 7), alarm(3, 1, 2, 3)).requests == counted(1)
 
 
 def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> None:
-    over = Alert(
-        key=AlertKey(rule="cycle"),
-        severity=Severity.WARNING,
-        state=AlertState.RESOLVED,
-        value=3,
-        summary="",
-        since_step=1,
-        step=2,
-    )
-    first, second = alert(2, 1), alert(3, 3)
+    over = alert(state=AlertState.RESOLVED, step=2)
+    first, second = alarm(2, 1), alarm(3, 3)
     assert detected(step(1), step(2), first, first, over, step(3), second).requests == counted(2, 1)
 
 
 def test_a_notice_is_no_alarm() -> None:
-    told = Alert(
-        key=AlertKey(rule="cycle"),
-        severity=Severity.NOTICE,
-        state=AlertState.FIRING,
-        value=3,
-        summary="",
-        evidence=(1,),
-        since_step=1,
-        step=1,
-    )
-    assert detected(step(1), told) == DetectionFigures()
+    assert detected(step(1), alert(severity=Severity.NOTICE, evidence=(1,))) == DetectionFigures()
 
 
 @pytest.mark.parametrize(
-    "records", [(step(1), alert(1)), (step(1, 0), alert(1, 1)), (alert(0, 1),)]
+    "records",
+    [
+        (step(1), alarm(1)),
+        (step(1, 0), alarm(1, 1)),
+        (alarm(0, 1),),
+    ],
 )
 def test_an_alarm_without_evidence_or_requests_has_no_onset(records: Iterable[Record]) -> None:
     assert detected(*records) == DetectionFigures(unknown=1)
 
 
 def retried(*records: Record) -> RetryFigures:
-    return RunMetrics(log(*records)).figures().retries
+    return RunMetrics(entries(*records)).figures().retries
 
 
 def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
@@ -164,47 +123,42 @@ def test_another_act_is_no_retry() -> None:
 
 
 def test_a_search_that_found_nothing_did_not_fail() -> None:
-    search = Step(
-        number=1, kind=StepKind.TOOL, tool="bash", args='{"command":"grep x a"}', exit_code=1
-    )
+    search = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
     assert retried(search, search).acts == Comparison()
 
 
 def test_a_call_that_was_held_back_is_no_retry() -> None:
-    held = Step(number=2, kind=StepKind.TOOL, request=2, ok=False, output=f"{HELD_BACK}say why.")
+    held = step(2, ok=False, output=f"{HELD_BACK}say why.")
     assert retried(step(1, ok=False), held) == RetryFigures(held_back=1)
 
 
 def test_what_midwatch_wrote_of_a_provider_excuses_no_retry() -> None:
-    waited = Analysis(
-        what="429", cause=Cause.TRANSIENT, root="Load.", remedy="Wait.", by=Teller.WATCH
-    )
+    waited = analysis(cause=Cause.TRANSIENT, by=Teller.WATCH)
     assert retried(step(1, ok=False), waited, step(2)) == RetryFigures(
         acts=Comparison(unanalysed=Share(hits=1, of=1)), provider=1
     )
 
 
 def ended(attempt: int, *records: Record, ending: Ending) -> list[Entry]:
-    over = Lifecycle.COMPLETED if ending is Ending.DONE else Lifecycle.FAILED
-    return log(*records, AttemptTransition(lifecycle=over, ending=ending), attempt=attempt)
+    return entries(*records, factories.ended(ending), attempt=attempt)
 
 
 def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() -> None:
-    entries = [
+    told = [
         *ended(1, step(1), ending=Ending.STUCK),
         *ended(2, step(1), WHY, ending=Ending.UNACCEPTED),
         *ended(3, WHY, step(1), ending=Ending.DONE),
         *ended(4, step(1, 1), WHY, ending=Ending.CANCELED),
     ]
-    found = RunMetrics(entries).figures().retries
+    found = RunMetrics(told).figures().retries
     # The analysis of attempt 2 stands in the turn of its first work, so it came in time.
     assert found.attempts == Comparison(analysed=Share(hits=1, of=2))
 
 
 def test_an_analysis_after_the_first_turn_of_work_is_late() -> None:
-    entries = [
+    told = [
         *ended(1, ending=Ending.STUCK),
         *ended(2, step(1), step(2), WHY, ending=Ending.DONE),
     ]
-    found = RunMetrics(entries).figures().retries
+    found = RunMetrics(told).figures().retries
     assert found.attempts == Comparison(unanalysed=Share(hits=1, of=1))

@@ -5,13 +5,17 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.metrics.knowledge import FactFigures, GuidelinesFigures, UnderFigures, Worth
-from midwatch_monitor.metrics.learning import Learning
+from midwatch_monitor.metrics.learning import (
+    FactFigures,
+    GuidelinesFigures,
+    Learning,
+    UnderFigures,
+    Worth,
+)
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import Usage
+from midwatch_monitor.metrics.work import Usage
 from midwatch_monitor.records import (
-    AttemptTransition,
     Birth,
     Ending,
     Entry,
@@ -19,14 +23,12 @@ from midwatch_monitor.records import (
     FactAct,
     FactMark,
     FactReview,
-    Feedback,
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
     Lesson,
     LessonAct,
     LessonMark,
-    Lifecycle,
     Method,
     Origin,
     Recall,
@@ -36,13 +38,12 @@ from midwatch_monitor.records import (
     ReviewState,
     Spending,
 )
+from midwatch_stage.factories import ended, feedback
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 """A Monday."""
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-CANCELED = AttemptTransition(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
-YES, NO = Feedback(accepted=True), Feedback(accepted=False)
+DONE, STUCK, CANCELED = ended(), ended(Ending.STUCK), ended(Ending.CANCELED)
+YES, NO = feedback(), feedback(accepted=False)
 
 
 def entry(record: Record, *, id: int = 1, attempt: int = 1, day: float = 0) -> Entry:
@@ -56,7 +57,7 @@ def given(*lessons: int, method: Method = Method.TASK, guidelines: int | None = 
 
 
 def test_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
-    kept = Feedback(accepted=True, origin=Origin.IMPLIED)
+    kept = feedback(origin=Origin.IMPLIED)
     entries = [entry(DONE), entry(NO), entry(kept), entry(STUCK, attempt=2), entry(CANCELED)]
     found = {each.origin: each.accepted for each in Learning(entries).figures().acceptance}
     assert found == {

@@ -1,7 +1,6 @@
 """What lessons are worth: intervals of differences, and treatment against control."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 
@@ -23,13 +22,12 @@ from midwatch_monitor.records import (
     Recall,
     Recalled,
     Record,
-    Task,
     TaskTransition,
 )
+from midwatch_stage import factories
+from midwatch_stage.factories import ended, entry
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
+DONE, STUCK = ended(), ended(Ending.STUCK)
 LESSONS = (Recalled(lesson=5, method=Method.TASK),)
 
 
@@ -79,7 +77,7 @@ def task(
 
 
 def of(record: Record, task: int, attempt: int | None) -> Entry:
-    return Entry(id=1, record=record, at=AT, task=task, attempt=attempt)
+    return entry(1, record, task=task, attempt=attempt)
 
 
 def study(with_them: int, without: int, *, each: int, same_task: bool = False) -> LearningFigures:
@@ -90,9 +88,9 @@ def study(with_them: int, without: int, *, each: int, same_task: bool = False) -
         good = id <= with_them if treated else id - each <= without
         group = Group.TREATMENT if treated else Group.CONTROL
         name = "one" if same_task else f"t{id}"
-        learning.meet(Task(id=id, run=id, name=name, title="", spec="", project="p"))
-        for entry in task(id, group, *([DONE] if good else [STUCK, DONE])):
-            learning.observe(entry)
+        learning.meet(factories.task(id, name, run=id, project="p"))
+        for each_entry in task(id, group, *([DONE] if good else [STUCK, DONE])):
+            learning.observe(each_entry)
     return learning.figures()
 
 
@@ -128,10 +126,10 @@ def test_r66_one_task_in_many_runs_is_one_draw() -> None:
 def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
     learning = Learning()
     for id in range(1, 5):
-        part = Task(id=id, run=1, name=f"whole.{id}", title="", spec="", project="p")
+        part = factories.task(id, f"whole.{id}", project="p")
         learning.meet(part, whole="whole")
-        for entry in task(id, Group.TREATMENT, DONE):
-            learning.observe(entry)
+        for each in task(id, Group.TREATMENT, DONE):
+            learning.observe(each)
     (found,) = learning.figures().comparisons
     assert found.treatment == ComparedGroup(accepted=Share(hits=4, of=4), tasks=1)
 

@@ -1,29 +1,23 @@
 """Figures of the work itself: tasks, plans, stated confidence, spending."""
 
-from datetime import UTC, datetime, timedelta
-
-from midwatch_monitor.metrics import RunMetrics
-from midwatch_monitor.metrics.claims import (
+from midwatch_monitor.metrics.runs import RunMetrics, TaskFigures
+from midwatch_monitor.metrics.statistics import Share
+from midwatch_monitor.metrics.work import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
     PlanSum,
     Reservation,
     Source,
+    SpendingFigures,
+    Usage,
 )
-from midwatch_monitor.metrics.figures import TaskFigures
-from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.tasks import SpendingFigures, Usage
 from midwatch_monitor.records import (
-    Acceptance,
-    AttemptTransition,
     Budget,
     Change,
-    Checkpoint,
     Completion,
     Ending,
     Entry,
-    Feedback,
     Lifecycle,
     Meter,
     Plan,
@@ -31,33 +25,40 @@ from midwatch_monitor.records import (
     PlanStepState,
     Record,
     Spending,
-    Step,
-    StepKind,
-    TaskTransition,
+)
+from midwatch_stage.factories import (
+    acceptance,
+    after,
+    ended,
+    entries,
+    feedback,
+    reflecting,
+    task_transition,
+    transition,
 )
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-DONE = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-STUCK = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
-OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
+DONE, STUCK = ended(), ended(Ending.STUCK)
+OVER = task_transition(Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
 
 
 def log(*records: Record, attempt: int | None = 1, task: int = 1, minute: int = 0) -> list[Entry]:
     """Records as they stand in the journal, all of one minute."""
-    at = AT + timedelta(minutes=minute)
-    return [Entry(id=1, record=record, at=at, task=task, attempt=attempt) for record in records]
+    return entries(*records, attempt=attempt, task=task, at=after(minutes=minute))
+
+
+def used(requests: int, tokens: int) -> Change:
+    return Change(budget=Budget(requests=Meter(used=requests), tokens=Meter(used=tokens)))
 
 
 def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
-    used = Change(budget=Budget(requests=Meter(used=4), tokens=Meter(used=900, limit=5_000)))
-    entries = [
-        *log(TaskTransition(lifecycle=Lifecycle.SUBMITTED), attempt=None),
-        *log(AttemptTransition(lifecycle=Lifecycle.SUBMITTED), minute=1),
-        *log(used, STUCK, minute=2),
+    told = [
+        *log(task_transition(Lifecycle.SUBMITTED), attempt=None),
+        *log(transition(Lifecycle.SUBMITTED), minute=1),
+        *log(used(4, 900), STUCK, minute=2),
         *log(DONE, attempt=2, minute=3),
         *log(OVER, attempt=None, minute=5),
     ]
-    assert RunMetrics(entries).figures().tasks == (
+    assert RunMetrics(told).figures().tasks == (
         TaskFigures(
             task=1,
             lifecycle=Lifecycle.COMPLETED,
@@ -72,11 +73,11 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
 
 
 def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
-    entries = [
-        *log(TaskTransition(lifecycle=Lifecycle.WORKING), attempt=None),
+    told = [
+        *log(task_transition(), attempt=None),
         *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED)),
     ]
-    (task,) = RunMetrics(entries).figures().tasks
+    (task,) = RunMetrics(told).figures().tasks
     assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
 
 
@@ -90,10 +91,10 @@ def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
         revision=1,
     )
     unfinished = log(first, attempt=3, task=2)
-    entries = [*log(first, STUCK), *log(first, second, DONE, attempt=2), *log(OVER, attempt=None)]
+    told = [*log(first, STUCK), *log(first, second, DONE, attempt=2), *log(OVER, attempt=None)]
     last = PlanSum(plans=1, done=1, skipped=1, closed=1, flagged=1, revisions=1)
     every = PlanSum(plans=2, done=1, skipped=1, open=2, closed=1, flagged=1, revisions=1)
-    assert RunMetrics([*entries, *unfinished]).figures().plans == PlanFigures(
+    assert RunMetrics([*told, *unfinished]).figures().plans == PlanFigures(
         attempts=every, tasks=last
     )
 
@@ -123,20 +124,15 @@ def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     )
 
 
-def told(number: int, confidence: int) -> Step:
-    said = Checkpoint(progress_percent=50, confidence=confidence)
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
-
-
 def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_result() -> None:
-    entries = [
-        *log(told(1, 20), told(2, 100)),
-        *log(Acceptance(check="make", passed=False), Acceptance(check="make", passed=True), DONE),
-        *log(told(1, 95), Acceptance(check="make", passed=False), STUCK, attempt=2),
-        *log(told(1, 50), attempt=3),
+    told = [
+        *log(reflecting(1, confidence=20), reflecting(2, confidence=100)),
+        *log(acceptance(passed=False), acceptance(passed=True), DONE),
+        *log(reflecting(1, confidence=95), acceptance(passed=False), STUCK, attempt=2),
+        *log(reflecting(1, confidence=50), attempt=3),
     ]
     share = Share(hits=1, of=2)
-    by_checkpoint, by_completion = RunMetrics(entries).figures().confidence
+    by_checkpoint, by_completion = RunMetrics(told).figures().confidence
     assert by_checkpoint == ConfidenceFigures(
         source=Source.CHECKPOINT,
         attempts=2,
@@ -149,31 +145,27 @@ def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_res
 
 def test_a_persons_verdict_wins_over_the_checks() -> None:
     claim = Completion(plan_step=1, goal="all", confidence=70, accepted=True)
-    entries = log(claim, Acceptance(check="make", passed=True), DONE, Feedback(accepted=False))
-    assert RunMetrics(entries).figures().confidence[1].bins == (
+    told = log(claim, acceptance(passed=True), DONE, feedback(accepted=False))
+    assert RunMetrics(told).figures().confidence[1].bins == (
         Bin(low=70, high=79, attempts=Share(hits=0, of=1), checks=Share(hits=1, of=1)),
     )
 
 
-def used(requests: int, tokens: int) -> Change:
-    return Change(budget=Budget(requests=Meter(used=requests), tokens=Meter(used=tokens)))
-
-
 def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew() -> None:
-    entries = [
+    told = [
         *log(used(1, 100), used(2, 250)),
         *log(used(2, 250), used(3, 300), attempt=2),
         *log(used(1, 40), attempt=3),
         *log(used(1, 10), attempt=4, task=2),
     ]
-    assert RunMetrics(entries).figures().spending.workers == Usage(requests=5, tokens=350)
+    assert RunMetrics(told).figures().spending.workers == Usage(requests=5, tokens=350)
 
 
 def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
     spent = Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
     planned = Spending(role="planner", model="m", requests=2, tokens=20)
-    entries = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
-    found = RunMetrics(entries).figures().spending
+    told = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
+    found = RunMetrics(told).figures().spending
     assert found == SpendingFigures(
         workers=Usage(requests=4, tokens=200),
         roles=(

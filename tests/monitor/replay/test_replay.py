@@ -2,15 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
-import pytest
-
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Severity
-from midwatch_monitor.replay.replay import AlertLine, DamageLine, FaultLine, TraceLine, replay
+from midwatch_monitor.replay.replay import AlertLine, TraceLine, replay
 
 SETTINGS = Settings.model_validate(
     {
@@ -74,35 +70,11 @@ def test_an_alert_that_is_resolved_has_no_line_and_may_fire_again(tmp_path: Path
     assert end == TraceLine(trace=str(path), steps=3, alerts=2, first_alarm_step=1)
 
 
-def test_the_lines_are_those_of_the_contract(tmp_path: Path) -> None:
-    path = trace(tmp_path / "a.jsonl", report(1, 10))
-    first, end = (json.loads(json.dumps(asdict(line))) for line in replay(path, SETTINGS))
-    assert first == {
-        "type": "alert",
-        "trace": str(path),
-        "step": 1,
-        "rule": "low_confidence",
-        "subject": "",
-        "severity": "warning",
-        "value": 10,
-        "summary": "stated confidence is 10 %, below 30 %",
-        "evidence": [1],
-    }
-    assert list(end) == ["type", "trace", "steps", "alerts", "first_alarm_step"]
-
-
 def test_lines_without_a_number_are_no_steps(tmp_path: Path) -> None:
     path = trace(tmp_path / "a.jsonl", {"kind": "state", "reflect": True}, edit(7))
     assert list(replay(path, SETTINGS)) == [
         TraceLine(trace=str(path), steps=1, alerts=0, first_alarm_step=None)
     ]
-
-
-def test_damage_is_told_where_it_stands(tmp_path: Path) -> None:
-    path = trace(tmp_path / "a.jsonl", edit(1), {"step": 2})
-    assert next(replay(path, SETTINGS)) == DamageLine(
-        trace=str(path), line=2, problem="kind: Field required"
-    )
 
 
 def test_the_interval_of_the_configuration_is_in_force(tmp_path: Path) -> None:
@@ -113,27 +85,6 @@ def test_the_interval_of_the_configuration_is_in_force(tmp_path: Path) -> None:
     first, _ = replay(path, settings)
     assert isinstance(first, AlertLine)
     assert (first.rule, first.step) == ("missed_checkpoint", 3)
-
-
-def test_a_folder_is_every_known_trace_below_it(tmp_path: Path) -> None:
-    trace(tmp_path / "b.jsonl", edit(1))
-    trace(tmp_path / "a.jsonl", edit(1))
-    (tmp_path / "notes.jsonl").write_text("hello\n", encoding="utf-8")
-    names = [Path(line.trace).name for line in replay(tmp_path, SETTINGS)]
-    assert names == ["a.jsonl", "b.jsonl"]
-
-
-def test_each_trace_is_judged_for_itself(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        trace(tmp_path / f"{name}.jsonl", edit(1))
-    assert not any(isinstance(line, AlertLine) for line in replay(tmp_path, SETTINGS))
-
-
-def test_a_named_file_in_no_known_format_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("hello\n", encoding="utf-8")
-    with pytest.raises(TraceError):
-        replay(path, SETTINGS)
 
 
 def act(step: int, minutes: int) -> dict[str, object]:
@@ -189,8 +140,3 @@ def test_the_time_before_an_attempt_goes_on_is_not_judged(tmp_path: Path) -> Non
 def test_without_times_no_time_passes(tmp_path: Path) -> None:
     path = trace(tmp_path / "a.jsonl", *({**act(number, 0), "at": None} for number in range(1, 9)))
     assert silences(path, command="1ms", unmoved="1ms") == []
-
-
-def test_no_recorded_trace_breaks_a_rule(tmp_path: Path) -> None:
-    path = trace(tmp_path / "a.jsonl", *(report(n, 50) for n in range(1, 4)), edit(4))
-    assert not any(isinstance(line, FaultLine) for line in replay(path, SETTINGS))

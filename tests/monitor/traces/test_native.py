@@ -22,8 +22,9 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
+from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.traces import Damage, find_traces, native, open_trace
-from midwatch_monitor.traces.native import Reader
+from midwatch_monitor.traces.native import Reader, written
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -144,19 +145,6 @@ def test_a_line_may_list_every_observed_edit() -> None:
     )
 
 
-@pytest.mark.parametrize("result", [{"ok": False}, {"exit_code": 1}, {"path": None}])
-def test_an_edit_that_failed_or_names_no_file_is_none(result: dict[str, object]) -> None:
-    step = parse({"step": 1, "kind": "tool", "path": "a.py", "edit": True, **result})
-    assert isinstance(step, Step)
-    assert step.edits == ()
-
-
-@pytest.mark.parametrize("more", [{"edits": []}, {"edit": False}])
-def test_a_line_may_say_that_nothing_was_edited(more: dict[str, object]) -> None:
-    line = {"step": 1, "kind": "tool", "tool": "bash", "args": "echo 1 > a.py", **more}
-    assert edited(line) == []
-
-
 @pytest.mark.parametrize(
     ("tool", "args"),
     [
@@ -206,35 +194,11 @@ def test_a_command_that_failed_may_have_written_if_it_ran(
     assert edited(line) == paths
 
 
-def test_running_a_script_of_an_earlier_line_is_an_edit_of_what_it_writes() -> None:
-    written = {
-        "step": 1,
-        "kind": "tool",
-        "tool": "create",
-        "edit": True,
-        "path": "fix.py",
-        "args": {"path": "fix.py", "content": "open('a.py', 'w').write('1')"},
-    }
-    run = {"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"}
-    assert (edited(written), edited(written, run)) == (["fix.py"], ["a.py"])
-
-
 def test_arguments_nested_without_end_are_told() -> None:
     args: list[object] = []
     for _ in range(100_000):
         args = [args]
     assert parse({"step": 1, "kind": "tool", "args": args}) == "nested too deeply"
-
-
-def test_half_a_surrogate_pair_is_text() -> None:
-    line = {"step": 1, "kind": "message", "text": "\ud800", "path": "\udc80"}
-    assert parse(line) == Step(number=1, kind=StepKind.MESSAGE, text="\ud800", path="\udc80")
-
-
-def test_arguments_as_text_stay_as_they_are() -> None:
-    step = parse({"step": 1, "kind": "tool", "args": " ls  -l "})
-    assert isinstance(step, Step)
-    assert step.args == " ls  -l "
 
 
 @pytest.mark.parametrize("at", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z"])
@@ -286,15 +250,6 @@ def test_bytes_that_are_no_text_and_nesting_without_end_are_damage(tmp_path: Pat
     assert [type(each) for each in open_trace(path)] == [Step, Damage, Damage]
 
 
-def test_a_checkpoint_without_a_plan_step_is_about_the_one_in_force(tmp_path: Path) -> None:
-    report = {"step": 1, "kind": "checkpoint", "progress_percent": 1, "confidence": 1}
-    path = write(tmp_path / "run.jsonl", {"kind": "state", "plan_step": 3}, report)
-    _, step = open_trace(path)
-    assert isinstance(step, Step)
-    assert step.checkpoint is not None
-    assert step.checkpoint.plan_step == 3
-
-
 @pytest.mark.parametrize(
     ("text", "known"),
     [
@@ -334,3 +289,112 @@ def test_a_folder_gives_its_known_traces_in_order(tmp_path: Path) -> None:
     write(tmp_path / "c.jsonl", {"type": "user"})
     write(tmp_path / "d.txt", {"kind": "state"})
     assert list(find_traces(tmp_path)) == [two, one]
+
+
+ON_A = (Edit(path="a.py"),)
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** End Patch"
+
+
+def tool_step(**line: object) -> Step:
+    """One tool line as a step."""
+    step = Reader().read({"step": 1, "kind": "tool", **line})
+    assert isinstance(step, Step)
+    return step
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("str_replace_editor", {"command": "str_replace", "path": "a.py", "old_str": "a"}),
+        ("edit_file", '{"path": "a.py", "old": "a"}'),
+        ("Edit", {"file_path": "a.py", "old_string": "a"}),
+        ("apply_patch", {"patch": PATCH}),
+        ("apply_patch", PATCH),
+        ("replace", {"file": "a.py"}),
+    ],
+)
+def test_a_tool_that_edits_is_known_by_its_name(tool: str, args: object) -> None:
+    assert tool_step(tool=tool, args=args, output="done").edits == ON_A
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"edit": True, "args": {"path": "a.py"}},
+        {"edit": True, "args": {"target_file": "a.py"}},
+        {"edit": True, "path": "a.py"},
+        {"tool": "edit", "path": "a.py"},
+    ],
+)
+def test_an_edit_is_of_the_file_that_the_line_or_its_arguments_name(
+    line: Mapping[str, object],
+) -> None:
+    assert tool_step(**{"tool": "change", **line}).edits == ON_A
+
+
+def test_the_digest_of_a_content_says_that_there_is_one() -> None:
+    edits = (Edit(path="a.py", digest="d"),)
+    assert tool_step(tool="put", path="a.py", content_digest="d").edits == edits
+    assert tool_step(tool="edit", args={"path": "a.py"}, content_digest="d").edits == edits
+
+
+def test_a_whole_content_has_its_digest() -> None:
+    step = tool_step(tool="write_file", args={"path": "a.py", "content": "x"})
+    assert step.edits == (Edit(path="a.py", digest=digest("x")),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"tool": "str_replace_editor", "args": {"command": "view", "path": "a.py"}},
+        {"tool": "str_replace_editor", "args": {"command": "view", "path": "a.py"}, "path": "a.py"},
+        {"tool": "read_file", "args": {"path": "a.py"}, "path": "a.py", "content_digest": "d"},
+        {"tool": "search", "args": {"path": "a.py"}},
+        {"tool": "edit", "args": "12:14\nx\nend_of_edit"},
+        {"tool": "edit", "args": {"path": "a.py"}, "edit": False},
+        {"tool": "edit", "args": {"path": "a.py"}, "edits": []},
+        {"tool": "edit", "args": {"path": "a.py"}, "kind": "message"},
+        {"tool": "edit", "args": {"path": "a.py"}, "ok": False},
+        {"tool": "edit", "args": {"path": "a.py"}, "exit_code": 2},
+        {"tool": "edit", "args": {"path": "a.py"}, "output": "String to replace not found"},
+        {"tool": "change", "path": "a.py", "edit": True, "output": "No replacement was performed"},
+    ],
+)
+def test_what_only_looks_or_was_refused_edits_nothing(line: dict[str, object]) -> None:
+    assert tool_step(**line).edits == ()
+
+
+@pytest.mark.parametrize(
+    "args", ['{"b":2,"a": [1, "é"]}', ' {"a": [1, "\\u00e9"], "b": 2}\n', {"b": 2, "a": [1, "é"]}]
+)
+def test_arguments_as_the_text_of_an_object_are_equal_to_that_object(args: object) -> None:
+    assert tool_step(tool="goto", args=args).args == '{"a": [1, "é"], "b": 2}'
+
+
+@pytest.mark.parametrize("args", ["{ ls; }", '{"a": 1', "[1,2]", " ls  -l ", '"a"'])
+def test_other_texts_stay_as_they_are(args: str) -> None:
+    assert tool_step(tool="bash", args=args).args == args
+
+
+@pytest.mark.parametrize("kind", list(StepKind)[:2])
+@pytest.mark.parametrize("args", ['{"b":1,  "a":2}', ' {"a": 1}', '{"a": 1}'])
+def test_written_arguments_come_back_to_the_letter(kind: StepKind, args: str) -> None:
+    step = Step(number=1, kind=kind, tool="goto", args=args)
+    assert Reader().read(json.loads(written(step))) == step
+
+
+def test_states_may_have_underscores() -> None:
+    line = {"kind": "state", "activity": "rate_limited", "lifecycle": "input_required"}
+    assert Reader().read(line) == Change(
+        activity=Activity.RATE_LIMITED, lifecycle=Lifecycle.INPUT_REQUIRED
+    )
+
+
+def test_running_what_a_call_wrote_edits_what_that_writes() -> None:
+    reader = Reader()
+    args = {"path": "fix.py", "content": "open('a.py', 'w').write('1')"}
+    reader.read({"step": 1, "kind": "tool", "tool": "write_file", "args": args})
+    run = reader.read({"step": 2, "kind": "tool", "tool": "bash", "args": "python fix.py"})
+    assert isinstance(run, Step)
+    assert [edit.path for edit in run.edits] == ["a.py"]

@@ -16,18 +16,14 @@ from midwatch_monitor.metrics.calibration import Sample, calibrate
 from midwatch_monitor.records import (
     AlertKey,
     Attempt,
-    AttemptTransition,
-    Checkpoint,
     Commit,
-    Draft,
     Ending,
     Feedback,
-    Lifecycle,
     Origin,
     Record,
     Step,
-    StepKind,
 )
+from midwatch_stage.factories import draft, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.calibration import Calibrator
@@ -36,14 +32,11 @@ from midwatch_supervisor.decide.supervision import Supervision
 Begin = Callable[..., Awaitable[Attempt]]
 Tell = Callable[..., Awaitable[None]]
 
-GOOD = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-BAD = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.UNACCEPTED)
-CANCELED = AttemptTransition(lifecycle=Lifecycle.CANCELED, ending=Ending.CANCELED)
+GOOD, BAD, CANCELED = ended(), ended(Ending.UNACCEPTED), ended(Ending.CANCELED)
 
 
 def reflects(number: int, confidence: int) -> Step:
-    said = Checkpoint(progress_percent=50, confidence=confidence)
-    return Step(number=number, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=said)
+    return reflecting(number, confidence=confidence)
 
 
 def sample(attempt: int, *said: int, ok: bool, model: str = "m") -> Sample:
@@ -52,13 +45,11 @@ def sample(attempt: int, *said: int, ok: bool, model: str = "m") -> Sample:
 
 
 @pytest.fixture
-def tell(journal: Journal, at: datetime) -> Tell:
+def tell(journal: Journal) -> Tell:
     """Commits records of an attempt."""
 
     async def commit(attempt: Attempt, *records: Record) -> None:
-        drafts = [
-            Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
-        ]
+        drafts = (draft(each, task=attempt.task, attempt=attempt.id) for each in records)
         await journal.commit(Commit(drafts=tuple(drafts)))
 
     return commit
@@ -84,8 +75,7 @@ def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
 async def test_an_attempt_that_is_over_is_a_sample_of_all_its_checkpoints(
     journal: Journal, begin: Begin
 ) -> None:
-    work = Step(number=2, kind=StepKind.TOOL, tool="shell")
-    await begin(reflects(1, 80), work, reflects(3, 90), GOOD)
+    await begin(reflects(1, 80), step(2), reflects(3, 90), GOOD)
     await begin(reflects(1, 70), BAD, model="other")
     assert await Calibrator(journal).samples() == (
         sample(1, 80, 90, ok=True),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from midwatch_monitor.metrics.calibration import Calibration, Level
 from midwatch_monitor.records import Checkpoint, Plan, Step, StepKind
-from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, render
+from midwatch_supervisor.decide.evidence import Case, render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -43,7 +43,3 @@ def test_a_model_without_a_calibration_changes_nothing() -> None:
 
 def test_a_worker_that_never_reported_stated_nothing() -> None:
     assert "stated confidence" not in render(replace(CASE, checkpoints=()), 5000, BLOCKS)
-
-
-def test_the_line_counts_against_the_limit() -> None:
-    assert len(render(replace(CASE, goal="goal " * 5000), MIN_CHARS, BLOCKS)) <= MIN_CHARS

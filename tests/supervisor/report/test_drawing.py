@@ -5,9 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from midwatch_monitor.metrics.statistics import Share
 from midwatch_supervisor.report.html import page, svg
-from midwatch_supervisor.report.section import Bar, Chart, Section, Table, dollars, lasted, rate
+from midwatch_supervisor.report.section import Bar, Chart, Section, Table
 from midwatch_supervisor.report.text import text_lines
 
 EVIL = "<script>alert('&')</script>"
@@ -16,38 +15,11 @@ CHART = Chart(
     title="parts",
     series=("good", "bad"),
     bars=(
-        Bar(label="x", parts=(3, 1), told="4"),
-        Bar(label="yy", parts=(0, 0.001), told="0.001"),
-        Bar(label="none", parts=(0, 0), told="0"),
+        Bar(label="x", parts=(3, 1), text="4"),
+        Bar(label="yy", parts=(0, 0.001), text="0.001"),
+        Bar(label="none", parts=(0, 0), text="0"),
     ),
 )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.4, "0 s"),
-        (59.4, "59 s"),
-        (60, "1 min 0 s"),
-        (3_599, "59 min 59 s"),
-        (3_660, "1 h 1 min"),
-        (93_600, "1 d 2 h"),
-    ],
-)
-def test_a_time_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
-    assert lasted(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0.00"), (0.0042, "0.0042"), (0.25, "0.25"), (1234.5, "1,234.50")]
-)
-def test_less_than_a_cent_is_not_rounded_to_nothing(value: float, text: str) -> None:
-    assert dollars(value) == text
-
-
-def test_a_rate_comes_with_its_interval_and_of_nothing_there_is_none() -> None:
-    assert rate(Share(hits=4, of=5)) == "80 % (38 to 96)"
-    assert rate(Share(hits=0, of=0)) == "-"
 
 
 def test_a_section_is_a_title_its_charts_its_tables_and_what_they_mean() -> None:
@@ -88,7 +60,7 @@ def test_a_section_without_figures_says_so() -> None:
 def test_a_mark_stands_on_the_scale_of_its_bar(
     parts: tuple[float, ...], mark: float, line: str
 ) -> None:
-    bar = Bar(label="x", parts=parts, told="!", mark=mark)
+    bar = Bar(label="x", parts=parts, text="!", mark=mark)
     chart = Chart(title="t", series=("s",), bars=(bar,), top=100, mark="said")
     assert list(text_lines((Section(title="S", charts=(chart,)),)))[2:4] == [
         "t  (│ said)",
@@ -127,7 +99,7 @@ def test_every_text_on_the_page_is_escaped() -> None:
     chart = Chart(
         title=EVIL,
         series=(EVIL, EVIL),
-        bars=(Bar(label=EVIL, parts=(1, 2), told=EVIL, low=0, high=3, mark=1),),
+        bars=(Bar(label=EVIL, parts=(1, 2), text=EVIL, low=0, high=3, mark=1),),
         mark=EVIL,
     )
     table = Table(heads=(EVIL,), rows=((EVIL,),))

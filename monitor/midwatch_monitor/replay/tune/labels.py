@@ -13,6 +13,7 @@ SPENT = ("exit_cost",)
 """The exit statuses that mean out of budget, unless others are named: SWE-agent's word for it."""
 
 _NEEDED = ("path", "outcome")
+_OPTIONAL = ("task", "source", "exit_status")
 _OUTCOMES = {"resolved": True, "unresolved": False, "unknown": None}
 _ENDINGS = (".traj.json", ".traj", ".jsonl", ".json")
 
@@ -39,7 +40,6 @@ class Labels:
 
     file: Path
     by_path: Mapping[Path, Label]
-    by_text: Mapping[str, Label]
     by_name: Mapping[str, tuple[Label, ...]]
 
 
@@ -69,12 +69,10 @@ def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None
 
     Raises UsageError if its name fits several.
     """
-    found = labels.by_path.get(trace.resolve())
-    for root in roots:
-        if found is None and trace.is_relative_to(root):
-            found = labels.by_text.get(trace.relative_to(root).as_posix())
-    if found is not None:
-        return found
+    below = (trace.relative_to(root) for root in roots if trace.is_relative_to(root))
+    for path in (trace, *(labels.file.parent / each for each in below)):
+        if found := labels.by_path.get(path.resolve()):
+            return found
     named = labels.by_name.get(_name(trace), ())
     if len(named) > 1:
         paths = ", ".join(label.path for label in named)
@@ -98,9 +96,6 @@ def _label(row: Mapping[str, str | None], place: str, spent: Collection[str]) ->
     )
 
 
-_OPTIONAL = ("task", "source", "exit_status")
-
-
 def _labels(file: Path, labels: Iterable[Label]) -> Labels:
     by_path: dict[Path, Label] = {}
     by_name: dict[str, tuple[Label, ...]] = defaultdict(tuple)
@@ -110,8 +105,7 @@ def _labels(file: Path, labels: Iterable[Label]) -> Labels:
             raise UsageError(f"{file}: {label.path} is there twice")
         by_path[path] = label
         by_name[_name(Path(label.path))] += (label,)
-    by_text = {Path(label.path).as_posix(): label for label in by_path.values()}
-    return Labels(file=file, by_path=by_path, by_text=by_text, by_name=dict(by_name))
+    return Labels(file=file, by_path=by_path, by_name=dict(by_name))
 
 
 def _name(path: Path) -> str:
@@ -121,19 +115,12 @@ def _name(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """A trace whose end is known."""
-
-    path: Path
-    format: str = AUTO
-    label: Label
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recordings:
     """What was found where one looked for traces."""
 
-    recorded: tuple[Recorded, ...]
+    traces: Mapping[Path, Label]
+    """Those whose end is known."""
+    format: str = AUTO
     unlabelled: int
     """Traces without a label; they are left out."""
 
@@ -158,8 +145,8 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
         else:
             found[label] = trace
     _check(labels, found, unlabelled)
-    recorded = (Recorded(path=path, format=format, label=label) for label, path in found.items())
-    return Recordings(recorded=tuple(recorded), unlabelled=unlabelled)
+    traces = {path: label for label, path in found.items()}
+    return Recordings(traces=traces, format=format, unlabelled=unlabelled)
 
 
 def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
@@ -168,16 +155,13 @@ def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} is not there")
-        for trace in find_traces(path, format) if path.is_dir() else _named(path, format):
+        if path.is_file():
+            open_trace(path, format).close()
+        for trace in find_traces(path, format) if path.is_dir() else (path,):
             real = trace.resolve()
             if real not in seen:
                 seen.add(real)
                 yield trace
-
-
-def _named(path: Path, format: str) -> tuple[Path]:
-    open_trace(path, format).close()
-    return (path,)
 
 
 def _check(labels: Labels, found: dict[Label, Path], unlabelled: int) -> None:

@@ -1,14 +1,15 @@
 """`midwatch calibration`: what the stated confidence of each model was worth so far."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
 
 from midwatch_monitor.metrics.calibration import MIN_ATTEMPTS, TrackRecord, track_records
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.report.lines import fields, rounded
+from midwatch_supervisor.report.section import Cell, table
+from midwatch_supervisor.report.text import table_lines
 
 REPORTED = (20, 40, 60, 80, 90, 100)
 """The stated confidences that are told, in percent; most reports are high."""
@@ -21,74 +22,42 @@ _EXPLAINED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointLine:
-    """One stated confidence and what it was worth, in percent."""
-
-    reported: int
-    calibrated: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationLine:
-    """One model; errors go from 0 to 1, and what is not claimed is `None` or empty."""
-
-    type: Literal["calibration"] = "calibration"
-    model: str
-    attempts: int
-    attempts_needed: int = MIN_ATTEMPTS
-    succeeded: int
-    tasks: int
-    checkpoints: int
-    error_before: float | None
-    error_after: float | None
-    curve: tuple[PointLine, ...]
-
-
 async def calibration(*, journal: JournalOption = None, json: JsonOption = False) -> None:
     """Print how far each model's stated confidence can be trusted, over all runs."""
     async with await journal_to_read(journal) as opened:
         records = track_records(await Calibrator(opened).samples())
         if json:
             for record in records:
-                write_json(asdict(calibration_line(record)))
+                write_json(_line(record))
         elif records:
             _print(records)
         else:
             write_line(f"no attempt that reported its confidence is over in {opened.name}")
 
 
-def calibration_line(record: TrackRecord) -> CalibrationLine:
-    """What is said of one model."""
+def _line(record: TrackRecord) -> dict[str, object]:
+    """One model. Errors go from 0 to 1, and what is not claimed is null or empty."""
     fitted = record.calibration
-    curve = (
-        PointLine(reported=reported, calibrated=fitted.percent(reported))
+    curve = [
+        {"reported": reported, "calibrated": fitted.percent(reported)}
         for reported in REPORTED
         if fitted is not None
-    )
-    return CalibrationLine(
-        model=record.model,
-        attempts=record.attempts,
-        succeeded=record.succeeded,
-        tasks=record.tasks,
-        checkpoints=record.checkpoints,
-        error_before=_rounded(record.error_before),
-        error_after=_rounded(record.error_after),
-        curve=tuple(curve),
-    )
-
-
-def _rounded(error: float | None) -> float | None:
-    return None if error is None else round(error, 4)
+    ]
+    return {
+        "type": "calibration",
+        "attempts_needed": MIN_ATTEMPTS,
+        **fields(record, "model", "attempts", "succeeded", "tasks", "checkpoints"),
+        "error_before": rounded(record.error_before),
+        "error_after": rounded(record.error_after),
+        "curve": curve,
+    }
 
 
 def _print(records: Sequence[TrackRecord]) -> None:
     heads = (*_HEADINGS, *(f"{reported} %" for reported in REPORTED))
-    rows = [heads, *(_row(record) for record in records)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        write_line("  ".join(cells).rstrip())
+    rows = table(heads, map(_row, records), words=tuple(range(len(heads))))
+    for line in table_lines(rows):
+        write_line(line)
     for record in records:
         if record.calibration is None:
             few = f"{record.attempts} of {MIN_ATTEMPTS}"
@@ -98,18 +67,11 @@ def _print(records: Sequence[TrackRecord]) -> None:
             write_line(line)
 
 
-def _row(record: TrackRecord) -> tuple[str, ...]:
+def _row(record: TrackRecord) -> tuple[Cell, ...]:
     fitted = record.calibration
+    errors = (record.error_before, record.error_after)
     return (
-        record.model,
-        str(record.attempts),
-        str(record.tasks),
-        str(record.succeeded),
-        _error(record.error_before),
-        _error(record.error_after),
+        *(record.model, record.attempts, record.tasks, record.succeeded),
+        *("-" if error is None else f"{error:.2f}" for error in errors),
         *(f"{fitted.percent(reported)} %" if fitted else "-" for reported in REPORTED),
     )
-
-
-def _error(error: float | None) -> str:
-    return "-" if error is None else f"{error:.2f}"

@@ -1,10 +1,7 @@
 """`midwatch export`: recorded attempts as traces, which `midwatch replay` reads."""
 
-import os
 import re
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -12,13 +9,14 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.private import private_file
 from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, Event, Plan, Step
 from midwatch_monitor.traces.native import written
+from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.lookup import chosen_runs, find
+from midwatch_supervisor.present.numbers import counted
 
 OneAttempt = Annotated[
     str | None,
@@ -63,8 +61,9 @@ async def export(
             wanted = await _attempts(opened, run=run, folder=folder)
         else:
             wanted = {output: await _attempt(opened, attempt or "", run=run)}
-        if not force:
-            _refuse_existing(wanted)
+        for target in wanted:
+            if target != "-":
+                refuse_existing(Path(target), force=force)
         for target, each in wanted.items():
             steps = await _export(opened, each, target)
             if target != "-":
@@ -98,25 +97,19 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
     return wanted
 
 
-def _refuse_existing(targets: Iterable[str]) -> None:
-    for target in map(Path, targets):
-        if str(target) != "-" and (target.exists() or target.is_symlink()):
-            raise UsageError(f"{target} exists already; --force overwrites it")
-
-
 async def _export(journal: Journal, attempt: Attempt, target: str) -> int:
     """Write one attempt; answers its number of steps."""
     if target == "-":
         sys.stdout.flush()
         # A trace is UTF-8, whatever the terminal speaks.
         return await _write(journal, attempt, sys.stdout.buffer)
-    with _new_file(Path(target)) as stream:
+    with new_file(Path(target)) as stream:
         return await _write(journal, attempt, stream)
 
 
 async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
     after, steps = 0, 0
-    meant: tuple[str, ...] | None = ()
+    files: tuple[str, ...] | None = ()
     while page := await journal.entries(
         after, attempt=attempt.id, kinds=(Step, Change, Plan, AttemptTransition), limit=_PAGE
     ):
@@ -124,8 +117,8 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
             event = _event(entry)
             if isinstance(entry.record, Plan) and isinstance(event, Change):
                 # Most plans name no files, and most records of a plan change none.
-                told, meant = meant, event.plan_step_files
-                event = None if told == meant else event
+                before, files = files, event.plan_step_files
+                event = None if before == files else event
             if event is not None:
                 stream.write(written(event).encode() + b"\n")
                 steps += isinstance(event, Step)
@@ -148,28 +141,8 @@ def _event(entry: Entry) -> Event | None:
             return None
 
 
-@contextmanager
-def _new_file(target: Path) -> Generator[BinaryIO]:
-    """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
-    if target.exists() and not target.is_file():
-        raise UsageError(f"{target} is no file")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        private_file(part)
-        with part.open("wb") as stream:
-            try:
-                yield stream
-            except BaseException:
-                part.unlink()
-                raise
-        part.replace(target)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-
-
 def _tell(target: str, attempt: Attempt, steps: int, *, json: bool) -> None:
     if json:
         write_json({"type": "export", "file": target, "attempt": attempt.id, "steps": steps})
     else:
-        write_line(f"wrote {target}: {steps} {'step' if steps == 1 else 'steps'}")
+        write_line(f"wrote {target}: {counted(steps, 'step')}")

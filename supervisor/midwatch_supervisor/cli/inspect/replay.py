@@ -19,6 +19,7 @@ from midwatch_monitor.replay.replay import replay as replay_trace
 from midwatch_monitor.traces import AUTO, FORMATS
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import counted
 
 
 def replay(
@@ -74,8 +75,4 @@ def _alert(line: AlertLine) -> str:
 def _trace(line: TraceLine) -> str:
     first = line.first_alarm_step
     alarm = "no alarm" if first is None else f"first alarm at step {first}"
-    return f"{line.trace}: {_count(line.steps, 'step')}, {_count(line.alerts, 'alert')}, {alarm}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{line.trace}: {counted(line.steps, 'step')}, {counted(line.alerts, 'alert')}, {alarm}"

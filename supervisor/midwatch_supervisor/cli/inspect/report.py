@@ -1,9 +1,8 @@
 """`midwatch report`: what came of the tasks, and of what was learned, in figures."""
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,17 +11,16 @@ from cyclopts import App, Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.private import private_file
+from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.learn.projects import project_named
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.report.html import page
-from midwatch_supervisor.report.learning_lines import learning_lines
-from midwatch_supervisor.report.learning_sections import learning_sections
+from midwatch_supervisor.report.learning import learning_lines, learning_sections
+from midwatch_supervisor.report.lines import Line
 from midwatch_supervisor.report.reading import Selection, moment, read_learning, read_runs
-from midwatch_supervisor.report.run_lines import Line, run_lines
-from midwatch_supervisor.report.run_sections import run_sections
+from midwatch_supervisor.report.runs import run_lines, run_sections
 from midwatch_supervisor.report.section import Section
 from midwatch_supervisor.report.text import text_lines
 
@@ -59,10 +57,10 @@ class ReportOptions:
         if self.output != "-" and not self.html:
             raise UsageError("--output is for --html")
 
-    def selection(self, now: datetime, project: str | None = None) -> Selection:
+    def selection(self, now: datetime) -> Selection:
         """Which tasks count. Raises UsageError."""
         since = None if self.since is None else moment(self.since, now=now)
-        return Selection(run=self.run, since=since, project=project)
+        return Selection(run=self.run, since=since)
 
 
 _OPTIONS = ReportOptions()
@@ -99,7 +97,7 @@ async def lessons(*, project: AnyProject = None, options: ReportOptions = _OPTIO
     selection = options.selection(now)
     async with await journal_to_read(options.journal) as opened:
         if project is not None:
-            selection = options.selection(now, await project_named(Learned(opened), project))
+            selection = replace(selection, project=await project_named(Learned(opened), project))
         reading = await read_learning(opened, selection)
     head = selection.description(len(reading.tasks), opened.name, now)
     found = learning_sections(reading)
@@ -138,15 +136,7 @@ def _write(text: str, output: str, *, force: bool) -> None:
         sys.stdout.buffer.write(body)
         return
     target = Path(output)
-    if not force and (target.exists() or target.is_symlink()):
-        raise UsageError(f"{target} exists already; --force overwrites it")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        private_file(part)
-        part.write_bytes(body)
-        part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    refuse_existing(target, force=force)
+    with new_file(target) as stream:
+        stream.write(body)
     write_line(f"wrote {target}")

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.replay.tune.figures import AlarmFigures
-from midwatch_monitor.replay.tune.proposal import (
+from midwatch_monitor.replay.tune.runs import AlarmFigures, Target
+from midwatch_monitor.replay.tune.study import (
+    Row,
+    Study,
     changes,
     figures_text,
     lift_text,
@@ -13,8 +15,9 @@ from midwatch_monitor.replay.tune.proposal import (
     share_text,
     verdict_text,
 )
-from midwatch_monitor.replay.tune.run import Target
-from midwatch_monitor.replay.tune.study import Row, Study
+from midwatch_supervisor.report.lines import interval_fields, rounded
+from midwatch_supervisor.report.section import table
+from midwatch_supervisor.report.text import table_lines
 
 MAX_ROWS = 12
 """Thresholds of a rule that are shown; a rule that counts far has a hundred."""
@@ -36,12 +39,8 @@ def json_lines(study: Study, text: str) -> Iterator[dict[str, object]]:
         decided = {"alarm": choice.level is not None, "verdict": choice.verdict.name.lower()}
         yield {"type": "choice", "rule": choice.rule, **decided}
     scores = study.scores
-    for what, figures in (
-        ("present", scores.present),
-        ("proposal", scores.proposal),
-        ("held_out", scores.held_out),
-        ("agreement", scores.agreement),
-    ):
+    for what in ("present", "proposal", "held_out", "agreement"):
+        figures: AlarmFigures | None = getattr(scores, what)
         if figures is not None:
             yield {"type": "score", "what": what, **target, **_fields(figures)}
     yield {
@@ -94,11 +93,7 @@ def _table(study: Study, rows: Sequence[Row]) -> Iterator[str]:
     cells = [heads, *(_cells(row) for row in shown)]
     if not failed:
         cells = [(*line[:3], *line[4:]) for line in cells]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(cells[0]))]
-    for line in cells:
-        yield "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
+    yield from table_lines(table(cells[0], cells[1:], words=tuple(range(len(cells[0])))))
     if len(shown) < len(rows):
         yield f"and {len(rows) - len(shown)} more thresholds, with --json"
 
@@ -123,27 +118,20 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _fields(figures: AlarmFigures) -> dict[str, object]:
-    spread, lift = figures.resolved.interval, figures.lift_interval
     return {
         "resolved_alarmed": figures.resolved.hits,
         "resolved": figures.resolved.of,
-        "share": _rounded(figures.resolved.rate),
-        "share_low": _rounded(spread.low),
-        "share_high": _rounded(spread.high),
+        "share": rounded(figures.resolved.rate),
+        **interval_fields(figures.resolved.interval, "share_"),
         "found": figures.found.hits,
         "targets": figures.found.of,
         "unresolved_alarmed": figures.unresolved.hits,
         "unresolved": figures.unresolved.of,
-        "lift": _rounded(figures.lift),
-        "lift_low": _rounded(lift.low if lift else None),
-        "lift_high": _rounded(lift.high if lift else None),
-        "lift_unresolved": _rounded(figures.lift_unresolved),
-        "delay": _rounded(figures.delay),
+        "lift": rounded(figures.lift),
+        **interval_fields(figures.lift_interval, "lift_"),
+        "lift_unresolved": rounded(figures.lift_unresolved),
+        "delay": rounded(figures.delay),
     }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def _spoke(figures: AlarmFigures) -> bool:

@@ -55,8 +55,7 @@ def tune(
     Only thresholds are looked at: windows, weights, hold and cooldown stay as configured, and so
     does what single workers and tools have of their own.
     """
-    from midwatch_monitor.replay.tune.proposal import proposal_text
-    from midwatch_monitor.replay.tune.study import study
+    from midwatch_monitor.replay.tune.study import proposal_text, study
 
     if format not in (AUTO, *FORMATS):
         raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
@@ -64,7 +63,7 @@ def tune(
     _check_new(output)
     settings = settings_in_force(config)
     found = recordings(paths, read_labels(outcomes, spent=spent or SPENT), format=format)
-    result = study(found.recorded, settings, aim)
+    result = study(found, settings, aim)
     _warn(found, result)
     text = proposal_text(result)
     if output is not None:
@@ -95,7 +94,7 @@ def _aim(max_false_alarms: float, folds: int, seed: int) -> "Aim":
 
 def _warn(found: Recordings, result: "Study") -> None:
     """Say what makes the figures weaker than they look."""
-    from midwatch_monitor.replay.tune.run import Target
+    from midwatch_monitor.replay.tune.runs import Target
     from midwatch_monitor.replay.tune.study import MIN_TARGETS
 
     resolved = result.scores.present.resolved.of

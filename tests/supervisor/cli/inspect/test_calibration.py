@@ -8,16 +8,11 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    AttemptTransition,
-    Checkpoint,
     Commit,
-    Draft,
     Ending,
-    Lifecycle,
-    Step,
-    StepKind,
 )
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import draft, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,13 +29,11 @@ async def finish(
     task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
     whose = {"worker": "coder", "model": model, "node": "here", "workspace": "w"}
     attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-    said = Checkpoint(progress_percent=40, confidence=confidence)
-    state = AttemptTransition(
-        lifecycle=Lifecycle.COMPLETED if ok else Lifecycle.FAILED,
-        ending=Ending.DONE if ok else Ending.STUCK,
+    records = (
+        reflecting(1, 40, confidence),
+        ended(Ending.DONE if ok else Ending.STUCK),
     )
-    records = (Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said), state)
-    drafts = [Draft(record=each, at=at, task=task.id, attempt=attempt.id) for each in records]
+    drafts = (draft(each, task=task.id, attempt=attempt.id) for each in records)
     await journal.commit(Commit(drafts=tuple(drafts)))
 
 
@@ -88,19 +81,6 @@ async def test_a_model_is_one_object(journal: Journal, at: datetime, capsys: Cap
         "error_after": 0.1122,
         "curve": [{"reported": said, "calibrated": rate} for said, rate in worth.items()],
     }
-
-
-async def test_of_too_few_attempts_nothing_is_claimed(
-    journal: Journal, at: datetime, capsys: Capture
-) -> None:
-    for _ in range(4):
-        await finish(journal, at)
-    assert await midwatch("calibration", "--json") == 0
-    line = json.loads(capsys.readouterr().out)
-    assert (line["attempts"], line["error_before"], line["error_after"], line["curve"]) == (
-        *(4, None, None),
-        [],
-    )
 
 
 @pytest.mark.parametrize("json_option", [True, False])

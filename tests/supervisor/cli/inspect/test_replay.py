@@ -105,12 +105,6 @@ def test_the_lines_are_those_of_the_contract(tmp_path: Path, capsys: Capture) ->
     }
 
 
-def test_a_quiet_trace_has_no_first_alarm(tmp_path: Path, capsys: Capture) -> None:
-    trace = write(tmp_path / "a.jsonl", [report(10)])
-    main(["replay", str(trace), "--config", SEED, "--json"])
-    assert json.loads(capsys.readouterr().out)["first_alarm_step"] is None
-
-
 def test_text_is_one_line_for_each_alert_and_trace(tmp_path: Path, capsys: Capture) -> None:
     trace = write(tmp_path / "a.jsonl", [report(10, 29, decision="escalate")])
     main(["replay", str(trace), "--config", SEED])

@@ -2,50 +2,65 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
     AlertKey,
-    AlertState,
-    AttemptTransition,
-    Checkpoint,
+    Budget,
+    Change,
     Commit,
     Completion,
-    Delivery,
-    DeliveryState,
     Draft,
     Ending,
-    Intervention,
+    Fact,
+    FactReview,
+    Feedback,
+    Group,
+    Guidelines,
+    Lesson,
     Lifecycle,
-    Outcome,
-    OutcomeReport,
+    Meter,
+    Method,
+    Recall,
+    Recalled,
     Record,
-    Severity,
+    Reflection,
+    ReviewState,
     Spending,
-    Step,
-    StepKind,
     TaskTransition,
 )
 from midwatch_stage.command import midwatch
+from midwatch_stage.factories import (
+    alert,
+    delivery,
+    ended,
+    intervention,
+    outcome,
+    reflecting,
+    step,
+    task_transition,
+)
+from midwatch_stage.harness import PastAttempts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Capture = pytest.CaptureFixture[str]
+
 Write = Callable[[Record], Awaitable[int]]
 
-KEY = AlertKey(rule="cycle")
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
+async def report(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
     capsys.readouterr()
-    assert await midwatch("report", "--json", *argv) == 0
+    assert await midwatch("report", *argv, "--json") == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -56,34 +71,22 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 async def story(write: Write) -> None:
     """An attempt that goes round in a circle, is nudged, recovers, and is done."""
     for number in range(1, 5):
-        await write(Step(number=number, kind=StepKind.TOOL, tool="look", request=number, ok=True))
-    alert = Alert(
-        key=KEY,
-        severity=Severity.WARNING,
-        state=AlertState.FIRING,
-        value=2,
-        summary="round and round",
-        evidence=(2, 3, 4),
-        since_step=4,
-        step=4,
-    )
-    await write(alert)
-    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY, answers=(KEY,))
-    id = await write(nudge)
-    said = Checkpoint(progress_percent=90, confidence=80)
+        await write(step(number, "look", request=number))
+    await write(alert(step=4, evidence=(2, 3, 4)))
+    id = await write(intervention(answers=(AlertKey(rule="cycle"),)))
     for record in (
-        Delivery(intervention=id, state=DeliveryState.DELIVERED, step=4),
-        OutcomeReport(intervention=id, outcome=Outcome.RECOVERED, step=9, reason=""),
+        delivery(id, step=4),
+        outcome(id),
         Spending(role="supervisor", model="m", requests=1, tokens=10),
-        Step(number=5, kind=StepKind.CHECKPOINT, request=5, checkpoint=said),
+        replace(reflecting(5, 90, 80), request=5),
         Completion(plan_step=1, goal=EVIL, confidence=70, accepted=True, flag=EVIL),
-        AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE),
+        ended(),
     ):
         await write(record)
 
 
 async def test_each_figure_is_one_object(capsys: Capture, story: None) -> None:
-    found = await lines(capsys)
+    found = await report(capsys)
     assert {line["type"] for line in found} == {
         *("tasks", "task", "detection", "recovery", "restraint", "retries", "analyses"),
         *("plans", "claims", "reservation", "confidence", "spending"),
@@ -158,22 +161,22 @@ async def test_a_run_and_a_moment_choose_the_tasks(
     capsys: Capture, story: None, journal: Journal, at: datetime, argv: list[str], names: list[str]
 ) -> None:
     await later(journal, at)
-    assert [line["task"] for line in await lines(capsys, *argv) if line["type"] == "task"] == names
+    assert [line["task"] for line in await report(capsys, *argv) if line["type"] == "task"] == names
 
 
 async def test_a_task_that_went_on_since_counts_from_its_beginning(
     capsys: Capture, story: None, journal: Journal, at: datetime
 ) -> None:
-    over = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="done")
+    over = task_transition(Lifecycle.COMPLETED, reason="done")
     draft = Draft(record=over, at=at + timedelta(days=3), task=1)
     await journal.commit(Commit(drafts=(draft,)))
-    found = await lines(capsys, "--since", "2026-11-23T00:00Z")
+    found = await report(capsys, "--since", "2026-11-23T00:00Z")
     (task,) = [line for line in found if line["type"] == "task"]
     assert (task["interventions"], task["recovered"], task["seconds"]) == (1, 1, 259200.0)
 
 
 async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journal) -> None:
-    assert await lines(capsys) == []
+    assert await report(capsys) == []
     assert await midwatch("report") == 0
     (head,) = capsys.readouterr().out.splitlines()
     assert head.startswith(f"No task in {journal.name}, as of ")
@@ -195,10 +198,139 @@ async def test_what_cannot_be_meant_is_bad_usage(
     assert capsys.readouterr().err.startswith(error)
 
 
-async def test_the_journal_knows_which_tasks_were_active(
-    journal: Journal, story: None, at: datetime
+USED = Change(budget=Budget(tokens=Meter(used=500)))
+
+
+def of_kind(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [
+        {key: line[key] for key in line if key != "type"} for line in found if line["type"] == kind
+    ]
+
+
+def accepted(found: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """By origin: how many were accepted, of how many."""
+    by_origin = of_kind(found, "acceptance")
+    return {line["origin"]: (line["accepted"], line["judged"]) for line in by_origin}
+
+
+@pytest.fixture
+async def learned(past: PastAttempts) -> int:
+    """A lesson of a rejected attempt, given to three attempts at other tasks that were accepted."""
+    first = await past.attempt()
+    await past.end(first, Ending.STUCK)
+    id = await past.say(first, Lesson(text=EVIL, failure_class="loop", sources=(first.id,)))
+    for number in range(3):
+        attempt = await past.attempt(task=f"more-{number}")
+        recalled = Recalled(lesson=id, method=Method.TAGS)
+        group = Group.CONTROL if number == 2 else Group.TREATMENT
+        await past.say(attempt, Recall(lessons=(recalled,), group=group, seconds=0.1), USED)
+        await past.end(attempt, Ending.DONE)
+        over = Draft(
+            record=TaskTransition(lifecycle=Lifecycle.COMPLETED), at=past.at, task=attempt.task
+        )
+        await past.journal.commit(Commit(drafts=(over,)))
+    await past.say(first, Feedback(accepted=False, comment="no"))
+    await past.say(
+        first,
+        Fact(text="the port is 8080"),
+        FactReview(state=ReviewState.OK, facts=(1,), modified=1),
+        Spending(role="reflector", model="m", requests=1, tokens=90, cost_usd=0.01),
+    )
+    await past.say(first, Guidelines(version=1, text="# G"), Reflection(watermark=1, proposed=True))
+    return id
+
+
+async def test_each_figure_of_what_was_learned_is_one_object(capsys: Capture, learned: int) -> None:
+    found = await report(capsys, "lessons")
+    assert {line["type"] for line in found} == {
+        *("acceptance", "week", "curve", "lessons", "failure_class", "effect", "comparison"),
+        *("effort", "saving", "facts", "guidelines", "spending"),
+    }
+    assert accepted(found) == {"explicit": (0, 1), "automatic": (3, 4)}
+    assert [line["part"] for line in of_kind(found, "curve")] == [1, 1, 2, 3, 4]
+    (effect,) = of_kind(found, "effect")
+    assert (effect["lesson"], effect["text"], effect["accepted"]) == (learned, EVIL, 3)
+
+
+async def test_r66_the_comparison_says_when_there_is_not_enough_to_tell(
+    capsys: Capture, learned: int
 ) -> None:
-    await later(journal, at)
-    day = timedelta(days=1)
-    assert [await journal.active(at + each * day) for each in range(4)] == [[1, 2], [2], [2], []]
-    assert await journal.active(at.astimezone(UTC)) == [1, 2]
+    (found,) = of_kind(await report(capsys, "lessons"), "comparison")
+    assert (found["treatment"]["tasks"], found["control"]["tasks"]) == (2, 1)
+    assert (found["answer"], found["difference_low"] < 0 < found["difference_high"]) == (
+        "few",
+        True,
+    )
+    assert await midwatch("report", "lessons") == 0
+    said = capsys.readouterr().out
+    assert "not enough to tell: fewer than 10 different tasks in a group" in said
+
+
+async def test_v23_the_review_is_told_with_its_cost(capsys: Capture, learned: int) -> None:
+    (found,) = of_kind(await report(capsys, "lessons"), "facts")
+    assert (found["reviews"], found["modified"]) == ({"ok": 1, "fallback": 0, "skipped": 0}, 1)
+    assert (found["worth"], found["tokens"], found["cost_usd"]) == ("early", 90, 0.01)
+
+
+async def test_attempts_and_tokens_are_told_by_group(capsys: Capture, learned: int) -> None:
+    found = of_kind(await report(capsys, "lessons"), "effort")
+    assert found == [
+        {"cohort": "treatment", "tasks": 2, "attempts": 1.0, "tokens": 500},
+        {"cohort": "control", "tasks": 1, "attempts": 1.0, "tokens": 500},
+    ]
+
+
+async def test_the_text_of_what_was_learned_has_every_section(
+    capsys: Capture, learned: int
+) -> None:
+    assert await midwatch("report", "lessons") == 0
+    head, *rest = capsys.readouterr().out.splitlines()
+    assert head.startswith("4 tasks in ")
+    titles = [rest[at - 1] for at, line in enumerate(rest) if line and set(line) == {"─"}]
+    assert titles == [
+        *("Acceptance", "Learning curve", "Lessons", "Control group", "Effort", "Facts"),
+        "Guidelines",
+    ]
+    assert any(line.startswith("  loop  █") for line in rest)
+
+
+async def test_tasks_from_which_nothing_is_learned_do_not_count(
+    capsys: Capture, past: PastAttempts, learned: int
+) -> None:
+    trial = await past.attempt("", task="trial")
+    await past.end(trial, Ending.STUCK)
+    assert accepted(await report(capsys, "lessons"))["automatic"] == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("argv", "good", "judged"),
+    [
+        ((), 4, 5),
+        (("--project", "shop"), 3, 4),
+        (("--project", "ot"), 1, 1),
+        (("--run", "1"), 0, 1),
+        (("--since", "2026-12-01"), 1, 1),
+    ],
+)
+async def test_a_project_a_run_and_a_moment_choose_the_tasks(
+    capsys: Capture, past: PastAttempts, learned: int, argv: tuple[str, ...], good: int, judged: int
+) -> None:
+    past.at += timedelta(days=30)
+    await past.end(await past.attempt("other"), Ending.DONE)
+    assert accepted(await report(capsys, "lessons", *argv))["automatic"] == (good, judged)
+
+
+async def test_where_nothing_was_learned_it_says_so(capsys: Capture, past: PastAttempts) -> None:
+    assert await report(capsys, "lessons") == []
+    await past.attempt()
+    assert await report(capsys, "lessons") == []
+    assert await midwatch("report", "lessons") == 0
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.startswith("1 task in ")
+    assert said.endswith("Nothing was judged, and nothing was learned yet.")
+
+
+@pytest.mark.usefixtures("learned")
+async def test_an_unknown_project_is_bad_usage(capsys: Capture) -> None:
+    assert await midwatch("report", "lessons", "--project", "nowhere") == 2
+    assert capsys.readouterr().err.startswith("there is no project `nowhere`")

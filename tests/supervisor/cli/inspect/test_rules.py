@@ -39,12 +39,6 @@ def test_timelines_below_a_folder_are_tested(
     )
 
 
-def test_what_holds_exits_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "a.yaml").write_text(RIGHT)
-    assert main(["rules", "test", "a.yaml"]) == 0
-    assert capsys.readouterr().out == "a.yaml: ok\n1 timeline, 0 failed\n"
-
-
 def test_json_is_one_object_a_timeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.yaml").write_text(WRONG)
     assert main(["rules", "test", "a.yaml", "--json"]) == 1

@@ -1,0 +1,262 @@
+"""How soon trouble was noticed, what interventions did, and who was disturbed for nothing. Pure."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from midwatch_monitor.metrics.calibration import succeeded
+from midwatch_monitor.metrics.statistics import Distribution, Share, distribution
+from midwatch_monitor.records import (
+    Action,
+    Alert,
+    AlertKey,
+    Decision,
+    Diagnosis,
+    Entry,
+    Outcome,
+    Step,
+)
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import InterventionState
+
+REMEMBERED = 5_000
+"""Steps of an attempt whose request is remembered; older trouble counts as if it began there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionFigures:
+    """Model requests from the onset of trouble to its alarm, both included: 1 is at once.
+
+    The *onset* is the earliest step that the alarm rests on: the first of its evidence, or the
+    step at which its condition began to hold, whichever is earlier. It is where the rule counts
+    from, and not what a person would call the first mistake. An alarm is an alert that fires as a
+    warning or critical; a notice that rises later counts from its own onset to the rise.
+    """
+
+    requests: Distribution = field(default_factory=Distribution)
+    rules: tuple[tuple[str, Distribution], ...] = ()
+    """Of those that alarmed, by name."""
+    unknown: int = 0
+    """Alarms without an onset: their rule names no step, as it watches a meter, the time or other
+    attempts, or the steps do not say which request they came from."""
+
+
+@dataclass(slots=True)
+class _AttemptSteps:
+    """The requests of an attempt's newest steps, and what alarms now."""
+
+    requests: deque[int] = field(default_factory=lambda: deque[int](maxlen=REMEMBERED))
+    last_step: int = 0
+    alarming: set[AlertKey] = field(default_factory=set[AlertKey])
+
+    def request(self, step: int) -> int:
+        """The request that a step came from, or the nearest that is remembered; 0 is unknown."""
+        if not self.requests:
+            return 0
+        place = len(self.requests) - 1 - (self.last_step - step)
+        return self.requests[min(max(place, 0), len(self.requests) - 1)]
+
+
+class Alarms:
+    """Follows steps, alerts and the decisions on them."""
+
+    def __init__(self) -> None:
+        self.alarmed: set[int] = set()
+        """The attempts in which anything ever alarmed."""
+        self.false_alarms: set[int] = set()
+        """Those of which a decision said that the alarm was false."""
+        self.refused = 0
+        """Decisions that were turned down."""
+        self._attempts: dict[int, _AttemptSteps] = defaultdict(_AttemptSteps)
+        self._rules: dict[str, Counter[int]] = defaultdict(Counter[int])
+        self._unknown = 0
+
+    def observe(self, entry: Entry) -> None:
+        match entry.record:
+            case Step() as step if entry.attempt is not None:
+                steps = self._attempts[entry.attempt]
+                steps.requests.append(step.request)
+                steps.last_step = step.number
+            case Alert() as alert if entry.attempt is not None:
+                self._observe_alert(entry.attempt, alert)
+            case Decision() as decision:
+                self.refused += bool(decision.refused)
+                if decision.diagnosis is Diagnosis.FALSE_ALARM and entry.attempt is not None:
+                    self.false_alarms.add(entry.attempt)
+            case _:
+                pass
+
+    def _observe_alert(self, attempt: int, alert: Alert) -> None:
+        steps = self._attempts[attempt]
+        if not (alert.firing and alert.severity.alarm):
+            steps.alarming.discard(alert.key)
+            return
+        if alert.key in steps.alarming:
+            return
+        steps.alarming.add(alert.key)
+        self.alarmed.add(attempt)
+        onset = steps.request(min(alert.since_step, *alert.evidence)) if alert.evidence else 0
+        noticed = steps.request(alert.step)
+        if onset and noticed:
+            self._rules[alert.key.rule][max(0, noticed - onset) + 1] += 1
+        else:
+            self._unknown += 1
+
+    def figures(self) -> DetectionFigures:
+        rules = sorted(self._rules.items())
+        return DetectionFigures(
+            requests=distribution(sum((counts for _, counts in rules), Counter[int]())),
+            rules=tuple((rule, distribution(counts)) for rule, counts in rules),
+            unknown=self._unknown,
+        )
+
+
+OUTCOMES = ("recovered", "no_effect", "made_worse", "not_judged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How some interventions were judged."""
+
+    recovered: int = 0
+    no_effect: int = 0
+    made_worse: int = 0
+    not_judged: int = 0
+    """Too new, or the attempt ended in a way that leaves no verdict."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """In the order of `OUTCOMES`."""
+        return self.recovered, self.no_effect, self.made_worse, self.not_judged
+
+    @property
+    def delivered(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def rate(self) -> Share:
+        """The recovered ones of those that were judged."""
+        return Share(hits=self.recovered, of=self.delivered - self.not_judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryFigures:
+    """What came of the delivered interventions that answered an alert.
+
+    One that answered alerts of several rules counts under each of them, so that the sum over the
+    rules may exceed the total; a rate says what followed, not what would have been without it.
+    """
+
+    total: Outcomes = Outcomes()
+    by: Mapping[str, Mapping[str, Outcomes]] = field(default_factory=dict[str, dict[str, Outcomes]])
+    """By `rule`, `action`, `diagnosis` and `actor`, each by name."""
+    unprompted: int = 0
+    """Delivered ones that answered no alert: what a person said, or what a worker asked for."""
+    refused: int = 0
+    """Decisions that were turned down."""
+
+
+def interventions(attempts: Iterable[AttemptState]) -> Iterable[InterventionState]:
+    """What was done about attempts. Acknowledging or silencing an alert does nothing to one."""
+    for attempt in attempts:
+        yield from (each for each in attempt.interventions if not each.action.of_alerts)
+
+
+def recovery(attempts: Iterable[AttemptState], refused: int) -> RecoveryFigures:
+    """What came of the interventions on some attempts."""
+    delivered = [each for each in interventions(attempts) if each.delivered]
+    groups = {kind: defaultdict[str, list[InterventionState]](list) for kind in _GROUPS}
+    answering = [each for each in delivered if each.intervention.answers]
+    for each in answering:
+        for kind, names in _names(each).items():
+            for name in names:
+                groups[kind][name].append(each)
+    return RecoveryFigures(
+        total=_outcomes(answering),
+        by={
+            kind: {name: _outcomes(found) for name, found in sorted(named.items())}
+            for kind, named in groups.items()
+            if named
+        },
+        unprompted=len(delivered) - len(answering),
+        refused=refused,
+    )
+
+
+_GROUPS = ("rule", "action", "diagnosis", "actor")
+
+
+def _names(state: InterventionState) -> dict[str, set[str]]:
+    """Under which names an intervention counts, by group."""
+    issued = state.intervention
+    return {
+        "rule": {key.rule for key in issued.answers},
+        "action": {issued.action.value},
+        "diagnosis": {issued.diagnosis.value},
+        "actor": {issued.by.value},
+    }
+
+
+def _outcomes(found: Iterable[InterventionState]) -> Outcomes:
+    counts = Counter(each.outcome for each in found)
+    return Outcomes(
+        recovered=counts[Outcome.RECOVERED],
+        no_effect=counts[Outcome.NO_EFFECT],
+        made_worse=counts[Outcome.MADE_WORSE],
+        not_judged=counts[None],
+    )
+
+
+_NO_ATTEMPTS = Share(hits=0, of=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisturbanceFigures:
+    """Alarms and interventions on attempts that succeeded.
+
+    Whether an attempt would have succeeded by itself, nobody knows of a real run. What is counted
+    as *in vain* are attempts that succeeded though no intervention on them was judged to have
+    helped: they most likely needed none. Those that an intervention did help may have needed none
+    either, so this is a lower bound.
+    """
+
+    alarmed: Share = _NO_ATTEMPTS
+    """Attempts that succeeded: those with a warning or a critical alert at any time."""
+    disturbed: Share = _NO_ATTEMPTS
+    """Those on which an intervention that answers an alert was delivered; observing is none."""
+    in_vain: Share = _NO_ATTEMPTS
+    """Those disturbed, and no intervention helped."""
+    false_alarms: Share = _NO_ATTEMPTS
+    """Those of which a decision said that the alarm was false."""
+    interventions: int = 0
+    """Delivered to attempts that succeeded."""
+    interventions_in_vain: int = 0
+    """Of these, those to the attempts that were disturbed in vain."""
+
+
+def disturbance(attempts: Iterable[AttemptState], alarms: Alarms) -> DisturbanceFigures:
+    """What was done to attempts that succeeded."""
+    found = {each.id: _disturbing(each) for each in attempts if succeeded(each)}
+    disturbed = [each for each in found.values() if each]
+    vain = [each for each in disturbed if not any(it.outcome is Outcome.RECOVERED for it in each)]
+
+    def share(hits: int) -> Share:
+        return Share(hits=hits, of=len(found))
+
+    return DisturbanceFigures(
+        alarmed=share(len(alarms.alarmed & found.keys())),
+        disturbed=share(len(disturbed)),
+        in_vain=share(len(vain)),
+        false_alarms=share(len(alarms.false_alarms & found.keys())),
+        interventions=sum(map(len, disturbed)),
+        interventions_in_vain=sum(map(len, vain)),
+    )
+
+
+def _disturbing(attempt: AttemptState) -> Sequence[InterventionState]:
+    """What the worker noticed of the answers to alerts."""
+    return [
+        each
+        for each in interventions((attempt,))
+        if each.delivered and each.intervention.answers and each.action is not Action.OBSERVE
+    ]

@@ -1,0 +1,135 @@
+"""What came of tasks: all figures of them together, and the fold that makes them. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from midwatch_monitor.metrics.alarms import (
+    Alarms,
+    DetectionFigures,
+    DisturbanceFigures,
+    RecoveryFigures,
+    disturbance,
+    interventions,
+    recovery,
+)
+from midwatch_monitor.metrics.retries import Retries, RetryFigures
+from midwatch_monitor.metrics.work import (
+    Claims,
+    ConfidenceFigures,
+    ModelUse,
+    PlanFigures,
+    SpendingFigures,
+    Usage,
+)
+from midwatch_monitor.records import Entry, Lifecycle, Outcome, TaskTransition
+from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.task import TaskState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFigures:
+    """What came of one task so far."""
+
+    task: int
+    """Its journal id."""
+    lifecycle: Lifecycle
+    """`input-required` where it waits for a person."""
+    reason: str = ""
+    attempts: int = 0
+    interventions: int = 0
+    """Delivered to any of its attempts."""
+    recovered: int = 0
+    """Of those, the ones that helped."""
+    passed: int = 0
+    total: int = 0
+    """Its acceptance checks, as they were counted last."""
+    seconds: float | None = None
+    """From its first attempt to its end, waiting included; `None` while it is not over."""
+    usage: Usage = field(default_factory=Usage)
+    """Of its workers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What is known of some tasks."""
+
+    tasks: tuple[TaskFigures, ...]
+    detection: DetectionFigures
+    retries: RetryFigures
+    plans: PlanFigures
+    confidence: tuple[ConfidenceFigures, ...]
+    recovery: RecoveryFigures
+    disturbance: DisturbanceFigures
+    spending: SpendingFigures
+
+
+class RunMetrics:
+    """Takes the entries of tasks and answers their figures.
+
+    The entries of a task come in their order and from its first; those of several tasks may be
+    mixed. Steps are not kept.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._run = RunState()
+        self._counted: dict[int, TaskTransition] = {}
+        """By task: where its checks were counted last."""
+        self._moved_at: dict[int, datetime] = {}
+        """By task: when its state changed last."""
+        self._alarms = Alarms()
+        self._retries = Retries()
+        self._claims = Claims()
+        self._model_use = ModelUse()
+        for entry in entries:
+            self.observe(entry)
+
+    def observe(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        for fold in (self._alarms, self._retries, self._claims, self._model_use):
+            fold.observe(entry)
+        self._run.fold(entry)
+        if isinstance(entry.record, TaskTransition):
+            self._moved_at[entry.task] = entry.at
+            if entry.record.total:
+                self._counted[entry.task] = entry.record
+
+    def figures(self) -> Figures:
+        """How it stands."""
+        tasks = self._run.tasks
+        attempts = [each for task in tasks.values() for each in task.attempts.values()]
+        ended = [each for each in attempts if each.transition.lifecycle.over]
+        final = [each for each in ended if (task := tasks[each.task]).over and each is task.latest]
+        return Figures(
+            tasks=tuple(self._task(id, task) for id, task in tasks.items()),
+            detection=self._alarms.figures(),
+            retries=self._retries.figures(tasks.values()),
+            plans=self._claims.plans(ended, final),
+            confidence=self._claims.confidence(ended),
+            recovery=recovery(attempts, self._alarms.refused),
+            disturbance=disturbance(ended, self._alarms),
+            spending=self._model_use.figures(),
+        )
+
+    def _task(self, id: int, task: TaskState) -> TaskFigures:
+        latest, counted = task.latest, self._counted.get(id)
+        waits = not task.over and latest is not None and latest.parked
+        found = list(interventions(task.attempts.values()))
+        return TaskFigures(
+            task=id,
+            lifecycle=Lifecycle.INPUT_REQUIRED if waits else task.lifecycle,
+            reason=task.transition.reason,
+            attempts=len(task.attempts),
+            interventions=sum(each.delivered for each in found),
+            recovered=sum(each.outcome is Outcome.RECOVERED for each in found),
+            passed=counted.passed if counted else 0,
+            total=counted.total if counted else 0,
+            seconds=self._seconds(id, task),
+            usage=self._model_use.of(id),
+        )
+
+    def _seconds(self, id: int, task: TaskState) -> float | None:
+        first = next(iter(task.attempts.values()), None)
+        if first is None or not task.over:
+            return None
+        return (self._moved_at[id] - first.attempt.started_at).total_seconds()

@@ -1,0 +1,414 @@
+"""The report on what is learned: its sections for people, and its lines for programs. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from midwatch_monitor.metrics.learning import QUIET, FactFigures, GuidelinesFigures, Worth
+from midwatch_monitor.metrics.lessons import (
+    MIN_USES,
+    AcceptanceFigures,
+    ComparedGroup,
+    ComparisonFigures,
+    Effect,
+    EffortFigures,
+    LessonFigures,
+    SavingFigures,
+)
+from midwatch_monitor.metrics.statistics import Interval
+from midwatch_monitor.metrics.work import SpendingFigures
+from midwatch_monitor.records import KnownLesson
+from midwatch_supervisor.present.learning_text import ORIGINS
+from midwatch_supervisor.present.numbers import dollars, number
+from midwatch_supervisor.present.numbers import share as share_text
+from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.report.lines import (
+    Line,
+    fields,
+    interval_fields,
+    line,
+    rate_fields,
+    role_line,
+    rounded,
+)
+from midwatch_supervisor.report.reading import LearningReading
+from midwatch_supervisor.report.section import (
+    RATE,
+    Bar,
+    Cell,
+    Chart,
+    Section,
+    Table,
+    count_chart,
+    rate_chart,
+    section,
+    table,
+)
+
+MAX_WEEKS = 26
+"""Weeks that are drawn; the newest. `--json` has them all."""
+MAX_LESSONS = 50
+"""Lessons whose effect is listed; the most and the least useful. `--json` has them all."""
+_TEXT = 70
+"""Characters of a lesson's text."""
+_LEARNER = "reflector"
+"""The role under which lessons, summaries, facts and guidelines are written."""
+
+
+def learning_sections(reading: LearningReading) -> tuple[Section, ...]:
+    """All of it; nothing where nothing was judged and nothing was learned."""
+    figures = reading.figures
+    if not figures:
+        return ()
+    return (
+        _acceptance(figures.acceptance),
+        _curve(figures.acceptance),
+        _lessons(figures.lessons, reading.lessons),
+        _comparison(figures.comparisons),
+        _effort(figures.efforts, figures.savings, figures.spending),
+        _facts(figures.facts),
+        _guidelines(figures.guidelines),
+    )
+
+
+def _acceptance(figures: Sequence[AcceptanceFigures]) -> Section:
+    weekly = (
+        rate_chart(
+            f"accepted by week, in percent: {ORIGINS[each.origin]}",
+            "accepted",
+            ((f"{week.begins:%Y-%m-%d}", week.accepted) for week in each.weeks[-MAX_WEEKS:]),
+        )
+        for each in figures
+    )
+    totals = ((ORIGINS[each.origin], each.accepted) for each in figures)
+    return section(
+        "Acceptance",
+        "Of an attempt the newest verdict of each origin counts, and verdicts of two origins never "
+        "stand in one rate: a person, what a person did with the result, and its checks and its "
+        "end.",
+        "Weeks begin on Monday, in UTC, and hold what was judged in them. Without a verdict there "
+        "is nothing: silence is no acceptance.",
+        charts=weekly,
+        tables=(table(("verdicts", "accepted", RATE), totals),),
+        nothing="No result was judged yet.",
+    )
+
+
+def _curve(figures: Sequence[AcceptanceFigures]) -> Section:
+    charts = (
+        rate_chart(
+            f"accepted by attempts, in percent: {ORIGINS[each.origin]}",
+            "accepted",
+            ((_span(part.first, part.last), part.accepted) for part in each.curve),
+        )
+        for each in figures
+    )
+    return section(
+        "Learning curve",
+        "The judged attempts of each origin in the order in which they began, cut into ten parts "
+        "of equal size. A rising curve may as well come from easier tasks or a better model: only "
+        "the comparison with a control group tells what lessons are worth.",
+        charts=charts,
+        nothing="No result was judged yet.",
+    )
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> Section:
+    effects = figures.effects
+    more = len(effects) > MAX_LESSONS
+    half = MAX_LESSONS // 2
+    return section(
+        "Lessons",
+        "Failure classes are those of lessons from one rejected or failed attempt.",
+        f"What a lesson did is told from {MIN_USES} judged uses on, each origin of verdicts by "
+        "itself. A lesson is given where it fits, not by lot: hard tasks are given more of them, "
+        "so compare lessons with each other, not with attempts without any.",
+        f"Of {len(effects)} lines {MAX_LESSONS} are listed." if more else "",
+        charts=(
+            count_chart("lessons by failure class", "lessons", figures.classes),
+            count_chart("lessons given, by why they were found", "uses", figures.methods),
+        ),
+        tables=(
+            table(("", "count"), _lesson_counts(figures)),
+            _effects((*effects[:half], *effects[-half:]) if more else effects, known),
+        ),
+        nothing="No lesson yet.",
+    )
+
+
+def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, Cell]]:
+    if not (figures.lessons or figures.recalls):
+        return
+    yield "lessons", figures.lessons
+    yield "of these retired or archived", figures.obsolete
+    yield "of these from a look back", figures.insights
+    yield "attempts that were given something, or compared", figures.recalls
+    yield "of these given a lesson", figures.given
+    yield "lessons given in all", figures.uses
+    yield "lessons rated by a person", figures.ratings.of
+    if figures.ratings.median is not None:
+        yield "median rating, from 1 to 5", f"{figures.ratings.median:g}"
+    if figures.seconds is not None and figures.longest is not None:
+        yield "seconds to find them, median", f"{figures.seconds:.3f}"
+        yield "seconds to find them, longest", f"{figures.longest:.3f}"
+
+
+def _effects(effects: Iterable[Effect], known: Mapping[int, KnownLesson]) -> Table:
+    texts = {id: brief(each.lesson.text, _TEXT) for id, each in known.items()}
+    return table(
+        ("lesson", "verdicts", "accepted", RATE, "text"),
+        (
+            (
+                str(effect.lesson),
+                ORIGINS[effect.origin],
+                effect.accepted,
+                texts.get(effect.lesson, "-"),
+            )
+            for effect in effects
+        ),
+        words=(0, 1, 4),
+    )
+
+
+def _comparison(figures: Sequence[ComparisonFigures]) -> Section:
+    charts = (
+        rate_chart(
+            f"first attempts accepted, in percent: {ORIGINS[each.origin]}",
+            "accepted",
+            ((name, group.accepted) for name, group in _groups(each)),
+        )
+        for each in figures
+    )
+    groups = (
+        (ORIGINS[each.origin], name, group.tasks, group.accepted)
+        for each in figures
+        for name, group in _groups(each)
+    )
+    answers = ((ORIGINS[each.origin], _apart(each), each.answer.value) for each in figures)
+    return section(
+        "Control group",
+        "Only the first attempt of a task counts: whether there is a second depends on the first. "
+        "A task of the treatment group counts also where no lesson was found for it.",
+        "The difference is treatment minus control in percentage points, with Newcombe's 95 % "
+        "interval. Nothing is concluded with fewer than 10 different tasks in a group (the same "
+        "task in several runs is one), or where the interval holds 0.",
+        "Each origin is a look of its own: the more one looks, the likelier one of them is luck.",
+        charts=charts,
+        tables=(
+            table(("verdicts", "group", "tasks", "accepted", RATE), groups, words=(0, 1)),
+            table(
+                ("verdicts", "difference (95 % interval)", "what it says"), answers, words=(0, 2)
+            ),
+        ),
+        nothing="Nothing is compared: learning.lessons.control_share is 0, or nothing of a group "
+        "was judged yet.",
+    )
+
+
+def _groups(figures: ComparisonFigures) -> tuple[tuple[str, ComparedGroup], ...]:
+    return ("treatment", figures.treatment), ("control", figures.control)
+
+
+def _apart(figures: ComparisonFigures) -> str:
+    apart = figures.treatment.accepted.rate - figures.control.accepted.rate
+    return (
+        _signed(100 * apart, figures.difference, "+.0f", scale=100) if figures.difference else "-"
+    )
+
+
+def _signed(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
+    """A difference with its interval."""
+    ends = f"{scale * spread.low:{form}} to {scale * spread.high:{form}}" if spread else "-"
+    return f"{value:{form}} ({ends})"
+
+
+def _effort(
+    efforts: Sequence[EffortFigures],
+    savings: Sequence[SavingFigures],
+    spending: SpendingFigures,
+) -> Section:
+    bars = (
+        Bar(label=each.cohort, parts=(each.attempts,), text=f"{each.attempts:.2f}")
+        for each in efforts
+    )
+    return section(
+        "Effort",
+        "Of tasks that are over and were not cancelled, by what their first attempt was given. "
+        "Tokens are the workers'. What the reflector's model used is the price of learning.",
+        "Only treatment and control were drawn by lot: elsewhere a difference need not come from "
+        "lessons. Retries are saved where the difference of attempts lies below 0.",
+        charts=(Chart(title="attempts of a task", series=("attempts",), bars=tuple(bars)),),
+        tables=_effort_tables(efforts, savings, spending) if efforts else (),
+        nothing="No task is over yet.",
+    )
+
+
+def _effort_tables(
+    efforts: Sequence[EffortFigures],
+    savings: Sequence[SavingFigures],
+    spending: SpendingFigures,
+) -> Iterator[Table]:
+    yield table(
+        ("tasks", "count", "attempts a task", "tokens a task"),
+        (
+            (each.cohort.value, each.tasks, f"{each.attempts:.2f}", round(each.tokens))
+            for each in efforts
+        ),
+    )
+    yield table(
+        ("treatment minus control", "a task (95 % interval)", "what it says"),
+        ((each.what, _saving(each), each.answer.value) for each in savings),
+        words=(0, 2),
+    )
+    yield table(
+        ("who learns", "requests", "tokens", "tokens, of the workers'"),
+        (
+            (role, usage.requests, usage.tokens, share_text(spending.share(usage)))
+            for role, usage in spending.roles
+            if role == _LEARNER
+        ),
+    )
+
+
+def _saving(figures: SavingFigures) -> str:
+    form = "+,.0f" if figures.what == "tokens" else "+.2f"
+    return _signed(figures.difference, figures.interval, form)
+
+
+def _facts(figures: FactFigures) -> Section:
+    states = (
+        ("reviewed", figures.facts - figures.ended - figures.unreviewed - figures.pending),
+        ("shared unreviewed", figures.unreviewed),
+        ("waiting for a review", figures.pending),
+        ("replaced, removed or retired", figures.ended),
+    )
+    reviews = (
+        ("reviews that worked", figures.reviews),
+        ("reviews that failed", figures.fallbacks),
+        ("reviews that were skipped", figures.skipped),
+        ("facts looked at", figures.looked_at),
+        ("modified", figures.modified),
+        ("removed", figures.removed),
+        ("missed, and added", figures.missed),
+        ("conflicts settled", figures.conflicts),
+        ("left out by the answer, and kept", figures.unanswered),
+    )
+    any_fact = figures.facts or figures.reviews or figures.fallbacks or figures.skipped
+    return section(
+        "Facts",
+        "A review that failed kept every fact, and one that was skipped looked at none: neither "
+        "counts as one that found nothing to change.",
+        f"After {QUIET} reviews in a row that changed nothing, reviewing is said to change little. "
+        "The cost is that of the models that reviewed.",
+        charts=(count_chart("facts", "facts", states if figures.facts else ()),),
+        tables=(table(("", "count"), reviews), table(("the review", ""), _review_worth(figures)))
+        if any_fact
+        else (),
+        nothing="No fact yet.",
+    )
+
+
+def _review_worth(figures: FactFigures) -> Iterator[tuple[str, str]]:
+    cost = figures.cost
+    yield "is it worth it?", figures.worth.value
+    yield "tokens", number(cost.tokens)
+    yield "US dollars", dollars(cost.cost_usd)
+    if figures.changes and figures.worth is not Worth.NONE:
+        yield "tokens a change", number(round(cost.tokens / figures.changes))
+
+
+def _guidelines(figures: GuidelinesFigures) -> Section:
+    counts = (
+        ("looks back", figures.reflections),
+        ("of these skipped, with too little to ask about", figures.skipped),
+        ("of these failed in part or whole", figures.failed),
+        ("insights, stored as lessons", figures.insights),
+        ("versions proposed", figures.versions),
+        ("approved", figures.approved),
+        ("rejected", figures.rejected),
+        ("rolled back", figures.rolled_back),
+    )
+    under = (
+        (
+            f"version {each.version or '?'} ({each.guidelines})",
+            ORIGINS[each.origin],
+            each.accepted,
+        )
+        for each in figures.under
+    )
+    any_look = figures.reflections or figures.versions
+    return section(
+        "Guidelines",
+        "The attempts under a version came at another time than those under the one before: more "
+        "than the text has changed.",
+        tables=(
+            table(("", "count"), counts if any_look else ()),
+            table(("attempts under", "verdicts", "accepted", RATE), under, words=(0, 1)),
+        ),
+        nothing="Nobody has looked back yet.",
+    )
+
+
+def learning_lines(reading: LearningReading) -> Iterator[Line]:
+    """One object for each figure; nothing where nothing was judged and nothing was learned."""
+    figures = reading.figures
+    if not figures:
+        return
+    for each in figures.acceptance:
+        yield line("acceptance", each)
+        yield from (
+            line("week", week, origin=each.origin.value, begins=week.begins.isoformat())
+            for week in each.weeks
+        )
+        yield from (
+            line("curve", part, origin=each.origin.value, part=place)
+            for place, part in enumerate(each.curve, 1)
+        )
+    yield from _lesson_lines(figures.lessons, reading)
+    for each in figures.comparisons:
+        groups = {name: _group_fields(group) for name, group in _groups(each)}
+        answer = each.answer.name.lower()
+        spread = interval_fields(each.difference, "difference_")
+        yield line("comparison", each, answer=answer, **groups, **spread)
+    yield from (line("effort", each, tokens=round(each.tokens)) for each in figures.efforts)
+    for each in figures.savings:
+        answer = each.answer.name.lower()
+        yield line("saving", each, answer=answer, **interval_fields(each.interval, "difference_"))
+    yield _fact_line(figures.facts)
+    yield line("guidelines", figures.guidelines)
+    yield from (
+        line("under", each, version=each.version or None) for each in figures.guidelines.under
+    )
+    for role, usage in figures.spending.roles:
+        yield role_line(figures.spending, role, usage)
+
+
+def _group_fields(group: ComparedGroup) -> Line:
+    accepted = group.accepted
+    counts = {"tasks": group.tasks, "judged": accepted.of, "accepted": accepted.hits}
+    return {**counts, **rate_fields(accepted)}
+
+
+def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[Line]:
+    yield {
+        "type": "lessons",
+        **fields(figures, "lessons", "obsolete", "insights", "uses"),
+        "attempts": figures.recalls,
+        "attempts_given": figures.given,
+        "methods": {method.value: count for method, count in figures.methods},
+        "ratings": {str(rating): count for rating, count in figures.ratings.counts},
+        "seconds": {"median": rounded(figures.seconds), "max": rounded(figures.longest)},
+    }
+    for name, count in figures.classes:
+        yield {"type": "failure_class", "failure_class": name, "lessons": count}
+    for effect in figures.effects:
+        known = reading.lessons.get(effect.lesson)
+        yield line("effect", effect, text=known.lesson.text if known else None)
+
+
+def _fact_line(figures: FactFigures) -> Line:
+    states = {"ok": figures.reviews, "fallback": figures.fallbacks, "skipped": figures.skipped}
+    found = line("facts", figures, reviews=states, worth=figures.worth.name.lower())
+    return {name: value for name, value in found.items() if name not in ("fallbacks", "skipped")}

@@ -1,0 +1,334 @@
+"""One run under the eye of every rule at once."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
+from midwatch_monitor.config.section import Length
+from midwatch_monitor.errors import UsageError
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
+from midwatch_monitor.replay.tune.labels import Label, label_of, read_labels
+from midwatch_monitor.replay.tune.runs import (
+    AlarmFigures,
+    AlarmMeter,
+    MeasuredRun,
+    Rises,
+    Run,
+    RunsByLength,
+    Target,
+    alarms_at,
+    earlier,
+    first_alarms,
+    first_at,
+    levels,
+    measure,
+)
+from midwatch_monitor.replay.tune.threshold import with_levels
+from midwatch_monitor.rules import rule_settings
+
+KEPT = ("repeated_call", "low_confidence")
+
+OFF = Rules().model_copy(
+    update={
+        name: settings.model_copy(update={"enabled": name in KEPT})
+        for name, settings in rule_settings(Rules()).items()
+    }
+)
+"""Only the two rules that these runs are made for."""
+
+
+def calls(count: int, *, start: int = 1) -> Iterator[Step]:
+    """The same call with the same result, again and again."""
+    for number in range(start, start + count):
+        yield Step(
+            number=number, kind=StepKind.TOOL, tool="look", args="a.py", ok=True, output="same"
+        )
+
+
+def report(number: int, confidence: int) -> Step:
+    checkpoint = Checkpoint(progress_percent=10 * number, confidence=confidence)
+    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+
+
+def measured(*events: Event, rules: Rules = OFF) -> MeasuredRun:
+    return measure(events, rules, remind_every=3)
+
+
+def test_the_highest_level_so_far_is_kept_by_step() -> None:
+    found = measured(*calls(3), report(4, 80), report(5, 20), report(6, 90), report(7, 10))
+    assert found.steps == 7
+    assert found.rises["repeated_call"][-2:] == ((2, 2), (3, 3))
+    assert found.rises["low_confidence"] == ((4, -81), (5, -21), (7, -11))
+
+
+def test_the_alarm_of_the_rules_as_configured_is_kept_with_it() -> None:
+    assert measured(*calls(3)).present is None
+    assert measured(*calls(5)).present == 4
+    assert measured(report(1, 29)).present == 1
+
+
+def test_hold_counts_for_alarms_and_not_for_levels() -> None:
+    slow = RepeatedCall(notice_after=0, warn_after=4, hold=Length(steps=2))
+    held = OFF.model_copy(update={"repeated_call": slow})
+    found = measured(*calls(6), rules=held)
+    assert found.present == 6
+    assert (4, 4) in found.rises["repeated_call"]
+
+
+def test_notices_that_agree_are_an_alarm_of_their_own() -> None:
+    quiet = OFF.model_copy(
+        update={
+            "repeated_call": RepeatedCall(notice_after=2, warn_after=0, critical_after=0),
+            "low_confidence": LowConfidence(severity=Severity.NOTICE),
+        }
+    )
+    assert measured(*calls(2), report(3, 20), rules=quiet).agreed == 3
+    alone = quiet.model_copy(update={"agreement": False})
+    assert measured(*calls(2), report(3, 20), rules=alone).agreed is None
+
+
+def test_each_level_gives_the_alarm_that_a_replay_gives() -> None:
+    events = list(calls(8))
+    rises = measured(*events).rises["repeated_call"]
+    rules = [with_levels(OFF, {"repeated_call": level}) for _, level in rises]
+    found = first_alarms(events, rules, remind_every=3)
+    assert found == tuple(step for step, _ in rises)
+
+
+def test_first_alarms_stop_reading_once_all_are_known() -> None:
+    def endless() -> Iterator[Step]:
+        yield from calls(4)
+        raise AssertionError("read on")
+
+    assert first_alarms(endless(), [OFF, OFF], remind_every=3) == (4, 4)
+
+
+def run(
+    *,
+    resolved: bool | None = True,
+    steps: int = 10,
+    spent: bool = False,
+    source: str = "",
+    rises: Rises = (),
+) -> Run:
+    label = Label(path="", task="", source=source, resolved=resolved, spent=spent)
+    measured = MeasuredRun(steps=steps, rises={"cycle": rises}, agreed=None, present=None)
+    return Run(label=label, measured=measured)
+
+
+def lost(*, steps: int = 10, source: str = "") -> Run:
+    return run(resolved=False, steps=steps, source=source)
+
+
+def ends(share: Share) -> tuple[float, float]:
+    return round(share.interval.low, 3), round(share.interval.high, 3)
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "interval"),
+    [
+        (0, 0, (0.0, 1.0)),
+        (0, 10, (0.0, 0.278)),
+        (10, 10, (0.722, 1.0)),
+        (5, 10, (0.237, 0.763)),
+        (1, 100, (0.002, 0.054)),
+    ],
+)
+def test_the_interval_of_a_share_is_wilsons(
+    hits: int, of: int, interval: tuple[float, float]
+) -> None:
+    assert ends(Share(hits=hits, of=of)) == interval
+
+
+def test_the_first_step_at_a_level_is_where_the_stairs_reach_it() -> None:
+    rises = ((3, 1), (5, 2), (9, 6))
+    assert [first_at(rises, level) for level in (1, 2, 4, 6, 7)] == [3, 5, 9, 9, None]
+
+
+def test_the_levels_of_a_rule_are_those_of_all_runs_together() -> None:
+    runs = [run(rises=((3, 1), (5, 4))), run(rises=((2, 2),)), run()]
+    assert levels(runs, "cycle") == [1, 2, 4]
+    assert list(alarms_at(runs, "cycle", 2)) == [5, 2, None]
+    assert list(alarms_at(runs, "cycle", None)) == [None] * 3
+
+
+def test_of_two_rules_the_sooner_alarm_counts() -> None:
+    assert list(earlier([1, None, 5, None], [2, 3, 4, None])) == [1, 3, 4, None]
+
+
+def lift(runs: Sequence[Run], *alarms: int | None) -> float | None:
+    return RunsByLength(runs, Target.UNRESOLVED).lift(alarms)
+
+
+def test_an_alarm_that_is_right_where_half_fail_lifts_by_a_half() -> None:
+    assert lift([run(), lost()], None, 5) == 0.5
+    assert lift([run(), lost()], 5, None) == -0.5
+
+
+def test_only_runs_that_were_still_going_are_peers() -> None:
+    assert lift([run(steps=4), lost(steps=9)], None, 5) == 0.0
+    assert lift([run(steps=5), lost(steps=9)], None, 5) == 0.5
+
+
+def test_only_runs_of_the_same_source_are_peers() -> None:
+    runs = [run(source="a"), lost(source="a"), lost(source="b")]
+    assert lift(runs, None, 5, 5) == 0.25
+
+
+def test_a_source_in_which_no_run_fails_and_a_run_of_unknown_end_say_nothing() -> None:
+    runs = [run(source="a"), run(resolved=None, source="b"), lost(source="b")]
+    assert lift(runs, 5, 5, None) is None
+
+
+def drawn(runs: Sequence[Run], alarms: Sequence[int | None], seed: int = 1) -> Interval | None:
+    by_length = RunsByLength(runs, Target.UNRESOLVED)
+    by_length.draw(Random(seed))
+    return by_length.interval(alarms)
+
+
+def test_alarms_that_are_always_right_lift_beyond_chance() -> None:
+    found = drawn([run()] * 20 + [lost()] * 20, [None] * 20 + [5] * 20)
+    assert found is not None
+    assert 0.3 < found.low < 0.5 < found.high < 0.7
+
+
+def test_alarms_at_random_do_not() -> None:
+    found = drawn([run()] * 20 + [lost()] * 20, [5, None] * 20)
+    assert found is not None
+    assert found.low < 0 < found.high
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    runs, alarms = [run(), lost()] * 10, [5, None, None, 5] * 5
+    assert drawn(runs, alarms) == drawn(runs, alarms)
+    assert drawn(runs, alarms) != drawn(runs, alarms, seed=2)
+
+
+@pytest.mark.parametrize(("alarmed", "claimed"), [(4, False), (5, True)])
+def test_fewer_than_five_alarms_claim_no_interval(alarmed: int, claimed: bool) -> None:
+    runs = [run(), lost()] * 10
+    alarms = [5] * alarmed + [None] * (20 - alarmed)
+    assert (drawn(runs, alarms) is not None) is claimed
+
+
+def test_a_run_out_of_budget_is_found_only_in_its_first_four_fifths() -> None:
+    runs = [run(resolved=False, spent=True)] * 3
+    meter = AlarmMeter(runs, Target.SPENT, Random(1))
+    assert [meter.found([step] * 3) for step in (1, 8, 9, None)] == [3, 3, 0, 0]
+
+
+def test_an_unresolved_run_is_found_at_any_step() -> None:
+    meter = AlarmMeter([lost(), run()], Target.UNRESOLVED, Random(1))
+    assert meter.found([10, 10]) == 1
+
+
+def test_the_figures_of_alarms() -> None:
+    runs = [run(), run(), lost(), lost(steps=20), run(resolved=None)]
+    meter = AlarmMeter(runs, Target.UNRESOLVED, Random(1))
+    found = meter.figures([2, None, 4, 4, 1])
+    assert (found.lift, found.delay) == pytest.approx((1 / 6, 0.3))
+    assert found == AlarmFigures(
+        resolved=Share(hits=1, of=2),
+        found=Share(hits=2, of=2),
+        unresolved=Share(hits=2, of=2),
+        lift=found.lift,
+        lift_interval=None,
+        lift_unresolved=found.lift,
+        delay=found.delay,
+    )
+
+
+def test_without_alarms_there_is_neither_lift_nor_delay() -> None:
+    figures = AlarmMeter([run(), lost()], Target.UNRESOLVED, Random(1)).figures([None, None])
+    assert (figures.lift, figures.delay) == (None, None)
+
+
+def table(folder: Path, *rows: str, head: str = "path,outcome") -> Path:
+    file = folder / "index.csv"
+    file.write_text("\n".join((head, *rows)) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_row_needs_only_path_and_outcome(tmp_path: Path) -> None:
+    labels = read_labels(table(tmp_path, "runs/a.jsonl,resolved"))
+    assert list(labels.by_path.values()) == [
+        Label(path="runs/a.jsonl", task="runs/a", source="", resolved=True, spent=False)
+    ]
+
+
+def test_a_row_may_say_more_and_other_columns_are_passed_over(tmp_path: Path) -> None:
+    head = "model,path,outcome,task,source,exit_status"
+    file = table(tmp_path, "m,a.traj,unresolved,t1,s1,exit_cost", head=head)
+    (label,) = read_labels(file).by_path.values()
+    assert label == Label(path="a.traj", task="t1", source="s1", resolved=False, spent=True)
+
+
+@pytest.mark.parametrize(("status", "spent"), [("out", True), ("cost", True), ("exit_cost", False)])
+def test_which_exit_status_is_out_of_budget_is_told(
+    tmp_path: Path, status: str, spent: bool
+) -> None:
+    file = table(tmp_path, f"a.traj,unknown,{status}", head="path,outcome,exit_status")
+    (label,) = read_labels(file, spent=["out", "cost"]).by_path.values()
+    assert (label.resolved, label.spent) == (None, spent)
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "problem"),
+    [
+        ("path,result", "a,resolved", "there is no column outcome"),
+        ("file,result", "a,resolved", "there is no column path and no column outcome"),
+        ("path,outcome", "a,solved", "index.csv:2: outcome is 'solved'; it is one of resolved, un"),
+        ("path,outcome", "a", "index.csv:2: outcome is ''"),
+        ("path,outcome", ",resolved", "index.csv:2: the path is empty"),
+        ("path,outcome", "a,resolved\n./a,resolved", "a is there twice"),
+    ],
+)
+def test_a_wrong_table_is_told_with_its_place(
+    tmp_path: Path, head: str, row: str, problem: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        read_labels(table(tmp_path, row, head=head))
+    assert problem in str(error.value)
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "index.csv"
+    file.write_bytes(b"path,outcome\n\xff,resolved\n")
+    with pytest.raises(UsageError, match="is no CSV in UTF-8"):
+        read_labels(file)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_labels(tmp_path / "none.csv")
+
+
+def test_a_trace_is_known_by_its_path_beside_the_table(tmp_path: Path) -> None:
+    labels = read_labels(table(tmp_path, "a.jsonl,resolved", "b.jsonl,unresolved"))
+    found = label_of(tmp_path / "b.jsonl", labels, [])
+    assert found is not None
+    assert found.path == "b.jsonl"
+
+
+def test_a_trace_is_known_by_its_path_below_a_root(tmp_path: Path) -> None:
+    labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
+    root = Path("/elsewhere")
+    found = label_of(root / "z" / "y" / "a.traj", labels, [root])
+    assert found is not None
+    assert found.path == "z/y/a.traj"
+
+
+@pytest.mark.parametrize("row", ["old/s1/a.traj", "s1/a.traj.json", "s1/a"])
+def test_a_trace_is_known_by_the_last_two_parts_without_the_ending(
+    tmp_path: Path, row: str
+) -> None:
+    labels = read_labels(table(tmp_path, f"{row},resolved"))
+    assert label_of(Path("/elsewhere/s1/a.jsonl"), labels, []) is not None
+    assert label_of(Path("/elsewhere/s2/a.jsonl"), labels, []) is None
+
+
+def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
+    labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
+    with pytest.raises(UsageError, match=r"may be any of x/y/a\.traj, z/y/a\.traj"):
+        label_of(Path("/elsewhere/y/a.traj"), labels, [])

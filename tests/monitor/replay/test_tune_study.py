@@ -1,0 +1,456 @@
+"""Which thresholds are chosen, and which are better."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+import pytest
+import yaml
+
+from midwatch_monitor.config.rules import (
+    Cycle,
+    DecliningConfidence,
+    ExplicitEscalation,
+    LowConfidence,
+    MultipleBlockers,
+    Rules,
+    RuleSettings,
+    StalledProgress,
+)
+from midwatch_monitor.config.section import Length
+from midwatch_monitor.metrics.statistics import Interval, Share
+from midwatch_monitor.records import Severity
+from midwatch_monitor.replay.tune.labels import Label
+from midwatch_monitor.replay.tune.runs import (
+    AlarmFigures,
+    AlarmMeter,
+    MeasuredRun,
+    Rises,
+    Run,
+    Target,
+)
+from midwatch_monitor.replay.tune.study import (
+    Aim,
+    Choice,
+    Row,
+    Scores,
+    Study,
+    Verdict,
+    better,
+    changes,
+    choose,
+    figures_text,
+    fold_of,
+    lift_text,
+    parted,
+    proposal_text,
+    share_text,
+    target_of,
+    verdict_text,
+)
+from midwatch_monitor.replay.tune.threshold import (
+    changed_keys,
+    eager_rules,
+    level_in_force,
+    silent_rules,
+    threshold_of,
+    tunable_rules,
+    with_levels,
+)
+from midwatch_monitor.rules import DETECTORS
+
+SILENT: Mapping[str, Rises] = {}
+
+
+def good(
+    count: int, rises: Mapping[str, Rises] = SILENT, *, agreed: int | None = None
+) -> list[Run]:
+    label = Label(path="", task="", resolved=True)
+    measured = MeasuredRun(steps=20, rises=rises, agreed=agreed, present=None)
+    return [Run(label=label, measured=measured)] * count
+
+
+def bad(count: int, rises: Mapping[str, Rises] = SILENT) -> list[Run]:
+    label = Label(path="", task="", resolved=False)
+    measured = MeasuredRun(steps=20, rises=rises, agreed=None, present=None)
+    return [Run(label=label, measured=measured)] * count
+
+
+def chosen(
+    of: list[Run], present: Mapping[str, int | None], *, allowed: float = 0.1
+) -> dict[str, tuple[int | None, Verdict]]:
+    meter = AlarmMeter(of, Target.UNRESOLVED, Random(1))
+    choices = choose(meter, present, allowed=allowed)
+    assert [choice.rule for choice in choices] == list(present)
+    return {choice.rule: (choice.level, choice.verdict) for choice in choices}
+
+
+CLEAR = [
+    *good(40, {"a": ((5, 1),)}),
+    *bad(20, {"a": ((5, 1), (6, 2), (7, 3))}),
+    *bad(20),
+]
+"""From the second level on, the rule `a` finds half of what fails and nothing else."""
+
+
+@pytest.mark.parametrize("now", [None, 1, 3])
+def test_the_most_eager_threshold_that_costs_little_is_chosen(now: int | None) -> None:
+    assert chosen(CLEAR, {"a": now}) == {"a": (2, Verdict.CHOSEN)}
+
+
+def test_a_rule_of_which_little_is_seen_stays_as_it_is() -> None:
+    few = [*CLEAR, *bad(4, {"b": ((5, 1),)})]
+    found = chosen(few, {"a": 2, "b": 1, "c": 7, "d": None})
+    kept = {"b": (1, Verdict.TOO_FEW), "c": (7, Verdict.TOO_FEW), "d": (None, Verdict.TOO_FEW)}
+    assert found == {"a": (2, Verdict.CHOSEN), **kept}
+
+
+def test_a_rule_that_alarms_both_alike_finds_nothing() -> None:
+    alike = [
+        *good(4, {"a": ((5, 3),)}),
+        *good(96),
+        *bad(4, {"a": ((5, 3),)}),
+        *bad(96),
+    ]
+    assert chosen(alike, {"a": 3}) == {"a": (None, Verdict.BY_CHANCE)}
+
+
+def test_a_rule_that_alarms_too_many_resolved_runs_is_no_alarm() -> None:
+    dear = [*good(40, {"a": ((5, 3),)}), *bad(40, {"a": ((5, 3),)})]
+    assert chosen(dear, {"a": 3}) == {"a": (None, Verdict.TOO_DEAR)}
+
+
+def test_a_rule_that_finds_what_another_does_stays_as_it_is() -> None:
+    both: Mapping[str, Rises] = {"a": ((5, 2),), "b": ((5, 2),)}
+    twins = [*good(40), *bad(20, both), *bad(20)]
+    assert chosen(twins, {"a": None, "b": 2}) == {
+        "a": (2, Verdict.CHOSEN),
+        "b": (2, Verdict.NO_COST),
+    }
+
+
+def test_rules_are_added_by_what_they_find_until_too_much_is_alarmed() -> None:
+    a, b = ({rule: ((5, 2),)} for rule in "ab")
+    rivals = [
+        *good(2, a),
+        *good(2, b),
+        *good(1, agreed=9),
+        *good(35),
+        *bad(12, a),
+        *bad(14, b),
+        *bad(20),
+    ]
+    assert chosen(rivals, {"a": 2, "b": 2}) == {
+        "a": (None, Verdict.TOO_DEAR),
+        "b": (2, Verdict.CHOSEN),
+    }
+    assert chosen(rivals, {"a": 2, "b": 2}, allowed=0.2) == {
+        "a": (2, Verdict.CHOSEN),
+        "b": (2, Verdict.CHOSEN),
+    }
+
+
+def test_the_alarms_of_notices_that_agree_count_from_the_start() -> None:
+    agreeing = [
+        *good(4, agreed=9),
+        *good(1, {"a": ((5, 2),)}),
+        *good(35),
+        *bad(20, {"a": ((5, 2),)}),
+        *bad(20),
+    ]
+    assert chosen(agreeing, {"a": 2}) == {"a": (None, Verdict.TOO_DEAR)}
+
+
+def test_a_choice_depends_on_the_runs_and_the_seed_alone() -> None:
+    yardsticks = [AlarmMeter(CLEAR, Target.UNRESOLVED, Random(1)) for _ in range(2)]
+    first, second = (choose(each, {"a": 3}, allowed=0.1) for each in yardsticks)
+    assert first == second == (Choice(rule="a", level=2, verdict=Verdict.CHOSEN),)
+
+
+def figures(false: int, found: int) -> AlarmFigures:
+    return AlarmFigures(
+        resolved=Share(hits=false, of=100),
+        found=Share(hits=found, of=50),
+        unresolved=Share(hits=found, of=50),
+        lift=None,
+        lift_interval=None,
+        lift_unresolved=None,
+        delay=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_better"),
+    [
+        ((2, 20), (2, 19), True),
+        ((2, 20), (2, 20), False),
+        ((1, 20), (2, 20), True),
+        ((3, 20), (1, 19), True),
+        ((4, 40), (1, 10), False),
+        ((2, 10), (9, 40), True),
+        ((4, 20), (5, 40), True),
+        ((0, 0), (9, 40), False),
+    ],
+)
+def test_better_is_to_keep_what_is_allowed_then_to_find_more(
+    one: tuple[int, int], other: tuple[int, int], is_better: bool
+) -> None:
+    assert better(figures(*one), figures(*other), allowed=0.03) is is_better
+
+
+@pytest.mark.parametrize(("spent", "target"), [(9, Target.UNRESOLVED), (10, Target.SPENT)])
+def test_runs_out_of_budget_are_the_target_where_there_are_enough(
+    spent: int, target: Target
+) -> None:
+    labels = [Label(path="", task="", resolved=False, spent=at < spent) for at in range(20)]
+    assert target_of(labels) is target
+
+
+def run(task: str) -> Run:
+    label = Label(path=task, task=task, resolved=True)
+    return Run(label=label, measured=MeasuredRun(steps=1, rises={}, agreed=None, present=None))
+
+
+def test_the_fold_of_a_task_follows_from_its_name_alone() -> None:
+    assert [fold_of(f"task-{number}", 5) for number in range(8)] == [2, 3, 1, 0, 1, 2, 3, 4]
+
+
+def test_runs_of_one_task_are_in_one_fold() -> None:
+    parts = parted([run(f"task-{number % 8}") for number in range(24)], 5)
+    assert sorted(at for part in parts for at in part) == list(range(24))
+    for part in parts:
+        assert {at % 8 for at in part} == {at % 8 for at in part if at < 8}
+
+
+def test_a_fold_without_a_task_is_left_out() -> None:
+    assert parted([run("one"), run("one")], 5) == [(0, 1)]
+
+
+FIGURES = AlarmFigures(
+    resolved=Share(hits=1, of=50),
+    found=Share(hits=10, of=20),
+    unresolved=Share(hits=20, of=50),
+    lift=0.25,
+    lift_interval=Interval(low=0.1, high=0.4),
+    lift_unresolved=0.1,
+    delay=0.5,
+)
+
+TOLD = (
+    "1/50 (2.0 %, 0.4 to 10.5) of the resolved runs alarmed, 10/20 out of budget in time, "
+    "lift +0.25 (+0.10 to +0.40)"
+)
+
+
+def study(*choices: Choice, better: bool | None = True) -> Study:
+    row = Row(
+        rule="cycle", key="warn_after", threshold=2, present=False, chosen=True, figures=FIGURES
+    )
+    held_out = None if better is None else FIGURES
+    return Study(
+        target=Target.SPENT,
+        aim=Aim(allowed=0.03, folds=5, seed=1),
+        runs=100,
+        rows=(row, replace(row, threshold=3, present=True, chosen=False)),
+        choices=choices,
+        before=Rules(
+            cycle=Cycle(notice_after=2, warn_after=3, critical_after=5),
+            low_confidence=LowConfidence(below=30),
+        ),
+        after=Rules(),
+        scores=Scores(
+            present=FIGURES,
+            proposal=FIGURES,
+            held_out=held_out,
+            agreement=FIGURES,
+            better=better,
+        ),
+    )
+
+
+MORE = Choice(rule="cycle", level=2, verdict=Verdict.CHOSEN)
+
+SAME = Choice(rule="cycle", level=3, verdict=Verdict.TOO_FEW)
+
+NEVER = Choice(rule="cycle", level=None, verdict=Verdict.TOO_DEAR)
+
+NOTICE = Choice(rule="low_confidence", level=None, verdict=Verdict.BY_CHANCE)
+
+
+def body(text: str) -> list[str]:
+    """What follows the head."""
+    _, _, rules = text.partition("\nrules:\n")
+    return rules.splitlines()
+
+
+def test_every_changed_value_says_why() -> None:
+    assert body(proposal_text(study(MORE))) == [
+        "  cycle:",
+        f"    # From here on: {TOLD}.",
+        "    warn_after: 2",
+        "    # Not measured by itself: keeps its distance from the warning.",
+        "    critical_after: 4",
+        "    # A notice would come no sooner than the alarm.",
+        "    notice_after: 0",
+    ]
+
+
+def test_a_rule_that_is_no_alarm_any_more_says_what_it_did() -> None:
+    lines = body(proposal_text(study(NEVER, NOTICE)))
+    assert lines[:4] == [
+        "  cycle:",
+        "    # No alarm: what it adds costs too many false alarms.",
+        f"    # As it was: {TOLD}.",
+        "    warn_after: 0",
+    ]
+    assert lines[-2:] == ["    # Never an alarm in these runs.", "    severity: notice"]
+
+
+@pytest.mark.parametrize("choices", [(MORE,), (NEVER, NOTICE), (SAME,)])
+def test_what_is_written_is_what_changes(choices: tuple[Choice, ...]) -> None:
+    proposed = study(*choices)
+    read = yaml.safe_load(proposal_text(proposed))
+    assert (read or {"rules": {}})["rules"] == changes(proposed)
+
+
+def test_a_proposal_without_changes_says_so() -> None:
+    assert changes(study(SAME)) == {}
+    assert proposal_text(study(SAME)).endswith("# Nothing to change.\n")
+
+
+@pytest.mark.parametrize(
+    ("proposed", "verdict"),
+    [
+        (study(MORE), "Better than what is configured, on tasks that it was not chosen on."),
+        (
+            study(MORE, better=False),
+            "Not better than what is configured, on tasks not chosen on: keep what you have.",
+        ),
+        (
+            study(MORE, better=None),
+            "There are too few tasks to judge it on others than it was chosen on.",
+        ),
+        (study(SAME), "Nothing to change: keep what you have."),
+    ],
+)
+def test_the_verdict_rests_on_tasks_that_were_held_out(proposed: Study, verdict: str) -> None:
+    assert verdict_text(proposed) == verdict
+    assert verdict in proposal_text(proposed)
+
+
+@pytest.mark.parametrize("interval", [None, Interval(low=-0.1, high=0.4)])
+def test_a_proposal_that_may_find_by_chance_is_doubted(interval: Interval | None) -> None:
+    proposed = study(MORE)
+    unsure = replace(FIGURES, lift_interval=interval)
+    doubted = replace(proposed, scores=replace(proposed.scores, held_out=unsure))
+    assert verdict_text(doubted).endswith(
+        "But there it is not shown to find more than chance does."
+    )
+
+
+def test_figures_are_told_with_their_intervals() -> None:
+    assert figures_text(FIGURES, Target.SPENT) == TOLD
+    assert share_text(Share(hits=0, of=0)) == "0/0 (0.0 %, 0.0 to 100.0)"
+    assert lift_text(-0.5, None) == "-0.50"
+
+
+GRADED = Cycle(notice_after=2, warn_after=3, critical_after=5)
+
+ALONE = Cycle(notice_after=0, warn_after=0, critical_after=5)
+
+NO_ALARM = Cycle(notice_after=2, warn_after=0, critical_after=0)
+
+QUIET = LowConfidence(severity=Severity.NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "level"),
+    [
+        (GRADED, "warn_after", 3),
+        (ALONE, "critical_after", 5),
+        (NO_ALARM, "warn_after", None),
+        (LowConfidence(below=30), "below", -30),
+        (LowConfidence(below=0), "below", None),
+        (QUIET, "below", None),
+        (StalledProgress(min_gain=5), "min_gain", -5),
+        (DecliningConfidence(drop=20), "drop", 20),
+        (MultipleBlockers(count=3), "count", 3),
+        (ExplicitEscalation(), "severity", 1),
+    ],
+)
+def test_a_rule_is_an_alarm_from_one_level_on(
+    settings: RuleSettings, key: str, level: int | None
+) -> None:
+    assert (threshold_of(settings).key, level_in_force(settings)) == (key, level)
+
+
+@pytest.mark.parametrize(
+    ("settings", "value", "threshold"),
+    [
+        (GRADED, 4, 4),
+        (GRADED, 3.5, 3),
+        (LowConfidence(), 29, 30),
+        (LowConfidence(), 0, 1),
+        (StalledProgress(), 4, 5),
+        (StalledProgress(), -20, 1),
+        (DecliningConfidence(), 25, 25),
+    ],
+)
+def test_the_threshold_of_a_value_is_the_last_that_fires(
+    settings: RuleSettings, value: float, threshold: int
+) -> None:
+    found = threshold_of(settings)
+    assert found.value(found.level(value)) == threshold
+
+
+@pytest.mark.parametrize(
+    ("settings", "level", "changed"),
+    [
+        (GRADED, 3, {}),
+        (GRADED, 4, {"warn_after": 4, "critical_after": 6}),
+        (GRADED, 2, {"warn_after": 2, "critical_after": 4, "notice_after": 0}),
+        (GRADED, None, {"warn_after": 0, "critical_after": 0}),
+        (ALONE, 7, {"critical_after": 7}),
+        (NO_ALARM, 4, {"warn_after": 4}),
+        (NO_ALARM, None, {}),
+        (LowConfidence(), -20, {"below": 20}),
+        (LowConfidence(), None, {"severity": "notice"}),
+        (QUIET, -30, {"severity": "warning"}),
+        (QUIET, -40, {"severity": "warning", "below": 40}),
+        (ExplicitEscalation(), 1, {}),
+        (ExplicitEscalation(), None, {"severity": "notice"}),
+    ],
+)
+def test_turning_a_rule_changes_no_more_than_it_must(
+    settings: RuleSettings, level: int | None, changed: dict[str, int | str]
+) -> None:
+    assert changed_keys(settings, level) == changed
+
+
+def test_rules_turned_to_levels_are_alarms_from_there_on() -> None:
+    rules = with_levels(Rules(), {"cycle": 9, "low_confidence": None})
+    assert level_in_force(rules.cycle) == 9
+    assert rules.low_confidence.severity is Severity.NOTICE
+    assert rules.repeated_call == Rules().repeated_call
+
+
+def test_what_is_off_or_looks_at_no_steps_is_not_tuned() -> None:
+    rules = Rules(cycle=Cycle(enabled=False))
+    assert set(tunable_rules(rules)) == set(DETECTORS) - {"cycle"}
+
+
+def test_a_probe_hears_every_value_and_is_never_an_alarm() -> None:
+    own = {"bash": {"warn_after": 9}, "look": {"enabled": False}}
+    probe = eager_rules(Rules(cycle=Cycle(hold=Length(steps=3), tools=own)))
+    assert (probe.cycle.notice_after, probe.cycle.hold) == (1, Length())
+    assert probe.cycle.tools == {"look": {"enabled": False}}
+    assert probe.low_confidence.below == 100
+    assert [level_in_force(settings) for settings in tunable_rules(probe).values()] == [None] * len(
+        DETECTORS
+    )
+
+
+def test_hushed_rules_keep_their_notices() -> None:
+    rules = silent_rules(Rules(cycle=GRADED))
+    assert rules.cycle == NO_ALARM
+    assert rules.agreement
