@@ -2,7 +2,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from midwatch_supervisor.tui.looks import THEME_NAMES
+from midwatch_supervisor.tui.keys import THEME_NAMES
 from midwatch_supervisor.tui.themes import SAFE, THEMES
 from midwatch_supervisor.tui.widgets.palette import Palette, palette
 

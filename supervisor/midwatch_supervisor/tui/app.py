@@ -20,10 +20,9 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
-from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups
+from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups, next_theme, with_new_ids
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.looks import following
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.banner import Banner, TitleLine
@@ -90,6 +89,7 @@ class Console(OperatorApp):
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"
         self.settings = settings or ConsoleSettings()
+        self._keys = with_new_ids(self.settings.keys)
         self.about = tuple(about)
         for theme in THEMES:
             self.register_theme(theme)
@@ -124,7 +124,7 @@ class Console(OperatorApp):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.set_keymap(self.settings.keys)
+        self.set_keymap(self._keys)
         self.log_capture.__enter__()
         calm_collector()
         self._listen()
@@ -319,10 +319,10 @@ class Console(OperatorApp):
             self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen(key_groups(), self.settings.keys, self.about))
+        self.push_screen(HelpScreen(key_groups(), self._keys, self.about))
 
     def action_next_theme(self) -> None:
-        self.theme = following(self.theme)
+        self.theme = next_theme(self.theme)
         self.notify(f"theme: {self.theme}", timeout=2)
 
     async def action_quit(self) -> None:

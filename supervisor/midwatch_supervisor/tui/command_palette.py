@@ -7,8 +7,7 @@ from functools import partial
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.dom import DOMNode
 
-from midwatch_supervisor.tui.keymap import spoken
-from midwatch_supervisor.tui.keys import ROLL, all_keys
+from midwatch_supervisor.tui.keys import LIST, all_keys, spoken
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class ConsoleCommands(Provider):
                     keys=[],
                 )
                 found.setdefault(binding.id, command).keys.append(key)
-        moves = {key.id for key in ROLL}
+        moves = {key.id for key in LIST}
         for key in all_keys():
             if key.id in found and key.id not in moves:
                 yield found[key.id]

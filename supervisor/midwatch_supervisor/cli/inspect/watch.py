@@ -18,7 +18,7 @@ from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs
-from midwatch_supervisor.tui.looks import check_looks
+from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
 
 
@@ -55,7 +55,7 @@ async def watch(
     it, and whoever runs the attempt carries it out; where it may only be read, you may look.
     """
     settings = settings_in_force(config)
-    check_looks(settings.console)
+    check_console(settings.console)
     chosen = await _chosen(journal, None if all else run, all=all)
     if web:
         if journal is not None:

@@ -17,8 +17,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 
 from midwatch_supervisor.present.plain import one_line, plain
-from midwatch_supervisor.tui.keymap import in_force, spoken
-from midwatch_supervisor.tui.keys import Key
+from midwatch_supervisor.tui.keys import Key, in_force, spoken
 from midwatch_supervisor.tui.operator_command import Question
 
 T = TypeVar("T")
