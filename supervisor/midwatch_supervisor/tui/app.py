@@ -161,18 +161,7 @@ class Console(OperatorApp):
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
-        for run in message.batch.runs:
-            self.board.meet_run(run)
-        for task in message.batch.tasks:
-            self.board.meet_task(task)
-        for attempt in message.batch.attempts:
-            self.board.meet_attempt(attempt)
-        for entry in message.batch.entries:
-            self.board.fold(entry)
-        if message.batch.nodes is not None:
-            self.board.meet_nodes(message.batch.nodes)
-        if message.batch.monitors is not None:
-            self.board.meet_monitors(message.batch.monitors)
+        self.board.take(message.batch)
         self.follow_commands(message.batch.entries)
         self.queue.observe(message.batch.entries, of_nodes=message.batch.nodes is not None)
         self.learned.observe(message.batch.entries, again=message.batch.again)
