@@ -23,6 +23,7 @@ from midwatch_supervisor.tui.command_palette import ConsoleCommands
 from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups, next_theme, with_new_ids
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
+from midwatch_supervisor.tui.operator_command import Question
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.banner import Banner, TitleLine
@@ -325,10 +326,13 @@ class Console(OperatorApp):
         else:
             self.push_screen(
                 ConfirmDialog(
-                    "Leave while the run is going?",
-                    detail="The run stops; `midwatch resume` continues it.",
-                    yes="Leave",
-                    no="Stay",
+                    Question(
+                        title="Leave while the run is going?",
+                        quote="The run stops; `midwatch resume` continues it.",
+                        send="Leave",
+                        leave="Stay",
+                        confirm=True,
+                    )
                 ),
                 self._leave_confirmed,
             )

@@ -117,7 +117,8 @@ class Question:
     """What the answer begins with."""
     required: bool = True
     confirm: bool = False
-    """Only yes or no; `send` is the yes."""
+    """Only yes or no; `send` is the yes, `leave` the no."""
+    leave: str = "Leave it"
     check: Callable[[str], str] | None = None
     """Says what is wrong with an answer; empty if nothing is."""
 

@@ -21,6 +21,7 @@ from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.lookup import assignment_of, models_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.text_line import bracketed
+from midwatch_supervisor.tui.command_palette import OnceCommandPalette
 from midwatch_supervisor.tui.keys import ACTS
 from midwatch_supervisor.tui.operator_command import (
     Command,
@@ -34,7 +35,7 @@ from midwatch_supervisor.tui.operator_command import (
 )
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.dialogs import OnceCommandPalette, dialog
+from midwatch_supervisor.tui.widgets.dialogs import dialog
 
 STORING = "acts"
 """The group of the workers that write what a person said."""
