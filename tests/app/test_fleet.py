@@ -26,8 +26,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.themes import THEMES
 from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.palette import THEMES
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)

@@ -32,9 +32,9 @@ from midwatch_supervisor.tui.state.attention import Queue, next_of, proposed_gui
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Batch, Feed
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.themes import THEMES
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 from midwatch_supervisor.tui.widgets.footer import Footer
+from midwatch_supervisor.tui.widgets.palette import THEMES
 
 Work = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""

@@ -31,8 +31,8 @@ from midwatch_supervisor.tui.state.attempt_timeline import (
     intervention_detail,
 )
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette
-from midwatch_supervisor.tui.widgets.table import Column, Table, clock, tone_style
+from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.table import Column, Table, clock
 
 EVIDENCE = "◀"
 """Stands at the steps that an alert is grounded on."""

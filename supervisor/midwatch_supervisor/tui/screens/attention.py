@@ -6,8 +6,8 @@ from datetime import datetime
 from midwatch_supervisor.tui.state.attention import Queue, QueueItem
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette
-from midwatch_supervisor.tui.widgets.table import Column, Table, span, tone_style
+from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 
 class AttentionPane(Table[QueueItem]):
