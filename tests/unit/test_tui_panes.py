@@ -15,8 +15,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import transition
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.screens.checkpoints import since
-from midwatch_supervisor.tui.screens.checkpoints import text as told_in
+from midwatch_supervisor.tui.screens.lists import report_text as told_in
+from midwatch_supervisor.tui.screens.lists import since
 from midwatch_supervisor.tui.screens.overview import (
     Bars,
     Sums,

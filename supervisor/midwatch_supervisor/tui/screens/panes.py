@@ -13,10 +13,8 @@ from textual.widgets import TabbedContent, TabPane
 from textual.widgets.tabbed_content import ContentTab
 
 from midwatch_supervisor.tui.learned.pane import LearnedPane
-from midwatch_supervisor.tui.screens.attention import AttentionPane
-from midwatch_supervisor.tui.screens.checkpoints import CheckpointsPane
 from midwatch_supervisor.tui.screens.fleet import FleetPane
-from midwatch_supervisor.tui.screens.nodes import NodesPane
+from midwatch_supervisor.tui.screens.lists import AttentionPane, CheckpointsPane, NodesPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
