@@ -1,12 +1,15 @@
-"""What holds for every test: asyncio, no model request leaves the machine, and PostgreSQL.
+"""What holds for every test, and what tests of several rooms share: a journal, a worker, a run.
 
-Imports nothing that takes time: one file of pure tests is to start at once.
+Nothing that takes time is imported before a fixture needs it: a file of pure tests starts at once.
 """
 
+import asyncio
 import gc
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,7 +19,18 @@ import pytest
 from midwatch_stage.orphans import end_orphans_with_this_process
 
 if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.models.function import FunctionModel
+
+    from midwatch_agents.sandbox import Walls
+    from midwatch_monitor.bus import LocalBus
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.recorder import Recorder
+    from midwatch_monitor.records import Attempt, Entry, Record
     from midwatch_stage.database import Database
+    from midwatch_stage.harness import PastAttempts, RunHarness
+    from midwatch_stage.worker import Performer
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -131,3 +145,172 @@ def _database_on(server: str, like: str = "template1") -> Generator[str]:
     name = f"test_{uuid4().hex}"
     yield create_database(server, name, like=like)
     drop_database(server, name)
+
+
+@pytest.fixture
+def at() -> datetime:
+    return datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def journal_file(tmp_path: Path) -> Path:
+    return tmp_path / ".midwatch" / "journal.db"
+
+
+@pytest.fixture
+def named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find the journal by themselves."""
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+@pytest.fixture
+def by_ada(named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do, and whoever gives them is called ada."""
+    monkeypatch.setenv("USER", "ada")
+
+
+@pytest.fixture
+def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
+    """Where the journal is: a file, or for tests with the parameter `postgresql` a database."""
+    if getattr(request, "param", "file") == "postgresql":
+        return request.getfixturevalue("postgres_journal")
+    return str(journal_file)
+
+
+@pytest.fixture
+async def journal(location: str) -> "AsyncGenerator[Journal]":
+    from midwatch_monitor.journal import Journal
+
+    async with await Journal.open(location) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def attempt(journal: "Journal", at: datetime) -> "Attempt":
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=at)
+    task = await journal.add_task(run=run.id, name="fix", title="Fix it", spec="{}", at=at)
+    return await journal.add_attempt(
+        task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=at
+    )
+
+
+@pytest.fixture
+async def bubblewrap() -> "Walls":
+    """For tests that need it: skipped where there is none, but not in CI."""
+    from midwatch_agents.sandbox import Walls, find_walls
+    from midwatch_monitor.config.settings import Sandbox
+
+    walls = await find_walls(Sandbox.AUTO)
+    if walls is Walls.NONE and not os.environ.get("CI"):
+        pytest.skip("bubblewrap does not work here")
+    assert walls is Walls.BUBBLEWRAP
+    return walls
+
+
+@pytest.fixture
+def bus() -> "LocalBus":
+    from midwatch_monitor.bus import LocalBus
+
+    return LocalBus()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def claim(
+    journal: "Journal", bus: "LocalBus", attempt: "Attempt", at: datetime
+) -> "Callable[..., Awaitable[Recorder]]":
+    """Takes the attempt over: `await claim(settings, of=attempt)`."""
+    from midwatch_monitor.config.settings import Settings
+    from midwatch_monitor.recorder import Recorder
+
+    async def take(settings: "Settings | None" = None, *, of: "Attempt" = attempt) -> "Recorder":
+        return await Recorder.claim(
+            journal=journal,
+            bus=bus,
+            attempt=of,
+            settings=settings or Settings(),
+            holder="test",
+            clock=lambda: at,
+        )
+
+    return take
+
+
+@pytest.fixture
+def write(journal: "Journal", attempt: "Attempt", at: datetime) -> "Callable[..., Awaitable[int]]":
+    """Commits a record as another process would, and answers its id."""
+    from midwatch_monitor.records import Commit, Draft
+
+    async def commit(record: "Record") -> int:
+        draft = Draft(record=record, at=at, task=attempt.task, attempt=attempt.id)
+        (entry,) = await journal.commit(Commit(drafts=(draft,)))
+        return entry.id
+
+    return commit
+
+
+@pytest.fixture
+def until(journal: "Journal") -> "Callable[[Record], Awaitable[Entry]]":
+    """Waits for a record to stand in the journal; half a minute at most."""
+
+    async def wait(record: "Record") -> "Entry":
+        after = 0
+        async with asyncio.timeout(30):
+            while True:
+                for entry in await journal.entries(after):
+                    after = entry.id
+                    if entry.record == record:
+                        return entry
+
+    return wait
+
+
+@pytest.fixture
+def scripted() -> "Callable[..., FunctionModel]":
+    """A model that says one turn after the other: `scripted(*turns)`."""
+    from midwatch_stage.worker import scripted
+
+    return scripted
+
+
+@pytest.fixture
+def worker(workspace: Path) -> "Callable[..., Agent[None, str]]":
+    """An agent that follows turns, with tools over the workspace: `worker(*turns, tools=())`."""
+    from midwatch_stage.worker import worker
+
+    return partial(worker, workspace=workspace)
+
+
+@pytest.fixture
+def perform(
+    claim: "Callable[..., Awaitable[Recorder]]",
+    journal: "Journal",
+    bus: "LocalBus",
+    workspace: Path,
+    attempt: "Attempt",
+) -> "Performer":
+    """Works through turns as a runner would have it: `await perform(*turns, settings=…)`."""
+    from midwatch_stage.worker import Performer
+
+    return Performer(claim=claim, journal=journal, bus=bus, workspace=workspace, attempt=attempt)
+
+
+@pytest.fixture
+def harness(journal: "Journal", tmp_path: Path, request: pytest.FixtureRequest) -> "RunHarness":
+    """Runs task files in this process, or as processes that can import the test's folder."""
+    from midwatch_stage.harness import RunHarness
+
+    return RunHarness(journal, tmp_path, request.path.parent)
+
+
+@pytest.fixture
+def past(journal: "Journal", at: datetime) -> "PastAttempts":
+    from midwatch_stage.harness import PastAttempts
+
+    return PastAttempts(journal, at)

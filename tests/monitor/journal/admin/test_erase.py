@@ -1,0 +1,265 @@
+"""Forgetting a project deletes all that is about it, and nothing else."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, func, select
+
+from midwatch_monitor.errors import JournalReadOnlyError, UsageError
+from midwatch_monitor.journal.core.columns import metadata
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
+    AlertKey,
+    Attempt,
+    Commit,
+    Draft,
+    Ending,
+    Erasure,
+    Fact,
+    FactAct,
+    FactMark,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Lifecycle,
+    Message,
+    Method,
+    Recall,
+    Recalled,
+    Reflection,
+    Result,
+    Summary,
+    TaskTransition,
+)
+from midwatch_stage.harness import PastAttempts
+from midwatch_stage.matrix import DATABASES
+
+SECRET = "xyzzyplugh"
+
+
+@pytest.fixture(params=DATABASES)
+def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
+    wanted = request.param == "postgresql"
+    return request.getfixturevalue("postgres_journal") if wanted else str(journal_file)
+
+
+async def lived(past: PastAttempts, project: str) -> Attempt:
+    """An attempt of which there is something in every table, with a secret in every text."""
+    attempt = await past.attempt(project, task=f"{SECRET}-{project}")
+    journal, at = past.journal, past.at
+    await journal.claim(attempt.id, holder=SECRET, at=at)
+    message, result = Message(index=0, body=SECRET.encode()), Result(call="1", body=b"2")
+    await journal.commit(Commit(attempt=attempt.id, messages=(message,), results=(result,)))
+    key = AlertKey(rule="silence", subject="")
+    await journal.open_escalation(
+        attempt=attempt.id, task=attempt.task, alerts=(key,), reason=SECRET, at=at
+    )
+    await learned(past, attempt)
+    await past.end(attempt)
+    return attempt
+
+
+async def learned(past: PastAttempts, attempt: Attempt) -> None:
+    tagged = Lesson(text=SECRET, tags=(SECRET,), sources=(attempt.id,))
+    lesson = await past.say(attempt, Feedback(accepted=False, comment=SECRET), tagged)
+    retired = await past.say(attempt, tagged)
+    await past.say(attempt, LessonMark(lesson=retired, act=LessonAct.RETIRED))
+    use = Recalled(lesson=lesson, method=Method.TASK)
+    await past.say(attempt, Recall(lessons=(use,)), Summary(text=SECRET), Reflection(watermark=9))
+    old, new = [await past.say(attempt, Fact(text=SECRET, files=(SECRET,))) for _ in range(2)]
+    await past.say(attempt, FactMark(fact=old, act=FactAct.REPLACED, instead=new))
+    for version in (1, 2):
+        id = await past.say(attempt, Guidelines(version=version, text=SECRET))
+        await past.say(attempt, GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED))
+
+
+async def sizes(past: PastAttempts) -> dict[str, int]:
+    def count(connection: Connection) -> dict[str, int]:
+        return {
+            name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for name, table in metadata.tables.items()
+            if name != "receipt"  # of a writer
+        }
+
+    return await past.journal.read(count)
+
+
+async def forget(past: PastAttempts, project: str) -> Erasure:
+    at = past.at + timedelta(hours=1)
+    return await past.learned.forget(project, author="ann", at=at)
+
+
+async def test_after_it_no_table_holds_anything_but_the_record_of_it(past: PastAttempts) -> None:
+    await lived(past, "shop")
+    before = await sizes(past)
+    idle = {"guard", "post", "node", "bundle", "submission"}  # of a fleet
+    assert {name for name, size in before.items() if not size} == {"erasure"} | idle
+    done = await forget(past, "shop")
+    after = await sizes(past)
+    assert {name: size for name, size in after.items() if size} == {
+        "erasure": 1,
+        "compatibility": 1,
+    }
+    assert (done.tasks, done.attempts, done.entries) == (1, 1, before["entry"])
+
+
+async def test_another_project_is_left_as_it_is(past: PastAttempts) -> None:
+    await lived(past, "bank")
+    before, told = await sizes(past), await past.journal.entries()
+    await lived(past, "shop")
+    await forget(past, "shop")
+    assert await sizes(past) == {**before, "erasure": 1}
+    assert await past.journal.entries() == told
+    assert [each.id for each in await past.learned.lessons(obsolete=False)] == [
+        each.id for each in await past.learned.lessons(project="bank", obsolete=False)
+    ]
+
+
+async def test_a_run_with_tasks_of_another_project_stays(past: PastAttempts) -> None:
+    attempt = await past.attempt("shop")
+    run = (await past.journal.task(attempt.task)).run
+    await past.journal.add_task(
+        run=run, name="other", title="", spec="{}", project="bank", at=past.at
+    )
+    await forget(past, "shop")
+    assert [each.name for each in await past.journal.tasks(run)] == ["other"]
+
+
+def content(file: Path) -> bytes:
+    """Of the file, and of what SQLite keeps beside it."""
+    return b"".join(each.read_bytes() for each in file.parent.iterdir())
+
+
+@pytest.mark.parametrize("location", ["file"], indirect=True)
+async def test_of_what_is_deleted_no_byte_stays_in_the_file(
+    past: PastAttempts, journal_file: Path
+) -> None:
+    attempt = await lived(past, "shop")
+    for number in range(60):  # so that the index of the words was merged before
+        await past.say(attempt, Lesson(text=f"{SECRET}{number}"))
+    await lived(past, "bank")
+    await past.journal.flush()
+    assert SECRET.encode() in content(journal_file)
+    await forget(past, "shop")
+    await forget(past, "bank")
+    assert SECRET.encode() not in content(journal_file)
+
+
+async def test_what_is_left_tells_when_and_how_much_and_by_whom(past: PastAttempts) -> None:
+    await lived(past, "shop")
+    done = await forget(past, "shop")
+    assert await past.learned.erasures() == [done]
+    assert (done.id, done.author, done.at) == (1, "ann", past.at + timedelta(hours=1))
+
+
+async def test_the_footprint_is_what_would_be_deleted(past: PastAttempts) -> None:
+    await lived(past, "shop")
+    would = await past.learned.footprint("shop")
+    assert would.id == 0
+    assert would.at == past.at
+    done = await forget(past, "shop")
+    assert (would.tasks, would.attempts, would.entries) == (done.tasks, done.attempts, done.entries)
+
+
+async def test_an_id_is_not_given_again_after_an_erasure(past: PastAttempts) -> None:
+    attempt = await lived(past, "shop")
+    last = await past.journal.last_id()
+    await forget(past, "shop")
+    after = await past.attempt("shop")
+    assert (after.task, after.id) == (attempt.task + 1, attempt.id + 1)
+    assert [each.id for each in await past.journal.entries()] == [last + 1, last + 2]
+
+
+async def test_an_unknown_project_is_named(past: PastAttempts) -> None:
+    with pytest.raises(UsageError, match="nothing about the project 'nobody'"):
+        await forget(past, "nobody")
+    with pytest.raises(UsageError, match="nothing about the project 'nobody'"):
+        await past.learned.footprint("nobody")
+
+
+@pytest.mark.parametrize(("minutes", "refused"), [(0, True), (15, True), (16, False)])
+async def test_a_project_is_not_forgotten_while_an_attempt_is_under_way(
+    past: PastAttempts, minutes: int, refused: bool
+) -> None:
+    attempt = await past.attempt("shop")
+    await past.journal.claim(attempt.id, holder="me", at=past.at)
+    at = past.at + timedelta(minutes=minutes)
+    if refused:
+        with pytest.raises(UsageError, match=f"attempt {attempt.id} of shop is under way"):
+            await past.learned.forget("shop", author="", at=at)
+    else:
+        await past.learned.forget("shop", author="", at=at)
+    assert await past.learned.projects() == (["shop"] if refused else [])
+
+
+async def test_what_an_attempt_writes_keeps_it_under_way(past: PastAttempts) -> None:
+    attempt = await past.attempt("shop")
+    await past.journal.claim(attempt.id, holder="me", at=past.at)
+    past.at += timedelta(hours=2)
+    await past.say(attempt, Fact(text="…"))
+    with pytest.raises(UsageError, match="under way"):
+        await past.learned.forget("shop", author="", at=past.at)
+
+
+async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
+    past: PastAttempts,
+) -> None:
+    claimed = await past.attempt("shop")
+    await past.journal.claim(claimed.id, holder="me", at=past.at)
+    await past.end(claimed, Ending.DONE)
+    await past.attempt("shop")
+    await past.learned.forget("shop", author="", at=past.at)
+    assert await past.learned.projects() == []
+
+
+async def test_a_task_between_two_attempts_is_under_way(past: PastAttempts) -> None:
+    attempt = await past.attempt("shop")
+    await past.end(attempt, Ending.UNACCEPTED)
+    state = TaskTransition(lifecycle=Lifecycle.WORKING)
+    draft = Draft(record=state, at=past.at, task=attempt.task)
+    await past.journal.commit(Commit(drafts=(draft,)))
+    with pytest.raises(UsageError, match=f"task {attempt.task} of shop is under way"):
+        await past.learned.forget("shop", author="", at=past.at)
+    await past.learned.forget("shop", author="", at=past.at + timedelta(minutes=16))
+
+
+async def test_a_reader_cannot_forget(past: PastAttempts, location: str) -> None:
+    await past.attempt("shop")
+    async with await past.journal.open_to_read(location) as reader:
+        with pytest.raises(JournalReadOnlyError):
+            await Learned(reader).forget("shop", author="", at=past.at)
+
+
+async def test_a_trial_of_guidelines_is_forgotten_with_its_project(past: PastAttempts) -> None:
+    for project in ("shop", "bank"):
+        run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
+        await past.attempt(project)
+        await past.journal.add_task(
+            run=run.id, name="fix", title="", spec=SECRET, trial_of=project, at=past.at
+        )
+    assert (await past.learned.footprint("shop")).tasks == 2
+    assert (await forget(past, "shop")).tasks == 2
+    left = [each for run in await past.journal.runs() for each in await past.journal.tasks(run.id)]
+    assert [(each.spec, each.project) for each in left] == [(SECRET, ""), ("{}", "bank")]
+
+
+async def test_a_trial_that_is_under_way_keeps_its_project(past: PastAttempts) -> None:
+    await past.attempt("shop")
+    run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
+    task = await past.journal.add_task(
+        run=run.id, name="fix", title="", spec="{}", trial_of="shop", at=past.at
+    )
+    attempt = await past.journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=past.at
+    )
+    await past.journal.claim(attempt.id, holder="me", at=past.at)
+    with pytest.raises(UsageError, match="under way"):
+        await past.learned.forget("shop", author="", at=past.at)
+    await past.end(attempt, Ending.DONE)
+    await past.learned.forget("shop", author="", at=past.at)
+    assert await past.journal.runs() == []

@@ -1,0 +1,201 @@
+"""What is still to be drawn from attempts: nothing is forgotten, and nothing done twice."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from midwatch_monitor.errors import StaleIncarnationError
+from midwatch_monitor.records import (
+    Chore,
+    Commit,
+    Draft,
+    Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    Feedback,
+    Lesson,
+    OpenChore,
+    Origin,
+    Sign,
+    Study,
+    StudyState,
+)
+from midwatch_stage.harness import PastAttempts
+
+EDITED = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff="-a\n+b")
+PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
+
+
+async def left(past: PastAttempts, *, tries: int = 3, attempt: int | None = None) -> list[Chore]:
+    chores = await past.learned.chores(tries=tries, limit=100, attempt=attempt)
+    return [each.chore for each in chores]
+
+
+def tried(about: int, chore: Chore, state: StudyState = StudyState.FAILED) -> Study:
+    return Study(about=about, chore=chore, state=state)
+
+
+@pytest.mark.parametrize(
+    ("ending", "chores"),
+    [
+        (Ending.DONE, [Chore.SUMMARY]),
+        (Ending.ERROR, [Chore.SUMMARY]),
+        (Ending.CANCELED, [Chore.SUMMARY]),
+        (Ending.UNACCEPTED, [Chore.LESSON, Chore.SUMMARY]),
+        (Ending.STUCK, [Chore.LESSON, Chore.SUMMARY]),
+        (Ending.OUT_OF_BUDGET, [Chore.LESSON, Chore.SUMMARY]),
+    ],
+)
+async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
+    past: PastAttempts, ending: Ending, chores: list[Chore]
+) -> None:
+    attempt = await past.attempt()
+    assert await left(past) == []
+    await past.end(attempt, ending)
+    assert await left(past) == chores
+
+
+@pytest.mark.parametrize(
+    ("verdict", "chores"),
+    [
+        (Feedback(accepted=False), [Chore.LESSON]),
+        (Feedback(accepted=False, origin=Origin.IMPLIED), [Chore.LESSON]),
+        (Feedback(accepted=False, origin=Origin.AUTOMATIC), []),
+        (Feedback(accepted=True), []),
+    ],
+)
+async def test_a_rejection_teaches(
+    past: PastAttempts, verdict: Feedback, chores: list[Chore]
+) -> None:
+    await past.say(await past.attempt(), verdict)
+    assert await left(past) == chores
+
+
+@pytest.mark.parametrize("project", ["shop", ""])
+async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
+    past: PastAttempts, project: str
+) -> None:
+    """Of two processes that see it at the same time, the second is told."""
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED, sign=Sign.KEPT, author="ada")
+    attempt, other = await past.attempt(project), await past.attempt(project)
+    said = [kept, EDITED, replace(EDITED, origin=Origin.EXPLICIT), Feedback(accepted=False)]
+    for feedback in said:
+        await past.say(attempt, feedback)
+    await past.say(other, EDITED)
+    for again in (replace(kept, author="eve"), EDITED):
+        with pytest.raises(
+            StaleIncarnationError, match=f"that attempt {attempt.id} is {again.sign}"
+        ):
+            await past.say(attempt, again)
+    await past.say(attempt, said[-1])
+    stored = await past.journal.entries(attempt=attempt.id, kinds=[Feedback])
+    assert [entry.record for entry in stored] == [*said, said[-1]]
+
+
+async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    draft = Draft(record=EDITED, at=past.at, task=attempt.task, attempt=attempt.id)
+    async with await past.journal.open(past.journal.name) as other:
+        both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+    assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
+    assert await left(past) == [Chore.LESSON]
+
+
+async def test_a_chore_says_where_it_comes_from(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    about = await past.say(attempt, Feedback(accepted=False))
+    await past.say(attempt, tried(about, Chore.LESSON))
+    assert await past.learned.chores(tries=3, limit=1) == [
+        OpenChore(
+            about=about,
+            chore=Chore.LESSON,
+            task=attempt.task,
+            attempt=attempt.id,
+            project="shop",
+            tries=1,
+        )
+    ]
+
+
+@pytest.mark.parametrize("state", [StudyState.DONE, StudyState.REFUSED])
+async def test_what_is_done_is_done_once(past: PastAttempts, state: StudyState) -> None:
+    attempt = await past.attempt()
+    about = await past.say(attempt, Feedback(accepted=False))
+    done = tried(about, Chore.LESSON, state)
+    await past.say(attempt, Lesson(text="first"), done)
+    assert await left(past) == []
+    with pytest.raises(StaleIncarnationError, match="done already"):
+        await past.say(attempt, Lesson(text="second"), done)
+    assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
+
+
+async def test_what_fails_is_tried_so_often_and_no_more(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    about = await past.end(attempt, Ending.DONE)
+    for tries in (1, 2):
+        await past.say(attempt, tried(about, Chore.SUMMARY))
+        assert await left(past, tries=tries) == []
+        assert await left(past, tries=tries + 1) == [Chore.SUMMARY]
+
+
+async def test_the_newest_chores_come_first(past: PastAttempts) -> None:
+    attempts = [await past.attempt(task=name) for name in "abc"]
+    ends = [await past.end(attempt, Ending.DONE) for attempt in attempts]
+    found = await past.learned.chores(tries=1, limit=2)
+    assert [each.about for each in found] == [ends[2], ends[1]]
+    assert await left(past, attempt=attempts[0].id) == [Chore.SUMMARY]
+
+
+async def test_facts_that_wait_are_reviewed_once_their_attempt_is_over(
+    past: PastAttempts,
+) -> None:
+    attempt = await past.attempt()
+    fact = await past.say(attempt, PENDING)
+    assert await left(past) == []
+    await past.end(attempt, Ending.DONE)
+    assert await left(past) == [Chore.SUMMARY, Chore.REVIEW]
+    await past.say(attempt, FactMark(fact=fact, act=FactAct.RELEASED))
+    assert await left(past) == [Chore.SUMMARY]
+
+
+async def test_facts_that_are_found_after_a_review_are_reviewed_too(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    first = await past.say(attempt, PENDING)
+    about = await past.end(attempt, Ending.DONE)
+    reviewed = FactMark(fact=first, act=FactAct.REVIEWED)
+    await past.say(attempt, reviewed, tried(about, Chore.REVIEW, StudyState.DONE))
+    assert await left(past) == [Chore.SUMMARY]
+    await past.say(attempt, PENDING, tried(about, Chore.SUMMARY, StudyState.DONE))
+    assert await left(past) == [Chore.REVIEW]
+
+
+async def test_a_study_of_something_else_changes_nothing(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, tried(1, Chore.LESSON, StudyState.DONE))
+    assert await left(past) == []
+
+
+async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, PENDING)
+    about = await past.end(attempt, Ending.DONE)
+    for chore in (Chore.SUMMARY, Chore.REVIEW):
+        await past.say(attempt, tried(about, chore))
+    assert await left(past, tries=1) == [Chore.REVIEW]
+
+
+async def test_chores_are_read_by_pages_and_by_kind(past: PastAttempts) -> None:
+    for name in "abc":
+        await past.end(await past.attempt(task=name), Ending.UNACCEPTED)
+    every = await past.learned.chores(tries=1, limit=100)
+    paged: list[OpenChore] = []
+    while page := await past.learned.chores(tries=1, limit=1, after=paged[-1] if paged else None):
+        paged += page
+    assert paged == every
+    assert len(every) == 6
+    summaries = await past.learned.chores(tries=1, limit=100, kinds={Chore.SUMMARY})
+    assert summaries == [each for each in every if each.chore is Chore.SUMMARY]

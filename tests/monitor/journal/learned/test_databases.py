@@ -1,0 +1,194 @@
+"""What is learned is the same in a file, in memory and in PostgreSQL."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.search import MOST_WORDS
+from midwatch_monitor.records import (
+    Chore,
+    Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Method,
+    Recall,
+    Recalled,
+    Reflection,
+    Study,
+    StudyState,
+    Summary,
+    Wanted,
+)
+from midwatch_stage.harness import PastAttempts
+
+ODD = 'a\'b\\c "d" & | ! ( ) : * <-> %s :x 日本語 ☃'
+ROUNDING = Lesson(text="Rounding goes last.", insights=("Sum first.",), tags=("money",))
+
+
+@pytest.fixture(params=["file", "memory", "postgresql"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Journal]:
+    match request.param:
+        case "file":
+            where = str(tmp_path / "journal.db")
+        case "memory":
+            where = ":memory:"
+        case _:
+            where = request.getfixturevalue("postgres_journal")
+    async with await Journal.open(where) as opened:
+        yield opened
+
+
+async def test_lessons_are_found_used_and_retired(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    await past.say(await past.attempt("bank", task="x"), ROUNDING)
+    plain, odd = [await past.say(attempt, each) for each in (ROUNDING, Lesson(text=ODD))]
+    wanted = Wanted(project="shop", text=f"{ODD} rounding", tags=("money",), files=(ODD,))
+    found = await past.learned.candidates(wanted)
+    assert [each.known.id for each in found if each.bm25 > 0] == [plain, odd]
+    use = Recalled(lesson=plain, method=Method.KIND, score=0.5)
+    await past.say(attempt, Recall(lessons=(use, Recalled(lesson=999, method=Method.TASK))))
+    assert await past.learned.uses(attempt.id) == [use]
+    await past.end(attempt, Ending.DONE)
+    await past.say(attempt, Feedback(accepted=False))
+    known = await past.learned.lesson(plain)
+    assert (known.used, known.helped, known.hurt) == (1, 0, 1)
+    await past.say(attempt, LessonMark(lesson=odd, act=LessonAct.RETIRED))
+    assert [each.known.id for each in await past.learned.candidates(wanted)] == [plain]
+    live = await past.learned.lessons(project="shop", attempt=attempt.id, obsolete=False)
+    assert live == [known]
+
+
+async def test_what_stands_in_the_text_weighs_more(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    tag = await past.say(attempt, Lesson(text="One two three.", tags=("rounding",)))
+    insight = await past.say(attempt, Lesson(text="One two three.", insights=("Rounding.",)))
+    text = await past.say(attempt, Lesson(text="Rounding two three."))
+    found = await past.learned.candidates(Wanted(project="shop", text="rounding"))
+    assert [each.known.id for each in found] == [text, insight, tag]
+
+
+RARE = "kubernetes deployment manifest namespace ingress controller certificate rotation operator"
+
+
+async def alike(past: PastAttempts, text: str) -> list[str]:
+    found = await past.learned.candidates(Wanted(project="shop", text=text))
+    return [each.known.lesson.text for each in found]
+
+
+async def test_the_rare_words_of_another_project_push_out_none_of_ones_own(
+    past: PastAttempts,
+) -> None:
+    own = [Lesson(text=f"Invoices were rounded by line {number}.") for number in range(5)]
+    await past.say(await past.attempt("bank"), Lesson(text=f"{RARE} webhook"))
+    await past.say(await past.attempt(), *own)
+    assert len(await alike(past, f"invoices rounded {RARE} webhook")) == 5
+
+
+async def test_words_that_nobody_used_push_out_none_that_somebody_did(past: PastAttempts) -> None:
+    await past.say(await past.attempt(), Lesson(text="Totals are cents."))
+    assert await alike(past, f"{RARE} authentication: fix the totals") == ["Totals are cents."]
+
+
+async def test_the_words_of_many_lessons_give_way_to_those_of_few(past: PastAttempts) -> None:
+    common = [f"everywhere{number}" for number in range(MOST_WORDS)]
+    many = [Lesson(text=" ".join(common)) for _ in range(3)]
+    await past.say(await past.attempt(), *many, Lesson(text="Rare."))
+    assert "Rare." in await alike(past, " ".join((*common, "rare")))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Die Prüfung der Währung", "Prüfung Währung"),
+        ("Die Pru\u0308fung", "PRÜFUNG"),
+        ("Straße", "STRASSE"),
+        ("Sprawdzić żółć", "Żółć"),
+        ("İstanbul", "İSTANBUL"),
+        ("ROUNDING", "rounding"),
+        ("rounding", "RounDing"),
+        ("port 8080", "8080"),
+        ("utf8 and sha256", "SHA256"),
+        ("日本語", "日本語"),
+        ("x" * 3000, "x" * 3000),
+        *(
+            (text, wanted)
+            for text in ("total_cents", "totalCents", "TOTAL_CENTS")
+            for wanted in ("total_cents", "totalCents", "total", "Cents", "totalcents")
+        ),
+    ],
+)
+async def test_words_are_found_however_they_are_written(
+    past: PastAttempts, text: str, wanted: str
+) -> None:
+    await past.say(await past.attempt(), Lesson(text=text), Lesson(text="Prufung Elsewhere"))
+    assert await alike(past, wanted) == [text]
+
+
+async def test_facts_are_found_reviewed_and_replaced(past: PastAttempts) -> None:
+    one, two = await past.attempt(task="a"), await past.attempt(task="b")
+    old = await past.say(one, Fact(text="The port is 80.", state=FactState.PENDING))
+    new = await past.say(two, Fact(text="The port is 443.", files=("net.py",)))
+    wanted = Wanted(project="shop", text="Which port", files=("net.py",))
+    assert [each.id for each in await past.learned.facts_like(wanted)] == [new]
+    await past.say(one, FactMark(fact=old, act=FactAct.REVIEWED))
+    assert [each.id for each in await past.learned.facts_like(wanted)] == [new, old]
+    await past.say(one, FactMark(fact=old, act=FactAct.REPLACED, instead=new))
+    (known,) = await past.learned.facts(project="shop")
+    assert (known.id, known.sources) == (new, (one.id, two.id))
+
+
+async def test_guidelines_are_decided_once(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    one, two = [
+        await past.say(attempt, Guidelines(version=version, text="…")) for version in (1, 2)
+    ]
+    approved = [GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED) for id in (one, two)]
+    await past.say(attempt, *approved)
+    with pytest.raises(StaleIncarnationError, match="is former"):
+        await past.say(attempt, approved[0])
+    await past.say(attempt, GuidelinesMark(guidelines=two, act=GuidelinesAct.ROLLED_BACK))
+    live = await past.learned.live_guidelines("shop")
+    assert live is not None
+    assert live.id == one
+
+
+async def test_chores_are_done_and_summaries_looked_back_at(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, Fact(text="…", state=FactState.PENDING))
+    about = await past.end(attempt)
+    chores = await past.learned.chores(tries=1, limit=10, attempt=attempt.id)
+    assert [each.chore for each in chores] == [Chore.LESSON, Chore.SUMMARY, Chore.REVIEW]
+    for chore, state in ((Chore.LESSON, StudyState.FAILED), (Chore.REVIEW, StudyState.DONE)):
+        await past.say(attempt, Study(about=about, chore=chore, state=state))
+    done = Study(about=about, chore=Chore.SUMMARY, state=StudyState.DONE)
+    id = await past.say(attempt, done, Summary(text="…"))
+    assert await past.learned.chores(tries=1, limit=10) == []
+    assert [each.id for each in await past.learned.summaries("shop")] == [id]
+    await past.say(attempt, Reflection(watermark=id, attempts=(attempt.id,)))
+    assert await past.learned.watermark("shop") == id
+
+
+async def test_a_project_is_forgotten(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    lesson = await past.say(attempt, ROUNDING)
+    await past.say(attempt, Recall(lessons=(Recalled(lesson=lesson, method=Method.TASK),)))
+    await past.end(attempt)
+    would = await past.learned.footprint("shop")
+    done = await past.learned.forget("shop", author="ann", at=past.at)
+    assert (would.entries, done.entries) == (5, 5)
+    assert (await past.learned.erasures())[-1] == done
+    assert await past.learned.projects() == []
+    with pytest.raises(JournalError, match=f"has no lesson {lesson}"):
+        await past.learned.lesson(lesson)

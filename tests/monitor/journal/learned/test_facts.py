@@ -1,0 +1,188 @@
+"""A fact in the journal: who said it, whether it is shared, and what stands in its place."""
+
+import pytest
+
+from midwatch_monitor.errors import JournalError, StaleIncarnationError
+from midwatch_monitor.records import (
+    Certainty,
+    Fact,
+    FactAct,
+    FactMark,
+    FactState,
+    KnownFact,
+    Wanted,
+)
+from midwatch_stage.harness import PastAttempts
+
+FACT = Fact(
+    text="The tests need a database.",
+    certainty=Certainty.CONFIRMED,
+    files=("tests/conftest.py",),
+    tags=("tests",),
+    value='{"port": 5432}',
+)
+PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
+
+
+def marked(fact: int, act: FactAct, instead: int | None = None) -> FactMark:
+    return FactMark(fact=fact, act=act, instead=instead, reason="because", author="ann")
+
+
+async def like(past: PastAttempts, **wanted: object) -> list[int]:
+    of = Wanted(project="shop", **wanted)  # pyright: ignore[reportArgumentType]
+    return [each.id for each in await past.learned.facts_like(of)]
+
+
+async def test_a_fact_comes_back_as_it_was_said(past: PastAttempts) -> None:
+    attempt = await past.attempt(task="totals")
+    id = await past.say(attempt, FACT)
+    assert await past.learned.fact(id) == KnownFact(
+        id=id,
+        at=past.at,
+        project="shop",
+        task="totals",
+        attempt=attempt.id,
+        fact=FACT,
+        state=FactState.UNREVIEWED,
+        sources=(attempt.id,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("acts", "state", "live"),
+    [
+        ([FactAct.REVIEWED], FactState.REVIEWED, True),
+        ([FactAct.RELEASED], FactState.UNREVIEWED, True),
+        ([FactAct.REMOVED], FactState.PENDING, False),
+        ([FactAct.REVIEWED, FactAct.RETIRED], FactState.REVIEWED, False),
+        ([FactAct.REVIEWED, FactAct.RETIRED, FactAct.RESTORED], FactState.REVIEWED, True),
+        ([FactAct.REMOVED, FactAct.RESTORED], FactState.UNREVIEWED, True),
+    ],
+)
+async def test_marks_say_how_a_fact_stands(
+    past: PastAttempts, acts: list[FactAct], state: FactState, live: bool
+) -> None:
+    attempt = await past.attempt()
+    id = await past.say(attempt, PENDING)
+    await past.say(attempt, *(marked(id, act) for act in acts))
+    known = await past.learned.fact(id)
+    assert (known.state, known.live, known.reason) == (state, live, "because")
+    assert known.shared == bool(await like(past, text="build"))
+    assert [each.id for each in await past.learned.facts()] == ([id] if live else [])
+
+
+async def test_a_fact_that_waits_for_its_review_stands_unshared(past: PastAttempts) -> None:
+    id = await past.say(await past.attempt(), PENDING)
+    assert [each.id for each in await past.learned.facts()] == [id]
+    assert await like(past, text="The build takes long") == []
+
+
+async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: PastAttempts) -> None:
+    one, two, three = [await past.attempt(task=name) for name in ("a", "b", "c")]
+    first, second, third = [await past.say(each, FACT) for each in (one, two, three)]
+    await past.say(two, marked(second, FactAct.REPLACED, third))
+    await past.say(one, marked(first, FactAct.REPLACED, second))
+    assert (await past.learned.fact(third)).sources == (one.id, two.id, three.id)
+    assert [(await past.learned.fact(each)).instead for each in (first, second, third)] == [
+        *(second, third, None)
+    ]
+    assert [each.id for each in await past.learned.facts(attempt=one.id)] == [third]
+    assert len(await past.learned.facts(attempt=one.id, live=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("acts", "ended"),
+    [
+        ([], None),
+        ([FactAct.RETIRED], FactAct.RETIRED),
+        ([FactAct.REMOVED], FactAct.REMOVED),
+        ([FactAct.REPLACED], FactAct.REPLACED),
+        ([FactAct.REMOVED, FactAct.REVIEWED], FactAct.REMOVED),
+        ([FactAct.REMOVED, FactAct.RETIRED], FactAct.REMOVED),
+        ([FactAct.REMOVED, FactAct.REPLACED], FactAct.REPLACED),
+        ([FactAct.RETIRED, FactAct.RESTORED], None),
+        ([FactAct.RETIRED, FactAct.RESTORED, FactAct.REMOVED], FactAct.REMOVED),
+    ],
+)
+async def test_a_fact_says_what_ended_it(
+    past: PastAttempts, acts: list[FactAct], ended: FactAct | None
+) -> None:
+    attempt = await past.attempt()
+    old, new = [await past.say(attempt, FACT) for _ in range(2)]
+    for act in acts:
+        await past.say(attempt, marked(old, act, new if act is FactAct.REPLACED else None))
+    known = await past.learned.fact(old)
+    assert (known.ended, known.live) == (ended, ended is None)
+
+
+async def test_a_fact_that_is_restored_stands_by_itself(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    old, new = [await past.say(attempt, FACT) for _ in range(2)]
+    await past.say(attempt, marked(old, FactAct.REPLACED, new))
+    await past.say(attempt, marked(old, FactAct.RESTORED))
+    known = await past.learned.fact(old)
+    assert (known.instead, known.live) == (None, True)
+
+
+async def test_two_facts_cannot_stand_in_each_others_place(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    one, two = [await past.say(attempt, FACT) for _ in range(2)]
+    await past.say(attempt, marked(one, FactAct.REPLACED, two))
+    with pytest.raises(StaleIncarnationError, match="stands in the place of"):
+        await past.say(attempt, marked(two, FactAct.REPLACED, one))
+
+
+async def test_a_mark_on_no_fact_is_refused(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    id = await past.say(attempt, FACT)
+    with pytest.raises(JournalError, match="there is no fact 77"):
+        await past.say(attempt, marked(77, FactAct.REVIEWED))
+    with pytest.raises(JournalError, match="there is no fact 77"):
+        await past.say(attempt, marked(id, FactAct.REPLACED, 77))
+    with pytest.raises(JournalError, match="has no fact 77"):
+        await past.learned.fact(77)
+
+
+async def test_facts_of_the_same_files_come_first_then_tags_then_words(
+    past: PastAttempts,
+) -> None:
+    attempt = await past.attempt()
+    words = await past.say(attempt, Fact(text="The cart is slow."))
+    tag = await past.say(attempt, Fact(text="…", tags=("speed",)))
+    file = await past.say(attempt, Fact(text="…", files=("cart.py",)))
+    await past.say(attempt, Fact(text="Something else."))
+    found = await like(past, text="Make the cart fast", tags=("speed",), files=("cart.py",))
+    assert found == [file, tag, words]
+
+
+async def test_facts_of_another_project_are_not_found(past: PastAttempts) -> None:
+    await past.say(await past.attempt("bank"), FACT)
+    await past.attempt("shop")
+    assert await like(past, text=FACT.text, tags=FACT.tags, files=FACT.files) == []
+    assert await past.learned.facts(project="shop") == []
+
+
+async def test_the_more_files_in_common_come_first(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    facts = [Fact(text=text, files=tuple(text.split())) for text in ("a b", "a", "c", "b")]
+    both, one, _, other = [await past.say(attempt, each) for each in facts]
+    assert await like(past, files=("a", "b")) == [both, other, one]
+
+
+async def test_of_a_plan_of_any_length_the_first_files_count(past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    first, _ = [
+        await past.say(attempt, Fact(text=text, files=(text,))) for text in ("a.py", "z.py")
+    ]
+    files = ("a.py", *(f"{number}.py" for number in range(2000)), "z.py")
+    assert await like(past, files=files) == [first]
+
+
+async def test_a_review_that_fails_beside_one_that_worked_takes_nothing_back(
+    past: PastAttempts,
+) -> None:
+    attempt = await past.attempt()
+    id = await past.say(attempt, Fact(text="Tests need a lamp.", state=FactState.PENDING))
+    await past.say(attempt, FactMark(fact=id, act=FactAct.REVIEWED))
+    await past.say(attempt, FactMark(fact=id, act=FactAct.RELEASED))
+    assert (await past.learned.fact(id)).state is FactState.REVIEWED

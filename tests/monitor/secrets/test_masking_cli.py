@@ -1,0 +1,200 @@
+"""A worker that prints secrets: neither the journal's log nor any command tells them."""
+
+import base64
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_stage import spilling
+from midwatch_stage.made_up import NAMED, SECRETS, key_block
+
+TOKEN = "only-words-in-this-one"
+PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main(sys.argv[1:]))"
+TASKS = """
+models: {worker: "scripted:midwatch_stage.spilling@0", supervisor: none}
+workers:
+  clerk:
+    kind: task
+    tools:
+      - midwatch_stage.spilling:environment
+      - midwatch_stage.spilling:fail_with
+      - midwatch_stage.spilling:put
+      - midwatch_stage.spilling:crash
+defaults: {max_attempts: 1}
+tasks:
+  - {id: spill, goal: Do it., acceptance: ["true"]}
+  - {id: crash, goal: Do it., acceptance: ["true"]}
+"""
+HIDDEN = [
+    *SECRETS.values(),
+    *(secret for _, secret in NAMED.values()),
+    TOKEN,
+    base64.b64encode(TOKEN.encode()).decode()[:24],
+    *(line for line in key_block("RSA PRIVATE KEY").splitlines() if " " not in line),
+]
+
+
+def midwatch(folder: Path, *argv: str, umask: int = 0o022, code: int = 0) -> str:
+    stage = str(Path(__file__).parents[2] / "stage")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *argv],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": stage, spilling.VARIABLE: TOKEN, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        umask=umask,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def told(text: str) -> list[str]:
+    """The secrets that a text tells."""
+    return [secret for secret in HIDDEN if secret in text]
+
+
+@pytest.fixture(scope="module")
+def spilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder in which the worker has done its work, and what `run --json` printed meanwhile."""
+    folder = tmp_path_factory.mktemp("spilled")
+    (folder / "tasks.yaml").write_text(TASKS)
+    config = folder / "midwatch.yaml"
+    config.write_text("run: {sandbox: off}\n")
+    argv = ("run", "tasks.yaml", "--headless", "--json", "--config", str(config))
+    return folder, midwatch(folder, *argv, umask=0, code=1)
+
+
+async def test_the_log_of_the_journal_has_no_secret(spilled: tuple[Path, str]) -> None:
+    file = spilled[0] / ".midwatch" / "journal.db"
+    with sqlite3.connect(file) as connection:
+        bodies = "\n".join(body for (body,) in connection.execute("SELECT body FROM entry"))
+    connection.close()
+    async with await Journal.open_to_read(file) as journal:
+        kept = b"".join(each.body for each in await journal.messages(1))
+    assert told(bodies) == []
+    assert bodies.count("[masked: ") > len(HIDDEN)
+    assert spilling.SAID.encode() in kept  # the model's own conversation goes on as it was
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("export", "spill"),
+        ("show", "spill"),
+        ("show", "spill", "--json"),
+        ("show", "crash"),
+        ("status",),
+        ("status", "--json"),
+        ("report", "--html"),
+        ("report", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_tells_a_secret(spilled: tuple[Path, str], argv: tuple[str, ...]) -> None:
+    assert told(midwatch(spilled[0], *argv)) == []
+
+
+def test_a_run_prints_no_secret_as_it_goes(spilled: tuple[Path, str]) -> None:
+    assert told(spilled[1]) == []
+    assert '"type":"step"' in spilled[1].replace(" ", "")
+
+
+def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
+    spilled: tuple[Path, str], tmp_path: Path
+) -> None:
+    old = tmp_path / "old.db"
+    with sqlite3.connect(spilled[0] / ".midwatch" / "journal.db") as source:
+        with sqlite3.connect(old) as target:
+            source.backup(target)
+            target.execute(
+                "UPDATE entry SET body = replace(body, '[masked: ', ? || ' [masked: ')",
+                (SECRETS["xai key"],),
+            )
+            target.execute("ALTER TABLE compatibility DROP COLUMN mask_key")
+            target.execute("UPDATE alembic_version SET version_num = '0003'")
+        target.close()
+    source.close()
+    for command in ("show", "export"):
+        text = midwatch(spilled[0], command, "spill", "--journal", str(old))
+        assert told(text) == []
+        assert "[masked: xai key " in text
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_what_midwatch_makes_is_for_its_owner_alone_whatever_the_umask(
+    spilled: tuple[Path, str],
+) -> None:
+    folder = spilled[0]
+    midwatch(folder, "export", "spill", "--output", "spill.jsonl", umask=0)
+    midwatch(folder, "report", "--html", "--output", "report.html", umask=0)
+    assert mode(folder / ".midwatch") == 0o700
+    assert mode(folder / ".midwatch" / "journal.db") == 0o600
+    assert mode(folder / "spill.jsonl") == 0o600
+    assert mode(folder / "report.html") == 0o600
+
+
+async def test_an_open_journal_is_private_with_what_stands_beside_it(
+    journal: Journal, journal_file: Path
+) -> None:
+    assert journal.name == str(journal_file)
+    beside = sorted(journal_file.parent.glob(f"{journal_file.name}*"))
+    assert len(beside) == 3
+    assert {mode(each) for each in beside} == {0o600}
+
+
+async def test_an_older_journal_that_others_could_read_is_private_once_it_was_opened(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ".midwatch"
+    file = folder / "journal.db"
+    async with await Journal.open(file):
+        pass
+    folder.chmod(0o755)
+    file.chmod(0o644)
+    async with await Journal.open_to_read(file):
+        assert (mode(folder), mode(file)) == (0o700, 0o600)
+
+
+async def test_a_folder_that_somebody_else_chose_keeps_its_mode(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o755)
+    async with await Journal.open(folder / "journal.db"):
+        pass
+    assert (mode(folder), mode(folder / "journal.db")) == (0o755, 0o600)
+
+
+async def test_a_mode_is_tightened_and_never_loosened(tmp_path: Path) -> None:
+    file = tmp_path / "journal.db"
+    async with await Journal.open(file):
+        pass
+    file.chmod(0o440)
+    async with await Journal.open_to_read(file):
+        assert mode(file) == 0o400
+
+
+def test_a_bad_pattern_is_named_with_its_line(tmp_path: Path) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text("secrets:\n  patterns:\n    ours: 'ours_[0-9'\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "config", "check", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert f"{config}:3: secrets.patterns.ours: is no pattern that RE2 knows" in (
+        done.stdout + done.stderr
+    )

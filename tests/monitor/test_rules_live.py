@@ -1,0 +1,212 @@
+"""Rules over budgets, plans, claims and neighbours, each in a run of a task file to its end.
+
+Only the rule in question is on, so that what happens is its own doing; the policy answers it, and
+the worker does what it is told.
+"""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import (
+    Action,
+    Alert,
+    Delivery,
+    DeliveryState,
+    Escalation,
+    Intervention,
+)
+from midwatch_monitor.rules import rule_settings
+from midwatch_stage.harness import RunHarness
+
+_seen = {"notices": threading.Event(), "answers": threading.Event()}
+"""Set once the test has seen what it waits for; until then the workers hold."""
+
+
+async def put(ctx: RunContext[object], path: str, text: str) -> str:
+    """Write a file."""
+    await ctx.workspace.write_bytes(path, text.encode())
+    return "written"
+
+
+async def look(at: str) -> str:
+    """Look at something."""
+    return f"{at} is as it was"
+
+
+async def run_command(command: str) -> str:
+    """Run a command; it fails."""
+    return "FAILED test_a.py::test_a\n1 failed in 0.1s\n[exit code: 1]"
+
+
+async def hold(until: str) -> str:
+    """Wait for the test."""
+    await asyncio.to_thread(_seen[until].wait, 20)
+    return "held"
+
+
+def call(tool: str, args: str = "{}") -> Call:
+    return Call(tool=tool, args=args)
+
+
+def reporting(percent: str, notes: str = "") -> Call:
+    said = f'"progress_percent": {percent}, "confidence": 60, "decision": "continue"'
+    return call("reflect", f'{{{said}, "notes": "{notes}"}}')
+
+
+LOOK = call("look", '{"at": "place {n}"}')
+PUT = Turn(calls=(call("put", '{"path": "out.txt", "text": "one"}'),))
+NOTICED = Turn(calls=(call("hold", '{"until": "notices"}'),))
+ANSWERED = Turn(calls=(call("hold", '{"until": "answers"}'),))
+DONE = Turn(say="Done.")
+
+
+def looks(count: int) -> tuple[Turn, ...]:
+    return tuple(Turn(calls=(call("look", f'{{"at": "place {n}"}}'),)) for n in range(count))
+
+
+def until_told(*turns: Turn) -> Script:
+    """The turns, until guidance comes; then the work is done."""
+    return Script(phases=(Phase(turns=(*turns, ANSWERED)), Phase(turns=(PUT, DONE))))
+
+
+EDITOR = Script(phases=(Phase(turns=(NOTICED, PUT, ANSWERED, DONE)),))
+SCRIPTS = {
+    "lost": until_told(*looks(12)),
+    "slow": until_told(Turn(calls=(reporting("10"),)), *looks(34)),
+    "bold": until_told(
+        Turn(calls=(call("run_command", '{"command": "pytest"}'),)),
+        Turn(calls=(reporting("90", "All tests pass now."),)),
+    ),
+    "one": EDITOR,
+    "two": EDITOR,
+}
+
+
+def script_for(role: Role, key: str) -> Script:
+    return SCRIPTS[key]
+
+
+def tasks(*lines: str) -> str:
+    tools = [f"{__name__}:{tool.__name__}" for tool in (put, look, run_command, hold)]
+    return "\n".join(
+        [
+            f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
+            f"workers: {{clerk: {{kind: task, tools: {tools}}}}}",
+            "tasks:",
+            *(f"  - {{goal: Do it., acceptance: [{{file: out.txt}}], {line}}}" for line in lines),
+        ]
+    )
+
+
+@pytest.fixture
+def only(harness: RunHarness) -> "Only":
+    return Only(harness)
+
+
+class Only:
+    """A harness on which one rule is on."""
+
+    def __init__(self, harness: RunHarness) -> None:
+        self.harness = harness
+
+    def __call__(self, rule: str) -> RunHarness:
+        named: dict[str, Any] = {name: {"enabled": name == rule} for name in rule_settings(Rules())}
+        rules = Rules.model_validate({"agreement": False, **named})
+        self.harness.settings = self.harness.settings.model_copy(update={"rules": rules})
+        return self.harness
+
+
+async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0) -> int:
+    """Run tasks whose workers hold for so many notices, then for all alerts and an answer."""
+    for event in _seen.values():
+        event.clear()
+    run = asyncio.create_task(harness.run(text))
+
+    async def noticed() -> bool:
+        return len(await fired(harness)) >= notices
+
+    async def escalated() -> bool:
+        told = len(await fired(harness)) >= alerts
+        return told and bool(await harness.told(Intervention))
+
+    await harness.until(noticed)
+    _seen["notices"].set()
+    await harness.until(escalated)
+    _seen["answers"].set()
+    return await run
+
+
+async def fired(harness: RunHarness) -> list[tuple[str, str]]:
+    """The alerts as they fired or rose, each with its summary."""
+    alerts = await harness.told(Alert)
+    return [(each.severity.value, each.summary) for each in alerts if each.firing]
+
+
+async def answered(harness: RunHarness) -> list[Action]:
+    """What was delivered for an escalation."""
+    told = await harness.journal.entries(kinds=(Intervention, Delivery))
+    acts = {each.id: each.record for each in told if isinstance(each.record, Intervention)}
+    stamps = [each.record for each in told if isinstance(each.record, Delivery)]
+    arrived = [each.intervention for each in stamps if each.state is DeliveryState.DELIVERED]
+    return [acts[id].action for id in arrived if acts[id].escalation is not None]
+
+
+async def test_a_plan_step_that_takes_more_than_its_share_of_the_requests_is_found(
+    only: Only,
+) -> None:
+    harness = only("steps_on_plan_step")
+    line = "id: lost, plan: [Find it, Mend it, Test it], budget: {requests: 18}"
+    assert await play(harness, tasks(line), alerts=2) == 0
+    assert await fired(harness) == [
+        ("notice", "6 steps on one plan step, which was given 6 requests"),
+        ("warning", "12 steps on one plan step, which was given 6 requests"),
+    ]
+    assert await answered(harness) == [Action.REPLAN]
+
+
+async def test_a_budget_that_goes_faster_than_the_work_is_found(only: Only) -> None:
+    harness = only("budget_burn")
+    code = await play(harness, tasks("id: slow, budget: {requests: 40}"), alerts=2)
+    assert await fired(harness) == [
+        ("notice", "75 % of the requests are used, and 10 % of the work is done"),
+        ("warning", "90 % of the requests are used, and 10 % of the work is done"),
+    ]
+    # So late a nudge could not be judged any more.
+    assert (code, await answered(harness)) == (0, [Action.GRANT_BUDGET])
+
+
+async def test_a_claim_that_the_last_test_run_contradicts_is_found(only: Only) -> None:
+    harness = only("unsupported_claim")
+    code = await play(harness, tasks("id: bold"), alerts=1)
+    [(severity, summary)] = await fired(harness)
+    assert (severity, code) == ("warning", 0)
+    assert "pass" in summary
+    assert await answered(harness) == [Action.NUDGE]
+
+
+async def test_two_attempts_on_one_file_are_noticed_before_and_escalated_when_they_collide(
+    only: Only,
+) -> None:
+    harness = only("workspace_conflict")
+    (harness.folder / "project").mkdir()
+    (harness.folder / "project" / "out.txt").write_text("zero")
+    more = "workspace: project, plan: [{title: Mend it, files: [out.txt]}]"
+    text = tasks(f"id: one, {more}", f"id: two, {more}")
+    assert await play(harness, text, notices=2, alerts=4) == 0
+    first = await harness.journal.entries(kinds=(Alert, Escalation))
+    assert [isinstance(each.record, Alert) for each in first[:2]] == [True, True]
+    names = ("one", "two")
+    assert sorted(await fired(harness)) == sorted(
+        [
+            *(("notice", f"task {name} at work means to change out.txt too") for name in names),
+            *(("warning", f"task {name} at work changed out.txt too") for name in names),
+        ]
+    )
+    assert await answered(harness)

@@ -1,0 +1,153 @@
+"""Runs of task files for tests, and attempts that were made before."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
+from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Draft,
+    Ending,
+    Entry,
+    Lifecycle,
+    Record,
+)
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import again, begin, conduct
+
+T = TypeVar("T")
+STAGE = Path(__file__).parents[1]
+"""What a process needs on its path to import the test that starts it."""
+
+
+class RunHarness:
+    """Runs the tasks of a task file in this process, and goes on with them."""
+
+    def __init__(self, journal: Journal, folder: Path, modules: Path) -> None:
+        self.journal = journal
+        self.modules = modules
+        """A folder whose modules the processes can import."""
+        self.home = folder / "home"
+        self.folder = folder
+        self.settings = Settings(
+            monitor=MonitorSettings(poll_seconds=0.05, outcome_after=2),
+            run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=0.2),
+        )
+
+    async def run(self, tasks: str) -> int:
+        """Begin a run of a task file's text; answers the exit code."""
+        wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks)), self.folder)
+        resources, jobs = await begin(
+            self.journal, wanted, source="tasks.yaml", settings=self.settings, home=self.home
+        )
+        return await conduct(resources, jobs, _ignore)
+
+    async def resume(self) -> int:
+        """Go on with the last run; answers the exit code."""
+        resources, jobs = await again(self.journal, (await self.journal.runs())[-1], home=self.home)
+        return await conduct(resources, jobs, _ignore)
+
+    async def start(self, *words: str, **pipes: Any) -> Process:
+        """Start a command of `midwatch` as a process that can import the test's folder.
+
+        Without a sandbox where this machine has none, unless a file or the environment says more.
+        """
+        said = (self.folder / "midwatch.yaml").exists()
+        program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, *words),
+            cwd=self.folder,
+            env={
+                **({} if said else {"MIDWATCH_RUN__SANDBOX": "auto"}),
+                **os.environ,
+                "PYTHONPATH": f"{self.modules}{os.pathsep}{STAGE}",
+            },
+            stdout=PIPE,
+            stderr=PIPE,
+            **pipes,
+        )
+
+    async def say(self, record: Record, *, attempt: int = 1) -> int:
+        """Commit a record of an attempt as another process would; its id."""
+        of = await self.journal.attempt(attempt)
+        draft = Draft(record=record, at=datetime.now(UTC), task=of.task, attempt=attempt)
+        (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
+        return entry.id
+
+    async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
+        """All that the journal holds of one kind."""
+        entries = await self.journal.entries(attempt=attempt)
+        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Wait for something to be true; a minute at most, as processes may have to start first."""
+        nothing = LocalBus().subscribe()
+        async with asyncio.timeout(60):
+            while not (await now if isawaitable(now := happened()) else now):
+                await nothing.wait(0.01)
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+class PastAttempts:
+    """Attempts that were made, and what was said of them, in any project."""
+
+    def __init__(self, journal: Journal, at: datetime) -> None:
+        self.journal = journal
+        self.learned = Learned(journal)
+        self.at = at
+
+    async def attempt(
+        self, project: str = "shop", *, task: str = "fix", number: int = 1
+    ) -> Attempt:
+        """A first attempt of a new run at a task, not over yet; or a later one of the last run."""
+        runs = await self.journal.runs()
+        if number == 1:
+            run = await self.journal.add_run(source="tasks.yaml", settings="{}", at=self.at)
+            of = await self.journal.add_task(
+                run=run.id, name=task, title=task, spec="{}", project=project, at=self.at
+            )
+        else:
+            of = next(each for each in await self.journal.tasks(runs[-1].id) if each.name == task)
+        return await self.journal.add_attempt(
+            task=of.id,
+            number=number,
+            worker="coder",
+            model="m",
+            node="here",
+            workspace="/w",
+            at=self.at,
+        )
+
+    async def say(self, attempt: Attempt, *records: Record) -> int:
+        """Commit records of an attempt together, a minute after the last; the id of the last."""
+        self.at += timedelta(minutes=1)
+        drafts = tuple(
+            Draft(record=record, at=self.at, task=attempt.task, attempt=attempt.id)
+            for record in records
+        )
+        entries = await self.journal.commit(Commit(drafts=drafts))
+        return entries[-1].id
+
+    async def end(self, attempt: Attempt, ending: Ending = Ending.UNACCEPTED) -> int:
+        """Let an attempt be over; the id of its last state."""
+        done = ending is Ending.DONE
+        lifecycle = Lifecycle.COMPLETED if done else Lifecycle.FAILED
+        return await self.say(attempt, AttemptTransition(lifecycle=lifecycle, ending=ending))

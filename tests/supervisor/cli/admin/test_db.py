@@ -1,0 +1,236 @@
+"""`midwatch db` over real databases."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from midwatch_monitor.config.modes import Synchronous
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.engine import Access, connect, transaction
+from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
+    Commit,
+    Ending,
+    Fact,
+    FactAct,
+    FactMark,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Message,
+    Result,
+    Wanted,
+)
+from midwatch_stage.harness import PastAttempts
+from midwatch_stage.matrix import DATABASES
+from midwatch_supervisor.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+def lines(capsys: Capture) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def on(location: str, work: Callable[[Connection], object]) -> None:
+    store = connect(location, Access.WRITE, Synchronous.NORMAL)
+    assert store.writing is not None
+    with transaction(store.writing) as connection:
+        work(connection)
+    store.close()
+
+
+def say(location: str, *statements: str) -> None:
+    def work(connection: Connection) -> None:
+        for statement in statements:
+            connection.execute(text(statement))
+
+    on(location, work)
+
+
+@pytest.fixture
+async def lived(past: PastAttempts) -> PastAttempts:
+    """A journal with something of everything that is numbered, refers or is searched."""
+    attempt = await past.attempt()
+    await past.journal.claim(attempt.id, holder="h", at=past.at)
+    messages = tuple(Message(index=n, body=f'"{n}é"'.encode()) for n in range(1200))
+    result = Result(call="1", body=b"2")
+    await past.journal.commit(
+        Commit(attempt=attempt.id, messages=messages, results=(result,), drafts=())
+    )
+    await past.say(attempt, Lesson(text="Rounding goes last.", tags=("money",)))
+    gone = await past.say(attempt, Lesson(text="Rounding goes first."))
+    await past.say(attempt, LessonMark(lesson=gone, act=LessonAct.RETIRED))
+    old = await past.say(attempt, Fact(text="The port is 80."))
+    new = await past.say(attempt, Fact(text="The port is 443."))
+    await past.say(attempt, FactMark(fact=old, act=FactAct.REPLACED, instead=new))
+    for version in (1, 2):
+        id = await past.say(attempt, Guidelines(version=version, text="…"))
+        await past.say(attempt, GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED))
+    await past.end(attempt, Ending.DONE)
+    await past.attempt("gone", task="x")
+    await past.learned.forget("gone", author="", at=past.at)
+    return past
+
+
+async def everything(journal: Journal) -> tuple[object, ...]:
+    learned = Learned(journal)
+    wanted = Wanted(project="shop", text="rounding port")
+    return (
+        await journal.runs(),
+        await journal.entries(),
+        await journal.messages(1),
+        await journal.results(1),
+        [each.known for each in await learned.candidates(wanted)],
+        await learned.facts_like(wanted),
+        await learned.facts(),
+        await learned.live_guidelines("shop"),
+        await learned.erasures(),
+    )
+
+
+async def test_a_journal_is_copied_to_postgresql_and_back(
+    capsys: Capture, lived: PastAttempts, location: str, postgres: str, tmp_path: Path
+) -> None:
+    back = str(tmp_path / "back.db")
+    before = await everything(lived.journal)
+    for source, target in ((location, postgres), (postgres, back)):
+        assert await midwatch("db", "copy", source, target, "--json") == 0
+        async with await Journal.open(target) as copied:
+            assert await everything(copied) == before
+    said = lines(capsys)
+    assert [each["tables"] for each in said] == [said[0]["tables"]] * 2
+    assert said[0]["tables"]["message"] == 1200
+    assert await midwatch("db", "check", "--journal", postgres) == 0
+    assert await midwatch("db", "check", "--journal", back) == 0
+
+
+async def test_no_id_is_given_again_in_the_copy(
+    lived: PastAttempts, location: str, postgres: str
+) -> None:
+    assert await midwatch("db", "copy", location, postgres) == 0
+    async with await Journal.open(postgres) as copied:
+        added = [
+            (await journal.add_run(source="", settings="", at=lived.at)).id
+            for journal in (lived.journal, copied)
+        ]
+    assert added == [3, 3]
+
+
+async def test_what_would_be_copied_is_said_and_nothing_is_done(
+    capsys: Capture, lived: PastAttempts, location: str, postgres: str, tmp_path: Path
+) -> None:
+    for target in (postgres, str(tmp_path / "new.db")):
+        assert await midwatch("db", "copy", location, target, "--dry-run", "--json") == 0
+    assert [each["dry_run"] for each in lines(capsys)] == [True, True]
+    assert not (tmp_path / "new.db").exists()
+    assert await midwatch("db", "check", "--journal", postgres) == 1
+
+
+async def test_nothing_is_copied_to_where_something_stands(
+    capsys: Capture, lived: PastAttempts, location: str
+) -> None:
+    for more in ([], ["--dry-run"]):
+        assert await midwatch("db", "copy", location, location, *more) == 1
+        assert "is not empty: there are rows in its `" in capsys.readouterr().err
+
+
+async def test_half_a_copy_is_taken_back(
+    capsys: Capture, lived: PastAttempts, location: str, postgres: str
+) -> None:
+    say(location, "UPDATE message SET body = x'00' WHERE idx = 1199")
+    assert await midwatch("db", "copy", location, postgres) == 1
+    assert "is damaged" in capsys.readouterr().err
+    assert await midwatch("db", "check", "--journal", postgres, "--json") == 1
+    assert lines(capsys)[0]["problem"].startswith("its tables are at nothing")
+
+
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
+async def test_what_is_in_order_is_counted(
+    capsys: Capture, lived: PastAttempts, location: str
+) -> None:
+    assert await midwatch("db", "check", "--journal", location, "--json") == 0
+    (said,) = lines(capsys)
+    last = await lived.journal.last_id()
+    assert (said["revision"], said["problems"], said["last"]) == (REVISION, 0, last)
+    assert (said["tables"]["task"], said["tables"]["message"]) == (1, 1200)
+    assert said["age_seconds"] > 0
+    assert await midwatch("db", "check", "--journal", location) == 0
+    assert capsys.readouterr().out.endswith("in order\n")
+
+
+GAP = "UPDATE entry SET seq = 7 WHERE id = 2"
+ORPHAN = "INSERT INTO lease (attempt, incarnation, holder, at) VALUES (99, 1, '', '2026-01-01')"
+
+
+@pytest.mark.parametrize(
+    ("location", "statements", "problem"),
+    [
+        ("file", [GAP], "the sequence of attempt 1 has gaps: 1 entries from 7 to 7"),
+        ("postgresql", [GAP], "the sequence of attempt 1 has gaps: 1 entries from 7 to 7"),
+        (
+            "file",
+            ["PRAGMA defer_foreign_keys = ON", "DELETE FROM sqlite_sequence WHERE name = 'run'"],
+            "the next id of run would be taken: 0 was given last, 2 stands there",
+        ),
+        (
+            "postgresql",
+            ["SELECT setval('run_id_seq', 1)"],
+            "the next id of run would be taken: 1 was given last, 2 stands there",
+        ),
+        (
+            "postgresql",
+            ["ALTER TABLE lease DROP CONSTRAINT lease_attempt_fk", ORPHAN],
+            "1 rows in `lease` name a row of `attempt` that is not there",
+        ),
+    ],
+    indirect=["location"],
+)
+async def test_what_is_not_in_order_is_said_in_a_line_each(
+    capsys: Capture, past: PastAttempts, location: str, statements: list[str], problem: str
+) -> None:
+    await past.attempt()
+    await past.attempt(task="other")
+    say(location, *statements)
+    assert await midwatch("db", "check", "--journal", location, "--json") == 1
+    found, said = lines(capsys)
+    assert found == {"type": "problem", "problem": problem}
+    assert said["problems"] == 1
+    assert await midwatch("db", "check", "--journal", location) == 1
+    assert capsys.readouterr().out.endswith(f"problem: {problem}\n")
+
+
+async def test_a_database_is_set_up_and_found_up_to_date(capsys: Capture, postgres: str) -> None:
+    for more in (["--dry-run"], [], []):
+        assert await midwatch("db", "upgrade", "--journal", postgres, "--json", *more) == 0
+    said = lines(capsys)
+    assert [each["before"] for each in said] == [None, None, REVISION]
+    assert [each["dry_run"] for each in said] == [True, False, False]
+    async with await Journal.open(postgres, create=False) as journal:
+        assert await journal.runs() == []
+
+
+async def test_no_command_says_a_password(
+    capsys: Capture, lived: PastAttempts, location: str, postgres: str
+) -> None:
+    target = postgres.replace("@", ":s3cr3t@")
+    assert await midwatch("db", "copy", location, target) == 0
+    for command in (["upgrade"], ["check"]):
+        assert await midwatch("db", *command, "--journal", target) == 0
+    assert await midwatch("db", "copy", target, target) == 1
+    said = capsys.readouterr()
+    assert "midwatch:***@" in said.out
+    assert "s3cr3t" not in said.out + said.err

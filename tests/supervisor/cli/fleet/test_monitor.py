@@ -1,0 +1,249 @@
+"""`midwatch monitor` as processes: what one of them leaves undone, another does."""
+
+import asyncio
+import json
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from sqlalchemy import select
+
+from midwatch_monitor.config.settings import MonitorSettings, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.fleet.watches import NOBODY
+from midwatch_monitor.records import (
+    Action,
+    Alert,
+    AlertKey,
+    AlertState,
+    Attempt,
+    AttemptTransition,
+    Commit,
+    Decision,
+    Draft,
+    Ending,
+    Escalation,
+    EscalationState,
+    Intervention,
+    Keeper,
+    Lifecycle,
+    Record,
+    Severity,
+    Step,
+    StepKind,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.matrix import DATABASES
+from midwatch_supervisor.cli import main
+from midwatch_tools import Watch
+
+BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
+LEASE_SECONDS = 2
+CONFIG = f"""\
+monitor: {{poll_seconds: 0.05, tick_seconds: 1}}
+fleet: {{lease_seconds: {LEASE_SECONDS}}}
+"""
+CYCLE = Alert(
+    key=AlertKey(rule="cycle"),
+    severity=Severity.WARNING,
+    state=AlertState.FIRING,
+    value=5,
+    summary="cycle was seen",
+    evidence=(1,),
+    since_step=1,
+    step=1,
+)
+BEGUN = (
+    AttemptTransition(lifecycle=Lifecycle.WORKING),
+    Step(number=1, kind=StepKind.TOOL, tool="edit"),
+    CYCLE,
+)
+
+
+class Fleet:
+    """A journal, and monitors over it that may be killed."""
+
+    def __init__(self, harness: RunHarness, location: str) -> None:
+        self.harness, self.journal, self.location = harness, harness.journal, location
+        self.config = harness.folder / "midwatch.yaml"
+        self.config.write_text(CONFIG)
+        self.said = ""
+        """The first line of the monitor that began last."""
+
+    @asynccontextmanager
+    async def monitor(self, *words: str) -> AsyncGenerator[Process]:
+        """A monitor at work; it is gone at the end, however it went."""
+        where = ("--journal", self.location, "--config", str(self.config))
+        process = await self.harness.start("monitor", *where, *words)
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(120):  # others start processes too
+                self.said = (await process.stdout.readline()).decode()
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+    async def begin(self) -> Attempt:
+        """An attempt at work of an agent that came by itself, and an alert that fires."""
+        at = datetime.now(UTC)
+        run = await self.journal.add_run(
+            source="embedded", settings="{}", at=at, keeper=Keeper.MONITOR
+        )
+        task = await self.journal.add_task(run=run.id, name="a", title="A", spec="{}", at=at)
+        return await self.journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
+        )
+
+    async def say(self, of: Attempt, *records: Record) -> None:
+        at = datetime.now(UTC)
+        drafts = [Draft(record=each, at=at, task=of.task, attempt=of.id) for each in records]
+        await self.journal.commit(Commit(drafts=tuple(drafts)))
+
+    async def holder(self, attempt: int) -> str:
+        """The name of the monitor that holds an attempt."""
+        query = select(tables.guard.c.holder).where(tables.guard.c.attempt == attempt)
+        found = await self.journal.read(lambda connection: connection.execute(query).scalar())
+        return (found or "").partition(":")[0]
+
+    async def until_held(self, attempt: int) -> str:
+        """Wait for a monitor to take an attempt; its name."""
+
+        async def held() -> bool:
+            return await self.holder(attempt) != NOBODY
+
+        await self.harness.until(held)
+        return await self.holder(attempt)
+
+    async def until_told(self, kind: type[object]) -> None:
+        async def told() -> bool:
+            return bool(await self.harness.told(kind))
+
+        await self.harness.until(told)
+
+
+@pytest.fixture
+def fleet(harness: RunHarness, location: str) -> Fleet:
+    return Fleet(harness, location)
+
+
+@BOTH
+async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet) -> None:
+    attempt = await fleet.begin()
+    async with fleet.monitor("--name", "one") as one, fleet.monitor("--name", "two") as two:
+        first = await fleet.until_held(attempt.id)
+        killed, second = (one, "two") if first == "one" else (two, "one")
+        killed.send_signal(signal.SIGKILL)
+        await killed.wait()
+        await fleet.say(attempt, *BEGUN)
+        # As if it had asked with its last breath: its lease has not run out yet.
+        await fleet.journal.open_escalation(
+            attempt=attempt.id,
+            task=attempt.task,
+            alerts=(CYCLE.key,),
+            reason="cycle",
+            at=datetime.now(UTC),
+            guard=1,
+        )
+        began = asyncio.get_running_loop().time()
+        await fleet.until_told(Intervention)
+        took = asyncio.get_running_loop().time() - began
+        assert (await fleet.holder(attempt.id), took < 3 * LEASE_SECONDS) == (second, True)
+        await fleet.say(attempt, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+
+        async def finished() -> bool:
+            return await fleet.holder(attempt.id) == NOBODY
+
+        await fleet.harness.until(finished)
+    assert len(await fleet.harness.told(Decision)) == 1
+    states = [each.state for each in await fleet.harness.told(Escalation)]
+    assert states == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
+
+
+async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
+    fleet: Fleet, worker: Callable[..., Agent[None, str]]
+) -> None:
+    async def again() -> str:
+        """The same result at every call, and from the third on only once somebody spoke."""
+        if len(await fleet.harness.told(Step)) >= 6:
+            await fleet.until_told(Intervention)
+        return "nothing found"
+
+    watch = Watch(
+        name="looper",
+        journal=fleet.location,
+        settings=Settings(monitor=MonitorSettings(poll_seconds=0.05)),
+    )
+    async with fleet.monitor("--json") as monitor:
+        agent = worker(*[[("again", dict[str, Any]())]] * 9, tools=(again,))
+        async with asyncio.timeout(30):
+            result = await agent.run("Fix it.", capabilities=[watch])
+        monitor.terminate()
+        out, err = await monitor.communicate()
+    (nudge, *_) = await fleet.harness.told(Intervention)
+    assert (nudge.action, nudge.message in _heard(result.all_messages())) == (Action.NUDGE, True)
+    lines = [json.loads(line) for line in out.decode().splitlines()]
+    assert [line["type"] for line in lines if line["type"] != "post"] == ["lease"]
+    assert (monitor.returncode, err) == (0, b"")
+
+
+def _heard(messages: list[Any]) -> str:
+    parts = [part for each in messages if isinstance(each, ModelRequest) for part in each.parts]
+    return "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart))
+
+
+async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> None:
+    attempt = await fleet.begin()
+    async with fleet.monitor("--name", "one") as one:
+        await fleet.until_held(attempt.id)
+        one.send_signal(signal.SIGINT)
+        out, err = await one.communicate()
+    assert (one.returncode, err) == (0, b"")
+    assert fleet.said.startswith("Monitor one watches ")
+    assert out.decode().startswith("It hands no tasks out: a fleet needs a journal in PostgreSQL")
+    query = select(tables.guard.c.until)
+    until = await fleet.journal.read(lambda connection: connection.execute(query).scalar_one())
+    assert until <= datetime.now(UTC)
+
+
+def test_once_looks_at_everything_and_ends(
+    journal_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def begin(ask: Callable[[Journal], Awaitable[object]]) -> None:
+        async with await Journal.open(journal_file) as journal:
+            await ask(journal)
+
+    async def asked(journal: Journal) -> None:
+        at = datetime.now(UTC)
+        run = await journal.add_run(source="s", settings="{}", at=at, keeper=Keeper.MONITOR)
+        task = await journal.add_task(run=run.id, name="a", title="A", spec="{}", at=at)
+        attempt = await journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="", at=at
+        )
+        drafts = [Draft(record=r, at=at, task=task.id, attempt=attempt.id) for r in BEGUN]
+        await journal.commit(Commit(drafts=tuple(drafts)))
+
+    async def read(journal: Journal) -> None:
+        told.extend([entry.record for entry in await journal.entries()])
+
+    told: list[Record] = []
+    asyncio.run(begin(asked))
+    assert main(["monitor", "--journal", str(journal_file), "--once", "--json"]) == 0
+    asyncio.run(begin(read))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["type"] for line in lines] == ["monitor", "lease"]
+    assert len([each for each in told if isinstance(each, Decision)]) == 1
+
+
+def test_a_name_that_no_topic_can_hold_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["monitor", "--name", "a/b"]) == 2
+    assert "a/b" in capsys.readouterr().err

@@ -1,0 +1,193 @@
+"""`midwatch replay` under the original's numbers, at their boundaries."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midwatch_supervisor.cli import main
+
+SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
+Capture = pytest.CaptureFixture[str]
+Line = dict[str, object]
+
+
+def report(progress: int, confidence: int = 80, **more: object) -> Line:
+    return {"kind": "checkpoint", "progress_percent": progress, "confidence": confidence, **more}
+
+
+def edit(content: int, path: str = "a.py") -> Line:
+    return {
+        "kind": "tool",
+        "tool": "edit_file",
+        "args": {"path": path, "content": content},
+        "path": path,
+        "edit": True,
+        "ok": True,
+        "content_digest": f"d{content}",
+    }
+
+
+def write(file: Path, lines: list[Line]) -> Path:
+    numbered = [{"step": at, **line} for at, line in enumerate(lines, 1)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in numbered))
+    return file
+
+
+def alerts(out: str) -> list[tuple[object, object, object]]:
+    found = [json.loads(line) for line in out.splitlines()]
+    return [(a["step"], a["rule"], a["severity"]) for a in found if a["type"] == "alert"]
+
+
+LOW = "low_confidence"
+DECLINE = "declining_confidence"
+STALL = "stalled_progress"
+
+
+@pytest.mark.parametrize(
+    ("lines", "fired"),
+    [
+        ([report(10, 30)], []),
+        ([report(10, 29)], [(1, LOW, "warning")]),
+        ([report(10, 80), report(20, 70), report(30, 61)], []),
+        ([report(10, 80), report(20, 70), report(30, 60)], [(3, DECLINE, "warning")]),
+        ([report(10, 80), report(20, 50), report(30, 60)], []),
+        ([report(10, blockers=["a", "b"])], []),
+        ([report(10, blockers=["a", "b", "c"])], [(1, "multiple_blockers", "warning")]),
+        ([report(10, decision="escalate")], [(1, "explicit_escalation", "critical")]),
+        ([report(60), report(60)], []),
+        ([report(60), report(60), report(60)], [(3, STALL, "critical")]),
+        ([report(0), report(0), report(0)], [(3, STALL, "critical")]),
+        ([report(60), report(60), report(61)], []),
+        ([report(100), report(100), report(100)], []),
+        ([report(60), report(60, decision="pivot"), report(60)], []),
+        (
+            [report(60), report(60, decision="pivot"), report(60), report(60), report(60)],
+            [(5, STALL, "critical")],
+        ),
+        ([edit(n) for n in range(4)], []),
+        ([edit(n) for n in range(5)], [(5, "repeated_edits", "critical")]),
+        ([edit(n % 2) for n in range(4)], []),
+        ([edit(n, f"{n}.py") for n in range(5)], []),
+        ([report(10 * n, files_done=["a.py"] * n) for n in range(1, 9)], []),
+        ([{"kind": "message", "text": "thinking"}] * 30, []),
+    ],
+)
+def test_the_originals_numbers_hold_at_their_boundaries(
+    tmp_path: Path, capsys: Capture, lines: list[Line], fired: list[tuple[object, ...]]
+) -> None:
+    trace = write(tmp_path / "a.jsonl", lines)
+    assert main(["replay", str(trace), "--config", SEED, "--json"]) == 0
+    assert alerts(capsys.readouterr().out) == fired
+
+
+def test_the_lines_are_those_of_the_contract(tmp_path: Path, capsys: Capture) -> None:
+    trace = str(write(tmp_path / "a.jsonl", [report(10, 50), report(20, 29)]))
+    main(["replay", trace, "--config", SEED, "--json"])
+    alert, whole = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert alert.pop("summary")
+    assert alert == {
+        "type": "alert",
+        "trace": trace,
+        "step": 2,
+        "rule": LOW,
+        "subject": "",
+        "severity": "warning",
+        "value": 29,
+        "evidence": [2],
+    }
+    assert whole == {
+        "type": "trace",
+        "trace": trace,
+        "steps": 2,
+        "alerts": 1,
+        "first_alarm_step": 2,
+    }
+
+
+def test_a_quiet_trace_has_no_first_alarm(tmp_path: Path, capsys: Capture) -> None:
+    trace = write(tmp_path / "a.jsonl", [report(10)])
+    main(["replay", str(trace), "--config", SEED, "--json"])
+    assert json.loads(capsys.readouterr().out)["first_alarm_step"] is None
+
+
+def test_text_is_one_line_for_each_alert_and_trace(tmp_path: Path, capsys: Capture) -> None:
+    trace = write(tmp_path / "a.jsonl", [report(10, 29, decision="escalate")])
+    main(["replay", str(trace), "--config", SEED])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[-1] == f"{trace}: 1 step, 2 alerts, first alarm at step 1"
+
+
+def test_damage_goes_to_stderr_with_its_line(tmp_path: Path, capsys: Capture) -> None:
+    trace = write(tmp_path / "a.jsonl", [report(10)])
+    with trace.open("a") as file:
+        file.write("{torn\n")
+    assert main(["replay", str(trace), "--config", SEED, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["type"] for line in out.splitlines()] == ["trace"]
+    assert err.startswith(f"{trace}:2: skipped: ")
+
+
+def test_a_folder_is_every_trace_below_it(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "below").mkdir()
+    files = [write(tmp_path / name, [report(10)]) for name in ("a.jsonl", "below/b.jsonl")]
+    (tmp_path / "notes.md").write_text("no trace")
+    assert main(["replay", str(tmp_path), "--config", SEED, "--json"]) == 0
+    found = [json.loads(line)["trace"] for line in capsys.readouterr().out.splitlines()]
+    assert found == [str(file) for file in files]
+
+
+def test_a_named_file_in_no_known_format_leaves_stdout_empty(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    good = write(tmp_path / "a.jsonl", [report(10, 29)])
+    bad = tmp_path / "b.txt"
+    bad.write_text("no trace")
+    assert main(["replay", str(good), str(bad), "--config", SEED]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.startswith(f"{bad}: ")) == ("", True)
+
+
+def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text("rules: {low_confidence: {workers: {timid: {below: 10}}}}\n")
+    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
+    for worker, fired in (("", [(1, LOW, "warning")]), ("timid", [])):
+        argv = ["replay", trace, "--worker", worker, "--config", str(config), "--json"]
+        assert main(argv) == 0
+        assert alerts(capsys.readouterr().out) == fired
+
+
+def test_thresholds_of_a_worker_that_are_wrong_are_a_wrong_configuration(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text("rules: {low_confidence: {workers: {timid: {blow: 10}}}}\n")
+    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
+    assert main(["replay", trace, "--worker", "timid", "--config", str(config)]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_traces_of_one_project_are_replayed_together(tmp_path: Path, capsys: Capture) -> None:
+    for name, minute in (("a", 0), ("b", 1)):
+        times = (f"2026-01-01T00:0{minute}:00Z", f"2026-01-01T00:0{minute + 2}:00Z")
+        lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
+        write(tmp_path / f"{name}.jsonl", lines)
+    conflict = (1, "workspace_conflict", "warning")
+    for more, fired in (([], []), (["--together"], [conflict, conflict])):
+        assert main(["replay", str(tmp_path), *more, "--json"]) == 0
+        assert alerts(capsys.readouterr().out) == fired
+
+
+def test_what_only_time_shows_is_shown_by_the_times_of_a_trace(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    times = ("2026-01-01T00:00:00Z", "2026-01-01T00:31:00Z")
+    lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
+    trace = str(write(tmp_path / "a.jsonl", lines))
+    assert main(["replay", trace]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        f"{trace}: step 1: warning silence: nothing was heard for 31 min; "
+        "nothing is known to run (steps 1)"
+    )

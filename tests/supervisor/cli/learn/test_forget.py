@@ -1,0 +1,120 @@
+"""`midwatch forget` over a real journal."""
+
+import asyncio
+import json
+import os
+import pty
+import sys
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.records import Feedback, Lesson
+from midwatch_stage.command import midwatch
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.cli.learn.forget import KEPT, says_yes
+
+Capture = pytest.CaptureFixture[str]
+
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+@pytest.fixture
+async def two(past: PastAttempts) -> None:
+    """Two projects with a lesson each, and nobody at work."""
+    for project in ("shop", "other"):
+        attempt = await past.attempt(project)
+        await past.end(attempt)
+        await past.say(attempt, Feedback(accepted=False, comment="no"), Lesson(text=project))
+
+
+async def left(past: PastAttempts) -> list[str]:
+    return [known.lesson.text for known in await past.learned.lessons()]
+
+
+async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
+    capsys: Capture, past: PastAttempts, two: None
+) -> None:
+    assert await midwatch("forget", "shop", "--yes", "--from", "ada", "--json") == 0
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    (record,) = await past.learned.erasures()
+    assert line == {
+        "type": "erasure",
+        "id": record.id,
+        "at": record.at.isoformat(),
+        "project": "shop",
+        "tasks": 1,
+        "attempts": 1,
+        "entries": 5,
+        "dry_run": False,
+    }
+    assert record.author == "ada"
+    assert await left(past) == ["other"]
+
+
+async def test_people_are_told_what_was_deleted_and_what_was_not(
+    capsys: Capture, past: PastAttempts, two: None
+) -> None:
+    assert await midwatch("forget", "shop", "--yes") == 0
+    said, kept = capsys.readouterr().out.splitlines()
+    (record,) = await past.learned.erasures()
+    assert said == f"deleted 1 task, 1 attempt and 5 entries of shop (record {record.id})"
+    assert kept == KEPT
+
+
+async def test_a_dry_run_says_what_would_be_deleted(
+    capsys: Capture, past: PastAttempts, two: None
+) -> None:
+    assert await midwatch("forget", "shop", "--dry-run") == 0
+    assert await midwatch("forget", "shop", "--dry-run", "--json") == 0
+    text, _, line = capsys.readouterr().out.splitlines()
+    assert text == "would delete 1 task, 1 attempt and 5 entries of shop"
+    found: dict[str, Any] = json.loads(line)
+    assert (found["id"], found["at"], found["dry_run"]) == (None, None, True)
+    assert (await left(past), await past.learned.erasures()) == (["other", "shop"], [])
+
+
+async def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(
+    capsys: Capture, past: PastAttempts, two: None
+) -> None:
+    assert await midwatch("forget", "shop") == 2
+    assert capsys.readouterr().err.startswith("this would delete 1 task, 1 attempt and 5 entries")
+    assert await left(past) == ["other", "shop"]
+
+
+async def test_an_unknown_project_is_bad_usage(capsys: Capture, two: None) -> None:
+    assert await midwatch("forget", "nowhere", "--yes") == 2
+    assert capsys.readouterr().err.startswith("there is no project `nowhere`")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "texts"), [("yes", 0, ["other"]), ("y", 1, ["other", "shop"])]
+)
+async def test_at_a_terminal_it_asks(
+    past: PastAttempts, two: None, answer: str, code: int, texts: list[str]
+) -> None:
+    own, theirs = pty.openpty()
+    program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, "forget", "shop"),
+        stdin=theirs,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.write(own, f"{answer}\n".encode())
+    async with asyncio.timeout(30):
+        assert await process.wait() == code
+    said = os.read(own, 4_096).decode()
+    os.close(own)
+    os.close(theirs)
+    assert "This deletes 1 task, 1 attempt and 5 entries of shop for good." in said
+    assert await left(past) == texts
+
+
+@pytest.mark.parametrize(
+    ("answer", "agrees"),
+    [("yes\n", True), (" YES \n", True), ("y\n", False), ("\n", False), ("", False)],
+)
+def test_only_the_whole_word_agrees(answer: str, agrees: bool) -> None:
+    assert says_yes(answer) is agrees

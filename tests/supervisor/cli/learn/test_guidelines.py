@@ -1,0 +1,259 @@
+"""`midwatch guidelines`: read versions, and decide on them."""
+
+import json
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.records import Guidelines, GuidelinesMark, GuidelinesState
+from midwatch_stage.command import midwatch
+from midwatch_stage.harness import PastAttempts
+
+Capture = pytest.CaptureFixture[str]
+FIRST = "## Working style\n\n- Run the failing test first.\n- Ask where a rule is missing."
+SECOND = "## Working style\n\n- Run the failing test first.\n- Look at the whole file."
+
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+async def propose(past: PastAttempts, text: str, *, project: str = "shop") -> int:
+    """A new version, as a look back writes it; its journal id."""
+    attempt = await past.attempt(project)
+    versions = await past.learned.guidelines(project)
+    live = await past.learned.live_guidelines(project)
+    proposal = Guidelines(
+        version=len(versions) + 1,
+        text=text,
+        base=live.id if live else None,
+        sources=(attempt.id,),
+        model="m",
+    )
+    return await past.say(attempt, proposal)
+
+
+async def states(past: PastAttempts, project: str = "shop") -> list[tuple[int, str]]:
+    versions = await past.learned.guidelines(project)
+    return [(each.guidelines.version, each.state.value) for each in versions]
+
+
+async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert await midwatch("guidelines", *argv, "--json") == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, capsys: Capture) -> None:
+    id = await propose(past, FIRST)
+    (found,) = await lines(capsys, "list")
+    assert found.pop("at").startswith("2026-11-21T")
+    assert found == {
+        "type": "guidelines",
+        "id": id,
+        "project": "shop",
+        "version": 1,
+        "state": "proposed",
+        "words": 16,
+        "sources": [1],
+        "base": None,
+        "model": "m",
+        "decided_at": None,
+        "author": "",
+        "comment": "",
+    }
+
+
+async def test_a_list_says_where_each_version_stands(past: PastAttempts, capsys: Capture) -> None:
+    first = await propose(past, FIRST)
+    await midwatch("guidelines", "approve", "--from", "Ada", "--comment", "Good.")
+    second = await propose(past, SECOND)
+    capsys.readouterr()
+    assert await midwatch("guidelines", "list") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"version 2 ({second}) waits for `midwatch guidelines approve`; 15 words from 1 attempt",
+        f"version 1 ({first}) is in force, Ada: Good.; 16 words from 1 attempt",
+    ]
+
+
+async def test_without_any_version_that_is_said(past: PastAttempts, capsys: Capture) -> None:
+    await past.attempt("shop")
+    assert await midwatch("guidelines", "list") == 0
+    assert capsys.readouterr().out == "shop has no guidelines yet\n"
+    assert await lines(capsys, "list") == []
+
+
+async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
+    await propose(past, FIRST)
+    assert await midwatch("guidelines", "show") == 0
+    assert capsys.readouterr().out == "no guidelines are in force in shop; version 1 waits\n"
+    await midwatch("guidelines", "approve")
+    capsys.readouterr()
+    assert await midwatch("guidelines", "show") == 0
+    assert capsys.readouterr().out.endswith(f"16 words from 1 attempt\n\n{indent(FIRST, '  ')}\n")
+
+
+@pytest.mark.parametrize("named", ["number", "id"])
+async def test_a_version_is_named_by_its_number_or_its_id(
+    past: PastAttempts, capsys: Capture, named: str
+) -> None:
+    id = await propose(past, FIRST)
+    (found,) = await lines(capsys, "show", str(id) if named == "id" else "1")
+    assert (found["id"], found["text"]) == (id, FIRST)
+
+
+async def test_an_unknown_version_is_an_error_that_lists_them(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    assert await midwatch("guidelines", "show", "99") == 2
+    assert capsys.readouterr().err == "shop has no version 99 of guidelines; it has: 1\n"
+
+
+async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
+    await propose(past, FIRST)
+    await midwatch("guidelines", "approve")
+    await propose(past, SECOND)
+    capsys.readouterr()
+    assert await midwatch("guidelines", "diff") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "--- version 1",
+        "+++ version 2",
+        "@@ -1,4 +1,4 @@",
+        " ## Working style",
+        " ",
+        " - Run the failing test first.",
+        "-- Ask where a rule is missing.",
+        "+- Look at the whole file.",
+    ]
+    (found,) = await lines(capsys, "diff")
+    assert (found["from"], found["to"], found["added"], found["removed"]) == (1, 2, 1, 1)
+
+
+async def test_a_diff_without_anything_that_waits_says_so(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    await midwatch("guidelines", "reject")
+    capsys.readouterr()
+    assert await midwatch("guidelines", "diff") == 0
+    assert capsys.readouterr().out == "no version of shop waits\n"
+
+
+async def test_c5_a_version_is_in_force_once_a_person_approves_it(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    assert await past.learned.live_guidelines("shop") is None
+    assert await midwatch("guidelines", "approve", "--from", "Ada") == 0
+    assert capsys.readouterr().out == "version 1 of shop is approved\n"
+    live = await past.learned.live_guidelines("shop")
+    assert live is not None
+    assert (live.guidelines.text, live.author) == (FIRST, "Ada")
+
+
+async def test_requirement_20_guidelines_are_never_in_force_without_an_approval(
+    past: PastAttempts,
+) -> None:
+    await propose(past, FIRST)
+    await propose(past, SECOND)
+    assert await midwatch("guidelines", "reject", "2", "--comment", "Too vague.") == 0
+    assert await states(past) == [(2, "rejected"), (1, "proposed")]
+    assert await past.learned.live_guidelines("shop") is None
+
+
+async def test_requirement_20_a_rollback_restores_the_exact_text(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, f"{FIRST}\n\n```\n  exact \t\n```")
+    await midwatch("guidelines", "approve")
+    await propose(past, SECOND)
+    await midwatch("guidelines", "approve")
+    capsys.readouterr()
+    assert await midwatch("guidelines", "rollback", "--comment", "It made things worse.") == 0
+    assert capsys.readouterr().out == "version 2 of shop is rolled back\nversion 1 is in force\n"
+    live = await past.learned.live_guidelines("shop")
+    assert live is not None
+    assert live.guidelines.text == f"{FIRST}\n\n```\n  exact \t\n```"
+
+
+async def test_to_retire_is_to_have_none(past: PastAttempts) -> None:
+    for text in (FIRST, SECOND):
+        await propose(past, text)
+        await midwatch("guidelines", "approve")
+    assert await midwatch("guidelines", "retire") == 0
+    assert await past.learned.live_guidelines("shop") is None
+
+
+async def test_to_retire_one_that_waits_is_to_turn_it_down(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    (found,) = await lines(capsys, "retire", "1")
+    assert (found["type"], found["act"], found["version"]) == ("guidelines_mark", "rejected", 1)
+    assert await states(past) == [(1, "rejected")]
+
+
+@pytest.mark.parametrize("act", ["approve", "reject", "retire 1"])
+async def test_a_dry_run_decides_nothing(past: PastAttempts, capsys: Capture, act: str) -> None:
+    await propose(past, FIRST)
+    assert await midwatch("guidelines", *act.split(), "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("version 1 of shop would be ")
+    assert await states(past) == [(1, "proposed")]
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("approve", "no version of shop waits\n"),
+        ("approve 1", "version 1 ({id}) was turned down, {who}, so that cannot be done\n"),
+        ("rollback", "no guidelines are in force in shop\n"),
+        ("retire", "no guidelines are in force in shop\n"),
+    ],
+)
+async def test_what_cannot_be_decided_is_said(
+    past: PastAttempts, capsys: Capture, act: str, said: str
+) -> None:
+    id = await propose(past, FIRST)
+    await midwatch("guidelines", "reject", "--from", "Ada")
+    capsys.readouterr()
+    assert await midwatch("guidelines", *act.split()) == 2
+    assert capsys.readouterr().err == said.format(id=id, who="Ada")
+
+
+async def test_an_approval_of_what_was_written_over_another_version_says_so(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    await propose(past, SECOND)
+    await midwatch("guidelines", "approve", "1")
+    capsys.readouterr()
+    assert await midwatch("guidelines", "approve", "2") == 0
+    assert capsys.readouterr().out == (
+        "It was written over another version than the one in force.\n"
+        "version 2 of shop is approved\n"
+    )
+
+
+async def test_the_project_is_named_where_there_are_several(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await propose(past, FIRST)
+    await propose(past, SECOND, project="/srv/ada/site")
+    assert await midwatch("guidelines", "approve") == 2
+    assert "say which project with --project" in capsys.readouterr().err
+    assert await midwatch("guidelines", "approve", "--project", "site") == 0
+    assert await states(past, "/srv/ada/site") == [(1, GuidelinesState.LIVE.value)]
+    assert await states(past) == [(1, GuidelinesState.PROPOSED.value)]
+
+
+async def test_who_decided_is_kept(past: PastAttempts) -> None:
+    await propose(past, FIRST)
+    await midwatch("guidelines", "approve", "--from", "Ada", "--comment", "Good.")
+    (entry,) = await past.journal.entries(kinds=(GuidelinesMark,))
+    assert isinstance(entry.record, GuidelinesMark)
+    assert (entry.record.by, entry.record.author, entry.record.comment) == (
+        "operator",
+        "Ada",
+        "Good.",
+    )

@@ -1,0 +1,238 @@
+"""`midwatch learn`: what is still to be learned from, at once or in the quiet hours."""
+
+import asyncio
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.errors import JournalError
+from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.learn.learn import nightly
+from midwatch_supervisor.present.assignment import Assignment
+
+Capture = pytest.CaptureFixture[str]
+TOLD = "It edited the rounding in totals.py five times before it ran the tests."
+INSIGHT = "The rounding in totals.py was edited before any test was run."
+DOCUMENT = """\
+## Working rules
+
+- Run the failing test in `tests/test_totals.py` before you edit `totals.py`.
+- After two edits without a new result, look at the whole file again.\
+"""
+
+
+def model_for(role: Role, key: str) -> Model:
+    """A reflector that finds one insight in the first attempt that it is shown."""
+    return FunctionModel(_reflect if key == "fix" else _fail, model_name="reflecting")
+
+
+async def _reflect(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    last = messages[-1]
+    assert isinstance(last, ModelRequest)
+    prompt = "\n".join(str(getattr(part, "content", "")) for part in last.parts)
+    if not info.output_tools:
+        return ModelResponse(parts=[TextPart(DOCUMENT)])
+    shown = re.search(r"^- attempt (\d+)", prompt, re.M)
+    assert shown is not None
+    insight = {"content": INSIGHT, "topics": ["rounding"], "attempts": [int(shown[1])]}
+    answer = {"explanation": "It edited blindly.", "insights": [{**insight, "common": "There."}]}
+    return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer)])
+
+
+async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    raise ConnectionError("gone")
+
+
+@pytest.fixture(autouse=True)
+def _named_by_the_environment(  # pyright: ignore[reportUnusedFunction]
+    journal_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+
+
+async def midwatch(*argv: str) -> int:
+    return await asyncio.to_thread(main, argv)
+
+
+async def lines(capsys: Capture, *argv: str, code: int = 0) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert await midwatch("learn", *argv, "--json") == code
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def ended(
+    past: PastAttempts, *, task: str = "fix", project: str = "shop", reflector: bool = True
+) -> int:
+    """An attempt that is over and summed up, of a task that names its reflector; its id."""
+    spec = ModelSpec(name=f"scripted:{__name__}", tries=1)
+    assignment = Assignment(
+        task=TaskSpec(id=task, goal="x", acceptance=("true",)),
+        worker="w",
+        spec=WorkerSpec(),
+        models={Role.REFLECTOR: spec} if reflector else {},
+        workspace=None,
+        project=project,
+        named=(Role.REFLECTOR,) if reflector else (),
+    )
+    journal, at = past.journal, past.at
+    run = await journal.add_run(source="t", settings="{}", at=at)
+    of = await journal.add_task(
+        run=run.id,
+        name=task,
+        title="",
+        spec=assignment.model_dump_json(),
+        project=project,
+        at=at,
+    )
+    attempt = await journal.add_attempt(
+        task=of.id, number=1, worker="w", model="m", node="n", workspace="/w", at=at
+    )
+    over = await past.end(attempt, Ending.DONE)
+    summary = Summary(text=TOLD, topics=("rounding",), turns=9)
+    await past.say(attempt, summary, Study(about=over, chore=Chore.SUMMARY, state=StudyState.DONE))
+    return attempt.id
+
+
+def looked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in found if each["type"] == "reflection"]
+
+
+async def test_s4_what_was_learned_becomes_proposed_guidelines(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    attempt = await ended(past)
+    (found,) = looked(await lines(capsys))
+    assert found.pop("watermark") > 0
+    assert found == {
+        "type": "reflection",
+        "project": "shop",
+        "attempts": [attempt],
+        "insights": 1,
+        "proposed": True,
+        "skipped": "",
+        "error": "",
+    }
+    (version,) = await past.learned.guidelines("shop")
+    assert version.guidelines.text == DOCUMENT
+
+
+async def test_s50_the_second_time_there_is_nothing_new(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await ended(past)
+    await midwatch("learn")
+    capsys.readouterr()
+    assert await midwatch("learn") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "shop: no look back: no qualifying attempts"
+    )
+
+
+async def test_it_says_what_it_came_to(past: PastAttempts, capsys: Capture) -> None:
+    await ended(past)
+    assert await midwatch("learn") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "shop: looked back at 1 attempt, 1 insight, new guidelines: `midwatch guidelines diff`"
+    )
+
+
+async def test_without_a_model_chores_are_done_and_nothing_is_looked_back_at(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await ended(past, reflector=False)
+    (found,) = looked(await lines(capsys))
+    assert found["skipped"] == "there is no model to look back with"
+
+
+async def test_each_project_is_looked_at_by_itself_and_a_failure_is_said(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await ended(past)
+    await ended(past, task="broken", project="site")
+    shop, site = looked(await lines(capsys, code=1))
+    assert (shop["project"], shop["proposed"]) == ("shop", True)
+    assert (site["project"], "ConnectionError: gone" in site["error"]) == ("site", True)
+
+
+async def test_one_project_can_be_named(past: PastAttempts, capsys: Capture) -> None:
+    await ended(past)
+    await ended(past, task="broken", project="site")
+    found = looked(await lines(capsys, "--project", "shop"))
+    assert [each["project"] for each in found] == ["shop"]
+
+
+async def test_a_dry_run_asks_nobody_and_stores_nothing(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    attempt = await ended(past)
+    before = await past.journal.last_id()
+    (found,) = looked(await lines(capsys, "--dry-run"))
+    assert found == {
+        "type": "reflection",
+        "project": "shop",
+        "watermark": 0,
+        "attempts": [attempt],
+        "dry_run": True,
+    }
+    assert await past.journal.last_id() == before
+
+
+async def test_waiting_needs_quiet_hours(past: PastAttempts, capsys: Capture) -> None:
+    assert await midwatch("learn", "--wait") == 2
+    assert capsys.readouterr().err == (
+        "--wait needs `learning.guidelines.quiet_hours` in the configuration\n"
+    )
+
+
+async def test_s11_in_each_of_the_quiet_hours_is_one_look(past: PastAttempts) -> None:
+    at = [datetime(2026, 11, 21, 20, 0, tzinfo=UTC)]
+    looks: list[datetime] = []
+
+    async def look() -> None:
+        looks.append(at[0])
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    async def sleep(seconds: float) -> None:
+        at[0] += timedelta(seconds=seconds)
+
+    with pytest.raises(KeyboardInterrupt):
+        await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
+    assert looks == [datetime(2026, 11, day, 2, 0, tzinfo=UTC) for day in (22, 23, 24)]
+
+
+async def test_a_night_that_fails_is_not_the_last_one(capsys: Capture) -> None:
+    at, looks = [datetime(2026, 11, 22, 1, 0, tzinfo=UTC)], [0]
+
+    async def look() -> None:
+        looks[0] += 1
+        raise JournalError("another process holds it")
+
+    async def sleep(seconds: float) -> None:
+        if looks[0] == 2:
+            raise KeyboardInterrupt
+        at[0] += timedelta(seconds=seconds)
+
+    with pytest.raises(KeyboardInterrupt):
+        await nightly(look, "02:00-05:00", clock=lambda: at[0], sleep=sleep)
+    assert capsys.readouterr().err.count("another process holds it") == 2
+
+
+async def test_the_former_name_works_and_says_the_new_one(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    await ended(past)
+    assert await midwatch("reflect") == 0
+    found = capsys.readouterr()
+    assert found.err == "`midwatch reflect` is now called `midwatch learn`\n"
+    assert "looked back at 1 attempt" in found.out

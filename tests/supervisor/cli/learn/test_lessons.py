@@ -1,0 +1,284 @@
+"""`midwatch lessons` over a real journal."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from midwatch_monitor.config.learning import LessonSettings
+from midwatch_monitor.config.section import parse_duration
+from midwatch_monitor.records import (
+    Ending,
+    Feedback,
+    Lesson,
+    Method,
+    Origin,
+    Recall,
+    Recalled,
+    Sign,
+    Wanted,
+)
+from midwatch_stage.command import midwatch
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.cli.learn.lessons import LISTED
+from midwatch_supervisor.learning.archive import archive
+from midwatch_supervisor.operator.learning_actions import LearningActions
+
+Capture = pytest.CaptureFixture[str]
+
+TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it there."
+NO = Feedback(accepted=False, comment="still rounds down", author="ada")
+
+
+async def lines(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert await midwatch("lessons", *argv, "--json") == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+@pytest.fixture
+async def taught(past: PastAttempts) -> int:
+    """A rejected attempt and its lesson, which was given to one attempt that was accepted."""
+    first = await past.attempt()
+    await past.end(first, Ending.DONE)
+    verdict = await past.say(first, NO)
+    lesson = Lesson(
+        text=TEXT,
+        failure_class="wrong_location",
+        insights=("Change src/money.py.",),
+        tags=("python",),
+        kind="coder",
+        files=("src/money.py",),
+        steps=(3, 5),
+        verdict=verdict,
+        origin=Origin.EXPLICIT,
+        sources=(first.id,),
+    )
+    id = await past.say(first, lesson)
+    second = await past.attempt()
+    await past.say(second, Recall(lessons=(Recalled(lesson=id, method=Method.TASK, score=0.9),)))
+    await past.end(second, Ending.DONE)
+    return id
+
+
+async def test_r50_the_list_has_one_object_a_lesson(capsys: Capture, taught: int) -> None:
+    (line,) = await lines(capsys, "list")
+    assert {key: line[key] for key in list(line)[1:10]} == {
+        "id": taught,
+        "text": TEXT,
+        "failure_class": "wrong_location",
+        "tags": ["python"],
+        "source_attempt": 1,
+        "used": 1,
+        "helped": 1,
+        "hurt": 0,
+        "rating": None,
+    }
+    assert (line["obsolete"], line["project"], line["task"]) == (False, "shop", "fix")
+    assert (line["origin"], line["born"], line["sources"]) == ("explicit", "verdict", [1])
+
+
+async def test_the_list_for_people_is_a_line_each_of_bounded_width(
+    capsys: Capture, past: PastAttempts, taught: int
+) -> None:
+    attempt = await past.attempt(task="t" * 90)
+    await past.say(attempt, Lesson(text="long " * 90, failure_class="x" * 90))
+    capsys.readouterr()
+    assert await midwatch("lessons", "list") == 0
+    heads, newest, oldest = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["id", "class", "from", "used", "helped", "hurt", "rated", "lesson"]
+    assert len(newest) <= 150
+    assert oldest.split()[:2] == [str(taught), "wrong_location"]
+
+
+async def test_of_many_lessons_people_are_shown_the_newest(
+    capsys: Capture, past: PastAttempts, taught: int
+) -> None:
+    attempt = await past.attempt()
+    await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
+    assert len(await lines(capsys, "list")) == LISTED + 1
+    assert await midwatch("lessons", "list") == 0
+    *listed, last = capsys.readouterr().out.splitlines()[1:]
+    assert (len(listed), last) == (LISTED, "these are the newest 50; --json has them all")
+    assert "number 49" in listed[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        ((), ["b", "a"]),
+        (("--all",), ["c", "b", "a"]),
+        (("--task", "fix"), ["a"]),
+        (("--class", "loop"), ["b"]),
+        (("--class", "loop", "--all"), ["c", "b"]),
+        (("--task", "fix", "--class", "loop"), []),
+        (("--project", "sh"), ["b", "a"]),
+        (("--project", "other"), ["elsewhere"]),
+    ],
+)
+async def test_a_list_is_narrowed_by_project_task_class_and_use(
+    capsys: Capture, past: PastAttempts, argv: tuple[str, ...], found: list[str]
+) -> None:
+    other = await past.attempt("other")
+    await past.say(other, Lesson(text="elsewhere"))
+    await past.say(await past.attempt(), Lesson(text="a"))
+    build = await past.attempt(task="build")
+    for text in ("b", "c"):
+        id = await past.say(build, Lesson(text=text, failure_class="loop"))
+    await LearningActions(past.journal, author="ada").retire_lesson(id)
+    argv = argv if "--project" in argv else (*argv, "--project", "shop")
+    assert [line["text"] for line in await lines(capsys, "list", *argv)] == found
+
+
+async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
+    capsys: Capture, past: PastAttempts, taught: int
+) -> None:
+    await LearningActions(past.journal, author="ada").rate_lesson(taught, 4, "good")
+    (line,) = await lines(capsys, "show", str(taught))
+    accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
+    assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
+    assert line["explains"]["comment"] == "still rounds down"
+    (use,) = line["uses"]
+    assert (use["attempt"], use["method"], use["score"]) == (2, "task", 0.9)
+    assert use["verdicts"] == [{**accepted, "author": "midwatch", "comment": ""}]
+    assert [(mark["act"], mark["rating"]) for mark in line["marks"]] == [("rated", 4)]
+    assert line["rating"] == 4
+
+
+async def test_show_for_people_says_it_all_in_words(capsys: Capture, taught: int) -> None:
+    assert await midwatch("lessons", "show", str(taught)) == 0
+    said = capsys.readouterr().out
+    for words in (
+        f"lesson {taught} of shop",
+        "- Change src/money.py.",
+        "from fix#1 (1), steps 3, 5",
+        "it explains: rejected by a person: still rounds down",
+        "given to 1 attempt, 1 accepted and 0 rejected",
+        "fix#1 (2), found by task: accepted by its checks and its end",
+    ):
+        assert words in said
+
+
+async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
+    capsys: Capture, past: PastAttempts, taught: int
+) -> None:
+    wanted = Wanted(project="shop", task="fix", text="rounding money")
+    assert await lines(capsys, "retire", str(taught), "--comment", "it moved") == [
+        {
+            "type": "lesson_mark",
+            "id": await past.journal.last_id(),
+            "lesson": taught,
+            "act": "retired",
+            "rating": None,
+            "dry_run": False,
+        }
+    ]
+    assert await past.learned.candidates(wanted) == []
+    assert await midwatch("lessons", "restore", str(taught)) == 0
+    assert [each.known.id for each in await past.learned.candidates(wanted)] == [taught]
+
+
+async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(
+    capsys: Capture, taught: int
+) -> None:
+    assert await midwatch("lessons", "retire", str(taught)) == 0
+    assert capsys.readouterr().out == f"retired lesson {taught}\n"
+    (line,) = await lines(capsys, "list", "--all")
+    assert (line["obsolete"], line["text"]) == (True, TEXT)
+
+
+async def test_r58_the_last_rating_of_a_person_counts(
+    capsys: Capture, past: PastAttempts, taught: int
+) -> None:
+    for rating in ("2", "5"):
+        assert await midwatch("lessons", "rate", str(taught), rating, "--from", "ada") == 0
+    assert capsys.readouterr().out == (
+        f"rated lesson {taught} with 2\nrated lesson {taught} with 5\n"
+    )
+    assert (await past.learned.lesson(taught)).rating == 5
+
+
+async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, taught: int) -> None:
+    before = await past.journal.last_id()
+    for argv in (("retire", str(taught)), ("rate", str(taught), "1")):
+        assert await midwatch("lessons", *argv, "--dry-run") == 0
+    assert capsys.readouterr().out == (
+        f"would retire lesson {taught}\nwould rate lesson {taught} with 1\n"
+    )
+    assert await past.journal.last_id() == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (("show", "99"), "there is no lesson 99"),
+        (("restore", "{id}"), "lesson {id} is in use"),
+        (("list", "--project", "nowhere"), "there is no project `nowhere`"),
+    ],
+)
+async def test_what_cannot_be_done_is_bad_usage(
+    capsys: Capture, taught: int, argv: tuple[str, ...], error: str
+) -> None:
+    assert await midwatch("lessons", *(word.format(id=taught) for word in argv)) == 2
+    assert capsys.readouterr().err.startswith(error.format(id=taught))
+
+
+async def test_a_rating_is_from_one_to_five(capsys: Capture, taught: int) -> None:
+    assert await midwatch("lessons", "rate", str(taught), "6") == 2
+
+
+async def test_where_nothing_was_learned_the_list_is_empty(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    assert await lines(capsys, "list") == []
+    assert await midwatch("lessons", "list") == 0
+    assert capsys.readouterr().out == f"no lesson yet in {past.journal.name}\n"
+    await past.attempt()
+    assert await lines(capsys, "list") == []
+
+
+async def test_a_verdict_of_what_a_person_did_is_told_as_such(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    attempt = await past.attempt()
+    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, comment="a.py")
+    verdict = await past.say(attempt, edited)
+    id = await past.say(attempt, Lesson(text="x", verdict=verdict, origin=Origin.IMPLIED))
+    assert await midwatch("lessons", "show", str(id)) == 0
+    said = capsys.readouterr().out
+    assert "it explains: rejected by what a person did with the result: a.py" in said
+
+
+SETTINGS = LessonSettings(archive_unused_after=parse_duration("30d"))
+
+
+async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
+    past: PastAttempts, taught: int
+) -> None:
+    old = await past.say(await past.attempt(), Lesson(text="old"))
+    now = past.at + timedelta(days=30)
+    fresh = await past.attempt()
+    past.at = now - timedelta(days=1)
+    await past.say(fresh, Recall(lessons=(Recalled(lesson=taught, method=Method.TEXT),)))
+    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 1
+    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 0
+    assert [(await past.learned.lesson(id)).obsolete for id in (taught, old)] == [False, True]
+
+
+async def test_r59_a_lesson_that_a_person_restored_stays(past: PastAttempts, taught: int) -> None:
+    past.at += timedelta(days=40)
+    shelf = LearningActions(past.journal, author="ada", clock=lambda: past.at)
+    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 1
+    await shelf.restore_lesson(taught)
+    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 0
+    later = past.at + timedelta(days=31)
+    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == 1
+
+
+async def test_r59_by_default_nothing_is_archived(past: PastAttempts, taught: int) -> None:
+    later = past.at + timedelta(days=4_000)
+    assert await archive(past.journal, ["shop"], settings=LessonSettings(), now=later) == 0

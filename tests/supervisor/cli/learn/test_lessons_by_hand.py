@@ -1,0 +1,217 @@
+"""`midwatch lessons add` and `give`: a person writes a lesson, and hands one to a task."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from midwatch_monitor.config.learning import LearningSettings, LessonSettings
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.records import (
+    Attempt,
+    Group,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Lifecycle,
+    Method,
+    Plan,
+    Recall,
+    Recalled,
+)
+from midwatch_stage.command import midwatch
+from midwatch_stage.factories import task_transition
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.recall import Asker, Given, recall
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tools.data_blocks import DataBlocks
+
+Capture = pytest.CaptureFixture[str]
+
+TEXT = "The rounding is in src/money.py."
+ON = LearningSettings()
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+async def lesson_line(capsys: Capture, *argv: str) -> dict[str, Any]:
+    """The only object that a `lessons` command prints."""
+    capsys.readouterr()
+    assert await midwatch("lessons", *argv, "--json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    return json.loads(line)
+
+
+async def added(capsys: Capture, *argv: str) -> int:
+    """The id of a new lesson."""
+    return (await lesson_line(capsys, "add", TEXT, *argv))["id"]
+
+
+async def given_to(past: PastAttempts, attempt: Attempt, settings: LearningSettings = ON) -> Given:
+    """What an attempt is given, and the journal is told."""
+    task = await past.journal.task(attempt.task)
+    assignment = Assignment(
+        task=TaskSpec(id=task.name, goal="Draw a chart.", acceptance=("true",)),
+        worker="coder",
+        spec=WorkerSpec(),
+        models={},
+        workspace=None,
+        project=task.project,
+    )
+    asker = Asker(task=task, assignment=assignment, attempt=attempt, plan=Plan(steps=()))
+    found = await recall(past.journal, asker, settings, DataBlocks("0badcafe"))
+    if found.records:
+        await past.say(attempt, *found.records)
+    return found
+
+
+def methods(given: Given) -> list[Method]:
+    """How the lessons of an attempt were found."""
+    return [
+        each.method
+        for record in given.records
+        if isinstance(record, Recall)
+        for each in record.lessons
+    ]
+
+
+async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    attempt = await past.attempt()
+    words = ("--instead", "Change src/money.py.", "--tag", "python", "--file", "src/money.py")
+    id = await added(capsys, *words, "--class", "wrong-location", "--from", "ada")
+    line = await lesson_line(capsys, "list")
+    told = {"id": id, "text": TEXT, "insights": ["Change src/money.py."], "tags": ["python"]}
+    kept = {"source_attempt": attempt.id, "project": "shop", "waits": None, "obsolete": False}
+    by = {"born": "person", "author": "ada", "failure_class": "wrong_location"}
+    assert told | kept | by == {key: line[key] for key in told | kept | by}
+
+
+async def test_it_reaches_a_task_that_it_fits_as_any_lesson_does(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    attempt = await past.attempt()
+    await added(capsys, "--from", "ada")
+    # Its attempt is the first of the same task, and it tells nothing of that one.
+    given = await given_to(past, await past.attempt(number=2))
+    assert methods(given) == [Method.TASK]
+    assert f"1. (written by ada) {TEXT}" in given.text
+    assert "A person wrote this down" in given.text
+    assert attempt.number == 1
+
+
+async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as_manual(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    await past.attempt()
+    id = await added(capsys)
+    chart = await past.attempt(task="chart")
+    assert methods(await given_to(past, chart)) == []
+    line = await lesson_line(capsys, "give", str(id), "char", "--from", "ada")
+    assert (line["act"], line["task"], line["lesson"]) == ("given", "chart", id)
+    second = await past.attempt(task="chart", number=2)
+    given = await given_to(past, second)
+    assert TEXT in given.text
+    assert await past.learned.uses(second.id) == [
+        Recalled(lesson=id, method=Method.MANUAL, score=1.0)
+    ]
+    assert methods(await given_to(past, await past.attempt(task="chart", number=3))) == []
+    assert (await lesson_line(capsys, "show", str(id)))["uses"][0]["method"] == "manual"
+
+
+async def test_a_given_lesson_that_found_no_room_is_given_to_the_attempt_after(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    chart = await past.attempt(task="chart")
+    id = await added(capsys)
+    await midwatch("lessons", "give", str(id), "chart")
+    assert methods(await given_to(past, chart, LearningSettings(prompt_tokens=20))) == []
+    assert methods(await given_to(past, await past.attempt(task="chart", number=2))) == [
+        Method.MANUAL
+    ]
+
+
+async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    await past.attempt()
+    id = await added(capsys)
+    chart = await past.attempt(task="chart")
+    await midwatch("lessons", "give", str(id), "chart")
+    await midwatch("lessons", "retire", str(id))
+    assert await given_to(past, chart) == Given()
+
+
+async def test_a_task_with_a_given_lesson_is_in_no_group_of_the_comparison(
+    capsys: Capture, past: PastAttempts
+) -> None:
+    await past.attempt()
+    id = await added(capsys)
+    chart = await past.attempt(task="chart")
+    await midwatch("lessons", "give", str(id), "chart")
+    control = LearningSettings(lessons=LessonSettings(control_share=1))
+    (record,) = (await given_to(past, chart, control)).records
+    assert isinstance(record, Recall)
+    assert (record.group, len(record.lessons)) == (Group.NONE, 1)
+
+
+async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> None:
+    await past.attempt()
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    command = [Path(sys.executable).with_name("midwatch"), "lessons", "add"]
+    text = f"Use {key}.\n".encode()
+    done = await anyio.run_process(command, input=text)
+    assert done.returncode == 0
+    (known,) = await past.learned.lessons(project="shop")
+    assert known.lesson.text.startswith("Use ")
+    assert key not in known.lesson.text
+
+
+async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> None:
+    await past.attempt()
+    id = await added(capsys)
+    last = await past.journal.last_id()
+    assert await midwatch("lessons", "add", "x", "--dry-run") == 0
+    assert await midwatch("lessons", "give", str(id), "fix", "--dry-run") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "would add a lesson to shop",
+        f"would give lesson {id} to the next attempt of fix",
+    ]
+    assert await past.journal.last_id() == last
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (("add", " "), "a lesson needs a text"),
+        (("add", "x" * 2001), "2001 characters are too many; at most 2000 are shown"),
+        (("add", "x", "--class", "nonsense"), "there is no class `nonsense`; there is: "),
+        (("add", "x", "--task", "nothing"), "there is no task or attempt"),
+        (("add", "x", "--comment", "y"), "the text of a lesson needs no --comment"),
+        (("give", "99", "fix"), "there is no lesson 99"),
+        (("give", "{id}", "elsewhere"), "lesson {id} is of shop; elsewhere is not"),
+        (("give", "{id}", "over"), "task over is over: it has no next attempt"),
+        (("give", "{waiting}", "fix"), "lesson {waiting} is not in use; `midwatch lessons approve"),
+        (("give", "{retired}", "fix"), "lesson {retired} is not in use; `midwatch lessons restore"),
+    ],
+)
+async def test_what_cannot_be_done_is_bad_usage(
+    capsys: Capture, past: PastAttempts, argv: tuple[str, ...], error: str
+) -> None:
+    other = await past.attempt("other", task="elsewhere")
+    await past.say(other, Lesson(text="elsewhere"))
+    over = await past.attempt(task="over")
+    await past.say(over, task_transition(Lifecycle.COMPLETED))
+    attempt = await past.attempt()
+    id = await past.say(attempt, Lesson(text="a"))
+    waiting = await past.say(attempt, Lesson(text="b", waits="it names a command"))
+    retired = await past.say(attempt, Lesson(text="c"))
+    await past.say(attempt, LessonMark(lesson=retired, act=LessonAct.RETIRED))
+    ids = {"id": id, "waiting": waiting, "retired": retired}
+    project = ("--project", "shop") if argv[0] == "add" and "--task" not in argv else ()
+    assert await midwatch("lessons", *(word.format(**ids) for word in argv), *project) == 2
+    assert capsys.readouterr().err.startswith(error.format(**ids))

@@ -1,0 +1,195 @@
+"""A fleet of real processes: one is killed, one leaves, the database goes away."""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from inspect import isawaitable
+from pathlib import Path
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import AttemptTransition, Lifecycle, Step, TaskTransition
+from midwatch_stage.harness import RunHarness
+
+SETTINGS = """
+run: {sandbox: "off", grace_seconds: 1}
+fleet: {slots: 2, beat_seconds: 0.5, lost_after_seconds: 4, save_seconds: 0}
+"""
+
+
+async def work(ctx: RunContext[object], name: str) -> str:
+    """Write down where this runs, and wait until there is a file `go` in the fleet's folder."""
+    workspace = Path(await ctx.workspace.working_dir())
+    home = next(each for each in workspace.parents if each.name == ".midwatch").parent
+    node = workspace.relative_to(home).parts[2]
+    await ctx.workspace.write_bytes("out.txt", b"here")
+    (home / f"began-{name}-{node}").touch()
+    nothing = LocalBus().subscribe()
+    while not (home / "go").exists():
+        await nothing.wait(0.05)
+    return "done"
+
+
+def script_for(role: Role, key: str) -> Script:
+    call = Call(tool="work", args=f'{{"name": "{key}"}}')
+    return Script(phases=(Phase(turns=(Turn(calls=(call,)), Turn(say="Done."))),))
+
+
+def task_file(*items: str) -> str:
+    tasks = ", ".join(f"{{goal: Do it., acceptance: [file: out.txt], {item}}}" for item in items)
+    return f"""
+        models: {{worker: "scripted:test_processes@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["test_processes:work"]}}}}
+        tasks: [{tasks}]
+    """
+
+
+async def ended(process: Process) -> tuple[int | None, str, str]:
+    """The exit code, and what was said on both streams."""
+    out, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode(), errors.decode()
+
+
+class Company:
+    """Processes on one journal in PostgreSQL, with a folder of their own."""
+
+    def __init__(self, harness: RunHarness, location: str) -> None:
+        self.harness = harness
+        self.location = location
+        self.folder = harness.folder
+        self._processes: list[Process] = []
+        self.killed = 0
+        (self.folder / "midwatch.yaml").write_text(SETTINGS)
+
+    async def submit(self, *items: str) -> None:
+        (self.folder / "tasks.yaml").write_text(task_file(*items))
+        assert (await ended(await self.start("submit", "tasks.yaml")))[0] == 0
+
+    async def start(self, *words: str) -> Process:
+        process = await self.harness.start(*words, "--journal", self.location)
+        self._processes.append(process)
+        return process
+
+    async def node(self, name: str, *words: str) -> Process:
+        return await self.start("node", "--name", name, *words)
+
+    def began(self, node: str) -> list[str]:
+        """The tasks that this node began to work at."""
+        return sorted(each.name.split("-")[1] for each in self.folder.glob(f"began-*-{node}"))
+
+    async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Wait for something to be true; a minute at most, and no longer than the processes."""
+        nothing = LocalBus().subscribe()
+        async with asyncio.timeout(60):
+            while not (await now if isawaitable(now := happened()) else now):
+                failed = [each for each in self._processes if each.returncode]
+                for process in failed if len(failed) > self.killed else ():
+                    pytest.fail("\n".join((await ended(process))[1:]))
+                await nothing.wait(0.05)
+
+    async def until_over(self, count: int) -> list[TaskTransition]:
+        """Wait until so many tasks are over; their last states."""
+
+        async def over() -> bool:
+            return (
+                sum(state.lifecycle.over for state in await self.harness.told(TaskTransition))
+                == count
+            )
+
+        await self.until(over)
+        return [state for state in await self.harness.told(TaskTransition) if state.lifecycle.over]
+
+    def kill(self, process: Process) -> None:
+        process.kill()
+        self.killed += 1
+
+    async def end(self) -> None:
+        """End whatever still runs."""
+        for process in self._processes:
+            if process.returncode is None:
+                process.kill()
+                sys.stderr.write("".join(map(bytes.decode, await process.communicate())))
+
+
+@pytest.fixture
+async def company(harness: RunHarness, location: str) -> AsyncGenerator[Company]:
+    made = Company(harness, location)
+    try:
+        yield made
+    finally:
+        await made.end()
+
+
+async def prove_each_once(company: Company, tasks: int) -> None:
+    """Every attempt ended once, no step is missing or there twice, nothing was tried again."""
+    attempts = [await company.harness.journal.attempts(task) for task in range(1, tasks + 1)]
+    assert [len(each) for each in attempts] == tasks * [1]
+    for (attempt,) in attempts:
+        entries = await company.harness.journal.entries(attempt=attempt.id)
+        seqs = [entry.seq for entry in entries if entry.seq is not None]
+        assert seqs == list(range(1, len(seqs) + 1))
+        steps = [entry.record.number for entry in entries if isinstance(entry.record, Step)]
+        assert steps == [1, 2]
+        states = [each.record for each in entries if isinstance(each.record, AttemptTransition)]
+        assert sum(state.lifecycle.over for state in states) == 1
+
+
+@pytest.mark.parametrize("location", ["postgresql"], indirect=True)
+async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> None:
+    await company.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")
+    one, other = await company.node("one"), await company.node("other")
+    await company.until(lambda: len(company.began("one") + company.began("other")) == 4)
+    company.kill(one)
+    mine, left = company.began("other"), company.began("one")
+    assert len(mine) == len(left) == 2
+    (company.folder / "go").touch()
+    states = await company.until_over(6)
+    assert {state.lifecycle for state in states} == {Lifecycle.COMPLETED}
+    assert company.began("other") == ["a", "b", "c", "d", "e", "f"]
+    assert company.began("one") == left
+    await prove_each_once(company, 6)
+    listed = await ended(await company.start("nodes", "--json"))
+    assert [json.loads(line)["state"] for line in listed[1].splitlines()] == ["lost", "up"]
+    other.send_signal(signal.SIGTERM)
+    code, _, log = await ended(other)
+    assert code == 0
+    assert "WARNING node one is lost: it was not heard in time, last at " in log
+    assert "WARNING others go on with what node one had in hand: " in log
+    for name in left:
+        assert log.count(f"INFO {name}#1 of node one goes on at other, with its files as ") == 1
+
+
+async def until_draining(company: Company) -> None:
+    async def draining() -> bool:
+        return [each.state for each in await Nodes(company.harness.journal).all()] == ["draining"]
+
+    await company.until(draining)
+
+
+@pytest.mark.parametrize("location", ["postgresql"], indirect=True)
+async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
+    company: Company,
+) -> None:
+    await company.submit("id: a", "id: b", "id: c")
+    one = await company.node("one")
+    await company.until(lambda: len(company.began("one")) == 2)
+    one.send_signal(signal.SIGTERM)
+    await until_draining(company)
+    (company.folder / "go").touch()
+    code, out, errors = await ended(one)
+    assert code == 0
+    assert errors.endswith("INFO one takes nothing more, and waits for 2 in hand, 300 s at most\n")
+    assert errors.count("\n") == 1
+    waits, again, *ends, last = out.splitlines()[2:]
+    assert waits == "Node one takes nothing more. It waits for 2 tasks, 300 s at most: a#1, b#1"
+    assert again == ("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+    assert sorted(ends) == ["a#1 is completed", "b#1 is completed"]
+    assert last == "Node one has left: 2 ended"

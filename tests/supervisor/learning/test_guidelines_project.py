@@ -1,0 +1,416 @@
+"""A project is looked back at: what the journal holds before and after."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.config.learning import GuidelinesSettings, LearningSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    Birth,
+    Fault,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    GuidelinesState,
+    Intervention,
+    Lesson,
+    LessonAct,
+    LessonMark,
+    Reflection,
+    Spending,
+    Summary,
+)
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.reflecting import reflect_project
+
+Look = Callable[..., Awaitable[Reflection | None]]
+DOCUMENT = """\
+## Working style
+
+- Run the failing test in `tests/test_totals.py` before you edit `totals.py`.
+- After two edits without a new result, look at the whole file again.\
+"""
+TOLD = "It edited the rounding in totals.py five times before it ran the tests."
+"""A summary."""
+INSIGHT = "The rounding in totals.py was edited before any test was run."
+
+
+def answer(*attempts: int, content: str = INSIGHT, **more: Any) -> dict[str, Any]:
+    """What a look back at attempts comes to."""
+    insight = {"content": content, "topics": ["rounding"], "attempts": list(attempts)}
+    common = {"common": "Each edited first."} if len(attempts) > 1 else {}
+    return {"explanation": "It edited blindly.", "insights": [{**insight, **common}], **more}
+
+
+class Reflector:
+    """Answers the first question with an object, made of the attempts in it, the second in words.
+
+    Either may be an error, which is raised. It keeps what it was asked.
+    """
+
+    def __init__(
+        self, first: dict[str, Any] | Exception | None = None, second: str | Exception = DOCUMENT
+    ) -> None:
+        self.first = first
+        self.second = second
+        self.asked: list[str] = []
+        self.model = FunctionModel(self._answer, model_name="reflecting")
+
+    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        prompt = "\n".join(str(getattr(part, "content", "")) for part in last.parts)
+        self.asked.append(prompt)
+        said: object = self.second
+        if info.output_tools:
+            attempts = [int(found) for found in re.findall(r"^- attempt (\d+)", prompt, re.M)]
+            said = answer(*attempts) if self.first is None else self.first
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, dict):
+            args: dict[str, Any] = {**said}
+            return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, args)])
+        return ModelResponse(parts=[TextPart(str(said))])
+
+
+@pytest.fixture
+def look(journal: Journal, past: PastAttempts) -> Look:
+    """Looks back at the project `shop`: `await look(reflector, min_runs=2)`."""
+
+    async def back(
+        reflector: Reflector | None, project: str = "shop", *, tries: int = 3, **knobs: Any
+    ) -> Reflection | None:
+        guidelines = GuidelinesSettings.model_validate({"enabled": True, **knobs})
+        learning = LearningSettings(guidelines=guidelines, tries=tries)
+        model: Model | None = reflector.model if reflector else None
+        return await reflect_project(
+            journal,
+            project,
+            model=model,
+            settings=Settings(learning=learning),
+            now=lambda: past.at,
+        )
+
+    return back
+
+
+async def ended(
+    past: PastAttempts, *, turns: int = 9, text: str = TOLD, project: str = "shop"
+) -> int:
+    """An attempt that is over and summed up; its id."""
+    attempt = await past.attempt(project)
+    await past.end(attempt)
+    await past.say(attempt, Summary(text=text, topics=("rounding",), turns=turns))
+    return attempt.id
+
+
+async def told(past: PastAttempts, kind: type[Any]) -> list[Any]:
+    entries = await past.journal.entries(kinds=(kind,))
+    return [entry.record for entry in entries]
+
+
+async def approve(past: PastAttempts, version: int) -> None:
+    known = await past.learned.guidelines_version(version)
+    attempt: Attempt = await past.journal.attempt(known.guidelines.sources[0])
+    await past.say(attempt, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
+
+
+async def test_s1_a_look_back_gives_insights_and_a_document(past: PastAttempts, look: Look) -> None:
+    one = await ended(past)
+    found = await look(Reflector())
+    (insight,) = await past.learned.lessons(project="shop")
+    assert (insight.lesson.text, insight.lesson.born) == (INSIGHT, Birth.REFLECTION)
+    assert (insight.lesson.sources, insight.lesson.tags) == ((one,), ("rounding",))
+    (version,) = await past.learned.guidelines("shop")
+    assert (version.guidelines.text, version.guidelines.sources) == (DOCUMENT, (one,))
+    assert found is not None
+    assert (found.attempts, found.insights, found.proposed, found.error) == ((one,), 1, True, "")
+
+
+async def test_s37_a_new_version_is_proposed_and_not_in_force(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    await look(Reflector())
+    (version,) = await past.learned.guidelines("shop")
+    assert (version.guidelines.version, version.state) == (1, GuidelinesState.PROPOSED)
+    assert await past.learned.live_guidelines("shop") is None
+
+
+async def test_s30_an_insight_is_kept_with_its_own_attempts_only(
+    past: PastAttempts, look: Look
+) -> None:
+    one, _, three = await ended(past), await ended(past), await ended(past)
+    await look(Reflector(answer(one, three)))
+    (insight,) = await past.learned.lessons(project="shop")
+    assert (insight.lesson.sources, insight.attempt) == ((one, three), three)
+
+
+async def test_s41_the_document_is_not_stored_as_a_lesson_too(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    await look(Reflector())
+    texts = [each.text for each in await told(past, Lesson)]
+    assert texts == [INSIGHT]
+
+
+async def test_s40_without_anything_new_nothing_is_asked_or_stored(
+    past: PastAttempts, look: Look
+) -> None:
+    await past.attempt("shop")
+    reflector = Reflector()
+    before = await past.journal.last_id()
+    found = await look(reflector)
+    assert found == Reflection(watermark=0, skipped="no qualifying attempts")
+    assert (reflector.asked, await past.journal.last_id()) == ([], before)
+
+
+async def test_s50_no_attempt_is_used_twice(past: PastAttempts, look: Look) -> None:
+    await ended(past)
+    await look(Reflector())
+    reflector = Reflector()
+    found = await look(reflector)
+    assert found is not None
+    assert (found.skipped, reflector.asked) == ("no qualifying attempts", [])
+
+
+async def test_requirement_20_no_attempt_is_used_twice_or_missed(
+    past: PastAttempts, look: Look
+) -> None:
+    attempts = [await ended(past) for _ in range(5)]
+    seen = [await look(Reflector(), max_runs=2) for _ in range(4)]
+    assert [each.attempts for each in seen if each] == [
+        tuple(attempts[:2]),
+        tuple(attempts[2:4]),
+        tuple(attempts[4:]),
+        (),
+    ]
+
+
+async def test_too_few_attempts_wait_for_the_next_time(past: PastAttempts, look: Look) -> None:
+    shallow, deep = await ended(past, turns=1), await ended(past)
+    found = await look(Reflector(), min_runs=2)
+    assert found is not None
+    assert found.skipped == "1 of the 2 attempts that a look back needs"
+    (passed,) = await past.learned.summaries("shop", after=0, limit=1)
+    assert (passed.attempt, found.watermark) == (shallow, passed.id)
+    second = await ended(past)
+    found = await look(Reflector(), min_runs=2)
+    assert found is not None
+    assert found.attempts == (deep, second)
+
+
+async def test_s47_shallow_attempts_are_passed_once(past: PastAttempts, look: Look) -> None:
+    await ended(past, turns=2)
+    first = await look(Reflector())
+    again = await look(Reflector())
+    assert [each.skipped for each in (first, again) if each] == [
+        "no attempts with sufficient depth",
+        "no qualifying attempts",
+    ]
+
+
+async def test_s24_the_version_in_force_is_built_upon(past: PastAttempts, look: Look) -> None:
+    await ended(past)
+    await look(Reflector())
+    (first,) = await past.learned.guidelines("shop")
+    await approve(past, first.id)
+    await ended(past)
+    reflector = Reflector(second=f"{DOCUMENT}\n- Ask for the rounding rule.")
+    await look(reflector)
+    second, _ = await past.learned.guidelines("shop")
+    assert DOCUMENT in reflector.asked[1]
+    assert (second.guidelines.version, second.guidelines.base) == (2, first.id)
+
+
+async def test_s50_a_text_that_waits_or_was_turned_down_is_not_proposed_again(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    await look(Reflector())
+    await ended(past)
+    found = await look(Reflector())
+    assert found is not None
+    assert (found.proposed, len(await past.learned.guidelines("shop"))) == (False, 1)
+
+
+async def test_s34_a_failed_document_keeps_the_insights_visibly(
+    past: PastAttempts, look: Look
+) -> None:
+    one = await ended(past)
+    found = await look(Reflector(second=ConnectionError("gone")))
+    assert found is not None
+    assert (found.attempts, found.insights, found.proposed) == ((one,), 1, False)
+    assert "ConnectionError: gone" in found.error
+    (fault,) = await told(past, Fault)
+    assert (fault.part, fault.error) == ("learning: guidelines", found.error)
+    assert len(await past.learned.lessons(project="shop")) == 1
+
+
+async def test_insights_without_a_document_are_told_the_next_time(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    await look(Reflector(second=ConnectionError("gone")))
+    await ended(past, text="It wrote the login form, and ran pytest at once.")
+    (second,) = [each.attempt for each in await past.learned.summaries("shop")][1:]
+    reflector = Reflector(answer(second, content="The login form was tried by pytest at once."))
+    await look(reflector)
+    assert f"- {INSIGHT}" in reflector.asked[1]
+
+
+async def test_s34_a_failed_look_stores_no_insight_and_is_tried_again(
+    past: PastAttempts, look: Look
+) -> None:
+    one = await ended(past)
+    found = await look(Reflector(ConnectionError("gone")))
+    assert found is not None
+    assert (found.watermark, found.attempts) == (0, ())
+    assert await told(past, Lesson) == await told(past, Guidelines) == []
+    again = await look(Reflector())
+    assert again is not None
+    assert again.attempts == (one,)
+
+
+async def test_what_fails_too_often_is_passed(past: PastAttempts, look: Look) -> None:
+    await ended(past)
+    broken = Reflector({"insights": "none"})
+    marks = [found.watermark for _ in range(2) if (found := await look(broken, tries=2))]
+    (summary,) = await past.learned.summaries("shop")
+    assert marks == [0, summary.id]
+    assert (await look(broken, tries=2)) == Reflection(
+        watermark=summary.id, skipped="no qualifying attempts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "knobs", "reason"),
+    [
+        (None, {}, "there is no model to look back with"),
+        (Reflector(), {"enabled": False}, "guidelines are switched off"),
+    ],
+)
+async def test_without_a_model_or_switched_off_attempts_wait(
+    past: PastAttempts, look: Look, model: Reflector | None, knobs: dict[str, Any], reason: str
+) -> None:
+    one = await ended(past)
+    assert await look(model, **knobs) == Reflection(watermark=0, skipped=reason)
+    found = await look(Reflector())
+    assert found is not None
+    assert found.attempts == (one,)
+
+
+async def test_projects_never_see_each_other(past: PastAttempts, look: Look) -> None:
+    await ended(past, text="It edited the rounding in totals.py for the site.", project="site")
+    shop = await ended(past)
+    reflector = Reflector()
+    found = await look(reflector)
+    assert found is not None
+    assert (found.attempts, "for the site" in "".join(reflector.asked)) == ((shop,), False)
+    assert await past.learned.guidelines("site") == []
+    assert await past.learned.watermark("site") == 0
+
+
+async def test_what_a_look_costs_is_the_reflectors(past: PastAttempts, look: Look) -> None:
+    await ended(past)
+    await look(Reflector())
+    costs: list[Spending] = await told(past, Spending)
+    assert [(each.role, each.requests) for each in costs] == [("reflector", 1)] * 2
+
+
+async def test_s52_lessons_are_shown_where_summaries_are_thin(
+    past: PastAttempts, look: Look
+) -> None:
+    attempt = await past.attempt("shop")
+    await past.end(attempt)
+    await past.say(attempt, Lesson(text="Halves were rounded up in totals.py."))
+    await past.say(attempt, Summary(text=TOLD, turns=9))
+    reflector = Reflector()
+    await look(reflector, with_lessons=True)
+    assert "  - lesson: Halves were rounded up in totals.py." in reflector.asked[0]
+
+
+async def test_s60_what_operators_said_is_shown_where_that_is_wanted(
+    past: PastAttempts, look: Look
+) -> None:
+    attempt = await past.attempt("shop")
+    said = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Look at halves.")
+    nudged = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look again.")
+    await past.say(attempt, said, nudged)
+    await past.end(attempt)
+    await past.say(attempt, Feedback(accepted=False, comment="Bankers' halves."))
+    await past.say(attempt, Summary(text=TOLD, turns=9))
+    reflector = Reflector()
+    await look(reflector, with_operators=True)
+    assert "  - an operator said (nudge): Look at halves." in reflector.asked[0]
+    assert "  - a person rejected the result: Bankers' halves." in reflector.asked[0]
+    assert "Look again." not in reflector.asked[0]
+
+
+async def test_s59_a_skip_and_an_update_are_logged_with_counts_and_no_text(
+    past: PastAttempts, look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
+    await look(Reflector())
+    await ended(past)
+    await look(Reflector())
+    said = [(each.levelname, each.getMessage()) for each in caplog.records]
+    words = len(DOCUMENT.split())
+    assert said == [
+        ("DEBUG", "no look back at shop: no qualifying attempts"),
+        (
+            "INFO",
+            f"looked back at 1 attempts of shop: 1 insights, 0 dropped, {words} words proposed",
+        ),
+    ]
+
+
+async def test_c3_evidence_is_kept_and_the_document_has_versions(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    await look(Reflector())
+    found = answer(await ended(past), content="Tests of totals.py ran after five rounding edits.")
+    await look(Reflector(found, second=f"{DOCUMENT}\n- Ask for the rounding rule."))
+    versions = [each.guidelines.version for each in await past.learned.guidelines("shop")]
+    assert versions == [2, 1]
+    assert len(await past.learned.lessons(project="shop")) == 2
+
+
+@pytest.mark.parametrize(
+    "before", [Reflector(second=ConnectionError("gone")), Reflector({"insights": "none"})]
+)
+async def test_how_the_attempts_before_fared_costs_the_next_ones_no_try(
+    past: PastAttempts, look: Look, before: Reflector
+) -> None:
+    await ended(past)
+    await look(before, tries=2)
+    await look(before, tries=2)
+    mark = await past.learned.watermark("shop")
+    await ended(past)
+    await look(Reflector({"insights": "none"}), tries=2)
+    assert await past.learned.watermark("shop") == mark > 0
+
+
+async def test_what_is_known_or_retired_does_not_come_back(past: PastAttempts, look: Look) -> None:
+    of = await past.journal.attempt(await ended(past))
+    await look(Reflector())
+    (known,) = await past.learned.lessons()
+    for act in (LessonAct.RETIRED, LessonAct.RESTORED):
+        await past.say(of, LessonMark(lesson=known.id, act=act))
+        await ended(past)
+        assert await look(Reflector())
+    assert [each.id for each in await past.learned.lessons(project="shop")] == [known.id]

@@ -1,0 +1,277 @@
+"""The learner where its reflector is missing or silent, and where chores pile up."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from sqlalchemy import Connection
+
+from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.records import (
+    Attempt,
+    Chore,
+    Ending,
+    Fact,
+    FactReview,
+    FactState,
+    Fault,
+    Feedback,
+    Lesson,
+    Record,
+    ReviewState,
+    Study,
+    StudyState,
+)
+from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.studied import Progress
+from midwatch_supervisor.present.assignment import Assignment
+
+NO_KEY = ModelSpec(name="m", base_url="http://127.0.0.1:9/v1", api_key_env="MIDWATCH_NO_SUCH_KEY")
+SCRIPTED = ModelSpec(name=f"scripted:{__name__}")
+PENDING = Fact(text="The port of the tests is 8765.", state=FactState.PENDING)
+REJECTION = Feedback(accepted=False, comment="Refunds are wrong in totals.py.")
+FAILED = (Chore.SUMMARY, StudyState.FAILED)
+DONE = (Chore.SUMMARY, StudyState.DONE)
+_down: list[str] = []
+"""Tasks whose reflector is out of order."""
+_asked: list[str] = []
+
+
+def model_for(role: Role, key: str) -> Model:
+    """A reflector of which nothing can be used, or nothing comes."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        _asked.append(key)
+        if key in _down:
+            raise ModelHTTPError(400, key, "out of order")
+        if key == "silent":
+            await asyncio.Event().wait()
+        return ModelResponse(parts=[TextPart("I would rather not.")])
+
+    return FunctionModel(answer, model_name=key)
+
+
+@pytest.fixture(autouse=True)
+def _in_order() -> None:  # pyright: ignore[reportUnusedFunction]
+    _down.clear()
+    _asked.clear()
+
+
+async def attempt(past: PastAttempts, name: str = "totals", spec: ModelSpec = SCRIPTED) -> Attempt:
+    assignment = Assignment(
+        task=TaskSpec(id=name, goal="Totals are exact.", acceptance=("true",)),
+        worker="coder",
+        spec=WorkerSpec(),
+        models={Role.REFLECTOR: spec},
+        workspace=None,
+        named=(Role.REFLECTOR,),
+    ).model_dump_json()
+    run = await past.journal.add_run(source="t", settings="{}", at=past.at)
+    task = await past.journal.add_task(
+        run=run.id, name=name, title=name, spec=assignment, at=past.at, project="shop"
+    )
+    whose = {"worker": "coder", "model": "m", "node": "n", "workspace": "/w"}
+    return await past.journal.add_attempt(task=task.id, number=1, at=past.at, **whose)
+
+
+async def ended(past: PastAttempts, name: str = "totals", spec: ModelSpec = SCRIPTED) -> Attempt:
+    of = await attempt(past, name, spec)
+    await past.end(of, Ending.DONE)
+    return of
+
+
+def learner(past: PastAttempts, **learning: Any) -> Learner:
+    settings = Settings(learning=LearningSettings.model_validate(learning))
+    return Learner(past.journal, settings=settings, clock=lambda: past.at)
+
+
+async def told(past: PastAttempts, of: Attempt, kind: type[Record]) -> list[Any]:
+    entries = await past.journal.entries(attempt=of.id, kinds=(kind,))
+    return [entry.record for entry in entries]
+
+
+async def studies(past: PastAttempts, of: Attempt) -> list[tuple[Chore, StudyState]]:
+    return [(each.chore, each.state) for each in await told(past, of, Study)]
+
+
+async def for_a_person(past: PastAttempts) -> list[bool]:
+    """Whether facts wait for a person, and no longer for a review."""
+    return [each.waiting for each in await past.learned.facts(project="shop")]
+
+
+# -- a reflector that cannot be built --------------------------------------------------------
+
+
+async def test_v25_facts_do_not_wait_for_a_reflector_that_cannot_be_built(
+    past: PastAttempts,
+) -> None:
+    of = await attempt(past, spec=NO_KEY)
+    await past.say(of, PENDING)
+    await past.end(of, Ending.DONE)
+    await learner(past, facts=FactSettings(review=True)).study_all()
+    assert await for_a_person(past) == [True]
+    (review,) = await told(past, of, FactReview)
+    assert review.state is ReviewState.SKIPPED
+    assert "there is no model for the review: model m" in review.error
+    assert (Chore.REVIEW, StudyState.DONE) in await studies(past, of)
+
+
+async def test_c11_without_a_key_a_lesson_waits_and_has_its_fixed_form_at_the_last_try(
+    past: PastAttempts,
+) -> None:
+    of = await ended(past, spec=NO_KEY)
+    await past.say(of, REJECTION)
+    for _ in range(4):
+        await learner(past).study_all()
+    chores = (Chore.LESSON, Chore.SUMMARY)
+    states = (StudyState.FAILED, StudyState.FAILED, StudyState.DONE)
+    assert await studies(past, of) == [(chore, state) for state in states for chore in chores]
+    (lesson,) = await told(past, of, Lesson)
+    assert (lesson.model, REJECTION.comment in lesson.text) == ("", True)
+    faults = await told(past, of, Fault)
+    assert [each.part for each in faults] == 2 * ["learning: reflector"]
+    assert "MIDWATCH_NO_SUCH_KEY" in faults[0].error
+
+
+# -- reviews that fail -----------------------------------------------------------------------
+
+
+def refuse(connection: Connection, kept: str) -> None:
+    """Let the journal take no review but of one state."""
+    connection.exec_driver_sql("DROP TRIGGER IF EXISTS refuse")
+    connection.exec_driver_sql(
+        "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.kind = 'fact_review'"
+        f" AND NEW.body NOT LIKE '%\"{kept}\"%' BEGIN SELECT RAISE(ABORT, 'no review'); END"
+    )
+
+
+async def waiting(past: PastAttempts, name: str = "totals") -> Attempt:
+    of = await attempt(past, name)
+    await past.say(of, PENDING)
+    about = await past.end(of, Ending.DONE)
+    await past.say(of, Study(about=about, chore=Chore.SUMMARY, state=StudyState.DONE))
+    return of
+
+
+async def test_v25_facts_wait_for_a_person_when_the_last_try_fails(
+    past: PastAttempts,
+) -> None:
+    of = await waiting(past)
+    await past.journal.write(refuse, "skipped")
+    seen: list[list[bool]] = []
+    for _ in range(3):
+        await learner(past, facts=FactSettings(review=True)).study_all()
+        seen.append(await for_a_person(past))
+    assert seen == [[False], [False], [True]]
+    (review,) = await told(past, of, FactReview)
+    assert "it failed at its last try" in review.error
+
+
+async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(
+    past: PastAttempts,
+) -> None:
+    of = await waiting(past)
+    await past.journal.write(refuse, "nothing")
+    for _ in range(4):
+        await learner(past, facts=FactSettings(review=True)).study_all()
+    assert await for_a_person(past) == [False]
+    await past.journal.write(refuse, "skipped")
+    await learner(past, facts=FactSettings(review=True)).study_all()
+    assert await for_a_person(past) == [True]
+    (review,) = await told(past, of, FactReview)
+    assert "it failed 4 times" in review.error
+
+
+async def test_v25_a_review_that_takes_too_long_leaves_its_facts_to_a_person(
+    past: PastAttempts,
+) -> None:
+    of = await waiting(past, "silent")
+    await learner(past, facts=FactSettings(review=True), timeout_seconds=0.05).study_all()
+    assert await for_a_person(past) == [True]
+    (review,) = await told(past, of, FactReview)
+    assert review.state is ReviewState.FALLBACK
+
+
+# -- outages ---------------------------------------------------------------------------------
+
+
+async def test_what_an_outage_put_off_is_done_once_it_is_over(past: PastAttempts) -> None:
+    _down.append("totals")
+    attempts = [await ended(past) for _ in range(5)]
+    same = learner(past)
+    assert await same.study_all() == Progress(failed=3)
+    _down.clear()
+    assert await same.study_all() == Progress()
+    past.at += timedelta(minutes=5)
+    assert await same.study_all() == Progress(done=2)
+    assert [await studies(past, each) for each in attempts] == 2 * [[DONE]] + 3 * [[FAILED]]
+
+
+async def test_an_outage_that_goes_on_costs_one_question_a_pause(past: PastAttempts) -> None:
+    _down.append("totals")
+    for _ in range(5):
+        await ended(past)
+    same = learner(past)
+    await same.study_all()
+    for asked in (4, 5):
+        past.at += timedelta(minutes=5)
+        await same.study_all()
+        assert len(_asked) == asked
+
+
+async def test_the_end_of_a_run_asks_whether_an_outage_is_over(
+    past: PastAttempts, tmp_path: Path
+) -> None:
+    _down.append("totals")
+    for _ in range(4):
+        await ended(past)
+    same = learner(past)
+    await same.study_all()
+    _down.clear()
+    await same.finish(["shop"], seconds=5)
+    assert len(await past.learned.summaries("shop")) == 1
+
+
+async def test_an_outage_of_one_model_stops_no_other(past: PastAttempts) -> None:
+    _down.append("broken")
+    fine = await ended(past, "fine")
+    for _ in range(4):
+        await ended(past, "broken")
+    assert await learner(past).study_all() == Progress(done=1, failed=3)
+    assert await studies(past, fine) == [DONE]
+
+
+# -- chores that pile up ---------------------------------------------------------------------
+
+
+async def test_lessons_that_are_switched_off_hold_up_no_older_summary(past: PastAttempts) -> None:
+    of = await ended(past)
+    for _ in range(4):
+        await past.say(of, REJECTION)
+    off = LessonSettings(enabled=False)
+    assert await learner(past, lessons=off, look_back=2).study_all() == Progress(done=1)
+
+
+async def test_what_fails_holds_up_nothing_that_is_older(past: PastAttempts) -> None:
+    _down.append("broken")
+    await ended(past, "fine")
+    for _ in range(3):
+        await ended(past, "broken")
+    assert await learner(past, look_back=2).study_all() == Progress(done=1, failed=3)
+
+
+async def test_every_rejection_of_an_attempt_is_studied_for_who_asks(past: PastAttempts) -> None:
+    of = await ended(past, spec=ModelSpec(name="none"))
+    for number in range(3):
+        await past.say(of, Feedback(accepted=False, comment=f"Order {number} is wrong."))
+    await learner(past, look_back=1).study(attempt=of.id)
+    assert len(await told(past, of, Lesson)) == 3

@@ -1,0 +1,198 @@
+"""What a worker is really sent of all that was learned, in a run from its start to its end."""
+
+import logging
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from midwatch_monitor.config.learning import LearningSettings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Fact,
+    Fault,
+    Feedback,
+    Guidelines,
+    GuidelinesAct,
+    GuidelinesMark,
+    Lesson,
+    Origin,
+    Plan,
+    Recall,
+    Spending,
+    Study,
+    Summary,
+)
+from midwatch_stage.harness import PastAttempts, RunHarness
+from midwatch_stage.watched import uncoded
+
+TAUGHT = "The worker wrote out.txt without its heading; write the heading first."
+RULES = "Look at what is there before you write anything."
+KNOWN = "The file out.txt is read by the shop's printer."
+LAST_WORDS = "I wrote the file and looked at it twice."
+BACK: dict[str, Any] = {
+    "summary": "The worker wrote out.txt. Its check passed.",
+    "topics": ["out.txt", "writing", "checks"],
+}
+
+
+def model_for(role: Role, key: str) -> Model:
+    """The models of this module: a worker that is done at once, a planner that says what it saw."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        match role:
+            case Role.PLANNER:
+                title = "with the lesson" if TAUGHT in first(messages) else "without it"
+                steps = [{"title": title, "files": ["out.txt"], "confidence": 80}]
+                return ModelResponse(
+                    parts=[ToolCallPart(info.output_tools[0].name, {"steps": steps})]
+                )
+            case Role.REFLECTOR:
+                return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, BACK)])
+            case _:
+                return ModelResponse(parts=[TextPart(LAST_WORDS)])
+
+    return FunctionModel(answer, model_name=f"{role}")
+
+
+def first(messages: list[ModelMessage]) -> str:
+    """The first prompt."""
+    request = messages[0]
+    assert isinstance(request, ModelRequest)
+    parts = [part for part in request.parts if isinstance(part, UserPromptPart)]
+    return "\n".join(str(part.content) for part in parts)
+
+
+def tasks(more: str = "") -> str:
+    return f"""
+models: {{worker: "scripted:{__name__}", reflector: "scripted:{__name__}"{more}}}
+workers: {{clerk: {{kind: task}}}}
+tasks:
+  - {{id: fix, goal: Write out.txt., project: shop, acceptance: ["true"]}}
+"""
+
+
+async def learned(past: PastAttempts) -> None:
+    """Everything that an attempt may be given."""
+    before = await past.attempt(task="fix")
+    await past.say(before, Lesson(text=TAUGHT, origin=Origin.EXPLICIT, sources=(before.id,)))
+    await past.say(before, Fact(text=KNOWN, files=("out.txt",)))
+    version = await past.say(before, Guidelines(version=1, text=RULES))
+    await past.say(before, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
+
+
+async def sent(harness: RunHarness, attempt: int) -> tuple[str, str]:
+    """The instructions and the first prompt that a worker was sent."""
+    (body, *_) = [each.body for each in await harness.journal.messages(attempt)]
+    messages = ModelMessagesTypeAdapter.validate_json(body)
+    request = messages[0]
+    assert isinstance(request, ModelRequest)
+    return uncoded(request.instructions or ""), first(messages)
+
+
+async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before_the_lessons(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    await learned(past)
+    assert await harness.run(tasks()) == 0
+    instructions, prompt = await sent(harness, 2)
+    parts = ("# Task: fix", "## Acceptance", "## Behavioral guidelines", RULES, TAUGHT, KNOWN)
+    places = [prompt.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "reflect" in instructions
+    assert RULES not in instructions
+
+
+async def test_r1_of_the_one_who_acts_nothing_changes_but_the_prompt(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    """What it is asked stays word for word as it was, and so does the model that is asked."""
+    before, after = tasks().replace("shop", "elsewhere"), tasks()
+    assert await harness.run(before) == 0
+    await learned(past)
+    assert await harness.run(after) == 0
+    instructions, prompt = await sent(harness, 3)
+    asked, _, told = prompt.partition("\n\n## Behavioral guidelines\n\n")
+    assert (instructions, asked) == await sent(harness, 1)
+    assert "Write out.txt." in asked
+    assert all(each in told for each in (RULES, TAUGHT, KNOWN))
+    models = [(await harness.journal.attempt(attempt)).model for attempt in (1, 3)]
+    assert models[0] == models[1]
+
+
+async def test_s58_what_was_given_is_in_the_journal_before_the_worker_is_asked(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    await learned(past)
+    await harness.run(tasks())
+    (given,) = await harness.told(Recall, attempt=2)
+    assert len(given.lessons) == 1
+    assert len(given.facts) == 1
+    assert given.guidelines is not None
+    kinds = [type(entry.record).__name__ for entry in await harness.journal.entries(attempt=2)]
+    assert kinds.index("Recall") < kinds.index("Step")
+
+
+async def test_d4_the_planner_reads_the_lessons_too(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    await learned(past)
+    await harness.run(tasks(f', planner: "scripted:{__name__}"'))
+    plans = await harness.told(Plan, attempt=2)
+    assert plans[0].steps[0].title == "with the lesson"
+
+
+async def test_d42_what_ended_is_there_for_all_later_attempts_of_the_project(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    await harness.run(tasks())
+    (summary,) = await past.learned.summaries("shop")
+    assert summary.summary.text == BACK["summary"]
+    assert (summary.summary.model, summary.task_name) == ("reflector", "fix")
+
+
+async def test_what_is_learned_comes_after_the_end_and_changes_nothing_of_it(
+    harness: RunHarness,
+) -> None:
+    assert await harness.run(tasks()) == 0
+    kinds = [type(entry.record) for entry in await harness.journal.entries(attempt=1)]
+    end = max(at for at, kind in enumerate(kinds) if kind is AttemptTransition)
+    assert kinds[end + 1 :] == [Spending, Summary, Study]
+    assert await harness.told(Fault) == []
+
+
+async def test_without_room_in_the_prompt_nothing_is_looked_for(
+    harness: RunHarness, past: PastAttempts
+) -> None:
+    settings = LearningSettings(prompt_tokens=0)
+    harness.settings = harness.settings.model_copy(update={"learning": settings})
+    await learned(past)
+    await harness.run(tasks())
+    assert TAUGHT not in (await sent(harness, 2))[1]
+    assert await harness.told(Recall) == []
+
+
+async def test_requirement_21_a_run_logs_nothing_of_lessons_summaries_or_transcripts(
+    harness: RunHarness, past: PastAttempts, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await learned(past)
+    await harness.run(tasks())
+    attempt = (await harness.journal.attempts(2))[0].id
+    await harness.say(Feedback(accepted=False, comment="The heading is missing."), attempt=attempt)
+    await harness.run(tasks())
+    said = "\n".join(record.getMessage() for record in caplog.records)
+    assert "of attempt" in said
+    for text in (TAUGHT, RULES, KNOWN, LAST_WORDS, BACK["summary"], "heading is missing"):
+        assert text not in said

@@ -1,0 +1,161 @@
+"""An operator's desk over the journal of a run that another process conducts, without a bus."""
+
+import asyncio
+import json
+import re
+from asyncio.subprocess import Process
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pydantic_ai import Agent
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn, play
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.records import (
+    Action,
+    Attempt,
+    AttemptTransition,
+    Delivery,
+    DeliveryState,
+    Entry,
+    Intervention,
+    Lifecycle,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.operator.actions import OperatorActions
+
+T = TypeVar("T")
+
+SETTINGS = """
+    run: {sandbox: "off"}
+    policy: {rules: {explicit_escalation: [ACTION]}, needs_approval: [nudge]}
+"""
+SECOND = timedelta(seconds=1)
+
+
+async def hold() -> str:
+    """Wait until the file `go` is there."""
+    await asyncio.to_thread(Path("held").touch)
+    nothing = LocalBus().subscribe()
+    while not await asyncio.to_thread(Path("go").exists):
+        await nothing.wait(0.01)
+    return "held"
+
+
+async def linger() -> str:
+    """Take a moment."""
+    await LocalBus().subscribe().wait(0.02)
+    return "lingered"
+
+
+def calls(tool: str, **args: object) -> Turn:
+    return Turn(calls=(Call(tool=tool, args=json.dumps(args)),))
+
+
+DONE = Phase(turns=(Turn(say="Done."),))
+ESCALATE = calls("reflect", progress_percent=10, confidence=60, decision="escalate")
+holder = Agent(play(Script(phases=(Phase(turns=(calls("hold"), *DONE.turns)), DONE))), tools=[hold])
+asker = Agent(play(Script(phases=(Phase(turns=(ESCALATE, calls("linger"))), DONE))), tools=[linger])
+
+
+def tasks(*names: str) -> str:
+    """A task for each of the agents above."""
+    workers = "\n".join(f"  {name}: {{agent: 'test_actions:{name}'}}" for name in names)
+    wanted = "\n".join(
+        f"  - {{id: {name}, goal: Do it., worker: {name}, acceptance: ['true'], max_attempts: 1}}"
+        for name in names
+    )
+    return f"models: {{worker: none}}\nworkers:\n{workers}\ntasks:\n{wanted}\n"
+
+
+class Room:
+    """An operator's room: the journal of the run of another process, and a desk on it."""
+
+    def __init__(self, harness: RunHarness) -> None:
+        self.harness = harness
+        self.desk = OperatorActions(harness.journal, author="ada")
+
+    async def start(self, *names: str, answer: Action = Action.NUDGE) -> Process:
+        """Start a run whose policy answers a call for help in one way."""
+        (self.harness.folder / "tasks.yaml").write_text(tasks(*names))
+        (self.harness.folder / "midwatch.yaml").write_text(SETTINGS.replace("ACTION", answer))
+        return await self.harness.start(
+            "run", "tasks.yaml", "--headless", "--config", "midwatch.yaml"
+        )
+
+    async def attempt(self, name: str) -> Attempt:
+        """The attempt at a task, once there is one."""
+        found: list[Attempt] = []
+
+        async def begun() -> bool:
+            runs = await self.harness.journal.runs()
+            for task in await self.harness.journal.tasks(runs[0].id) if runs else []:
+                if task.name == name:
+                    found.extend(await self.harness.journal.attempts(task.id))
+            return bool(found)
+
+        await self.harness.until(begun)
+        return found[0]
+
+    async def entry(self, attempt: Attempt, kind: type[T], *, after: int = 0) -> tuple[Entry, T]:
+        """The first entry of a kind about an attempt, once it is there."""
+        found: list[tuple[Entry, T]] = []
+
+        async def there() -> bool:
+            for entry in await self.harness.journal.entries(after, attempt=attempt.id):
+                if isinstance(entry.record, kind):
+                    found.append((entry, entry.record))
+            return bool(found)
+
+        await self.harness.until(there)
+        return found[0]
+
+    def let_go(self) -> None:
+        (self.harness.folder / "go").touch()
+
+
+@pytest.fixture
+def room(harness: RunHarness) -> Room:
+    return Room(harness)
+
+
+async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(room: Room) -> None:
+    process = await room.start("holder")
+    attempt = await room.attempt("holder")
+    await room.harness.until((room.harness.folder / "held").exists)
+    id = await room.desk.act(attempt, Action.NUDGE, "Look up.")
+    room.let_go()
+    assert await asyncio.wait_for(process.wait(), 60) == 0
+    arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
+    assert await room.harness.told(Delivery) == [arrived]
+    bodies = [message.body.decode() for message in await room.harness.journal.messages(attempt.id)]
+    said = re.compile(rf"\[midwatch [0-9a-f]{{8}} #{id} from your operator\] Look up\.")
+    assert [said.search(body) is not None for body in bodies] == [False, False, False, True, False]
+
+
+async def test_a_decision_that_waits_is_approved_from_another_process(room: Room) -> None:
+    process = await room.start("asker")
+    attempt = await room.attempt("asker")
+    held, asked = await room.entry(attempt, Intervention)
+    assert asked.needs_approval
+    await room.desk.approve(attempt, held.id, step=1)
+    assert await asyncio.wait_for(process.wait(), 60) == 0
+    stamps = [(each.intervention, each.state) for each in await room.harness.told(Delivery)]
+    assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
+
+
+async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: Room) -> None:
+    process = await room.start("asker", "holder", answer=Action.ASK_OPERATOR)
+    attempt = await room.attempt("asker")
+    asked, _ = await room.entry(attempt, Intervention)
+    _, parked = await room.entry(attempt, AttemptTransition, after=asked.id)
+    assert parked.lifecycle is Lifecycle.INPUT_REQUIRED
+    id = await room.desk.act(attempt, Action.RESUME)
+    issued, _ = await room.entry(attempt, Intervention, after=id - 1)
+    answered, state = await room.entry(attempt, AttemptTransition, after=id)
+    assert state.lifecycle is Lifecycle.WORKING
+    assert answered.at - issued.at < SECOND
+    room.let_go()
+    assert await asyncio.wait_for(process.wait(), 60) == 0

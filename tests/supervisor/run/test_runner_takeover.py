@@ -1,0 +1,182 @@
+"""A run that is interrupted, taken over, or finds its workspace gone."""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from asyncio.subprocess import Process
+from pathlib import Path
+
+import pytest
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Commit,
+    Draft,
+    Ending,
+    Lifecycle,
+    Step,
+    TaskTransition,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_tools.git import is_repository
+
+
+async def gate(ctx: RunContext[object]) -> str:
+    """Wait until there is a file `go` above the workspace."""
+    workspace = Path(await ctx.workspace.working_dir())
+    (workspace / "waits").write_text("here")
+    nothing = LocalBus().subscribe()
+    while not (workspace.parents[3] / "go").exists():
+        await nothing.wait(0.02)
+    return "open"
+
+
+def script_for(role: Role, key: str) -> Script:
+    turns = (Turn(calls=(Call(tool="gate"),)), Turn(say="Done."))
+    return Script(phases=(Phase(turns=turns),))
+
+
+def tasks(module: str = __name__, *, workspace: str = "null") -> str:
+    return f"""
+        models: {{worker: "scripted:{module}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{module}:gate"]}}}}
+        tasks: [{{id: fix, goal: Fix it., acceptance: [file: waits], workspace: {workspace}}}]
+    """
+
+
+async def started(harness: RunHarness) -> Process:
+    """A `midwatch run` whose worker waits at the gate."""
+    (harness.folder / "tasks.yaml").write_text(tasks("test_runner_takeover"))
+    process = await harness.start("run", "tasks.yaml", "--headless")
+    await harness.until(harness.folder.joinpath(".midwatch", "work", "r1", "fix-1", "waits").exists)
+    return process
+
+
+async def resumed(harness: RunHarness) -> Process:
+    return await harness.start("resume", "--headless")
+
+
+async def ended(process: Process) -> tuple[int | None, str]:
+    """The exit code, and what was said on standard error."""
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode, errors.decode()
+
+
+def open_gate(harness: RunHarness) -> None:
+    (harness.folder / "go").touch()
+
+
+async def prove_one_whole_attempt(harness: RunHarness) -> None:
+    """Nothing was lost, and nothing is there twice."""
+    assert len(await harness.journal.attempts(1)) == 1
+    steps = await harness.told(Step)
+    assert [(step.number, step.request) for step in steps] == [(1, 1), (2, 2)]
+    assert [each.lifecycle for each in await harness.told(TaskTransition)] == [
+        Lifecycle.SUBMITTED,
+        Lifecycle.WORKING,
+        Lifecycle.COMPLETED,
+    ]
+
+
+@pytest.mark.parametrize(
+    "sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.matrix)]
+)
+async def test_an_interrupted_run_is_gone_on_with(
+    sign: signal.Signals, harness: RunHarness
+) -> None:
+    process = await started(harness)
+    process.send_signal(sign)
+    assert await ended(process) == (
+        130,
+        "interrupted; `midwatch resume` continues it\n",
+    )
+    assert (await harness.told(AttemptTransition))[-1].lifecycle is Lifecycle.WORKING
+    open_gate(harness)
+    assert await ended(await resumed(harness)) == (0, "")
+    await prove_one_whole_attempt(harness)
+
+
+async def test_of_two_processes_with_the_same_run_the_older_one_is_refused(
+    harness: RunHarness,
+) -> None:
+    older = await started(harness)
+    newer = await resumed(harness)
+    code, errors = await ended(older)
+    assert code == 1
+    assert "another process has taken it over" in errors
+    assert "Traceback" not in errors
+    open_gate(harness)
+    assert await ended(newer) == (0, "")
+    await prove_one_whole_attempt(harness)
+
+
+async def interrupted(harness: RunHarness, tasks: str) -> Path:
+    """The workspace of an attempt that was cut short at the gate."""
+    workspace = harness.home / "work/r1/fix-1"
+    run = asyncio.create_task(harness.run(tasks))
+    await harness.until((workspace / "waits").exists)
+    run.cancel()
+    await asyncio.wait({run})
+    open_gate(harness)
+    return workspace
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "code.txt").write_text("code")
+    identity = "-c user.name=Test -c user.email=test@localhost"
+    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("workspace", ["null", "project"])
+async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
+    workspace: str, harness: RunHarness, repository: Path
+) -> None:
+    folder = await interrupted(harness, tasks(workspace=workspace))
+    shutil.rmtree(folder)
+    assert await harness.resume() == 1
+    reason = f"the workspace {folder} is gone, and the work in it"
+    assert (await harness.told(AttemptTransition))[-1] == AttemptTransition(
+        lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR
+    )
+    assert (await harness.told(TaskTransition))[-1].reason == reason
+
+
+async def test_a_workspace_that_was_half_made_is_made_anew(
+    harness: RunHarness, repository: Path
+) -> None:
+    run = asyncio.create_task(harness.run(tasks(workspace="project")))
+    await harness.until(lambda: submitted(harness))
+    run.cancel()
+    await asyncio.wait({run})
+    state = (await harness.told(AttemptTransition))[-1].lifecycle
+    assert state is Lifecycle.SUBMITTED
+    open_gate(harness)
+    assert await harness.resume() == 0
+    await prove_one_whole_attempt(harness)
+    assert is_repository(harness.home / "work/r1/fix-1")
+
+
+async def submitted(harness: RunHarness) -> bool:
+    return bool(await harness.told(AttemptTransition))
+
+
+async def test_a_late_result_does_not_change_a_status(harness: RunHarness) -> None:
+    open_gate(harness)
+    assert await harness.run(tasks()) == 0
+    before = await harness.journal.entries()
+    late = TaskTransition(lifecycle=Lifecycle.FAILED, reason="too late")
+    draft = Draft(record=late, at=before[-1].at, task=1)
+    with pytest.raises(Exception, match="task 1 is already completed; a late result cannot"):
+        await harness.journal.commit(Commit(drafts=(draft,)))
+    assert await harness.resume() == 0
+    assert await harness.journal.entries() == before

@@ -1,0 +1,93 @@
+"""What `run`, `resume` and `demo` do on a machine without bubblewrap."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.sandbox import Walls
+from midwatch_agents.scripted import Phase, Script, Turn
+from midwatch_monitor.config.settings import RunSettings
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import SandboxError
+from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.run.launch import again
+
+OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
+
+
+def tasks(module: str) -> str:
+    return f"""
+models: {{worker: "scripted:{module}@0", supervisor: none}}
+tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
+"""
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(phases=(Phase(turns=(Turn(say="Done."),)),))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A path to every program of this machine but bubblewrap."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for program in (
+        each for text in os.defpath.split(":") if text for each in Path(text).iterdir()
+    ):
+        if program.name != "bwrap" and not (folder / program.name).is_symlink():
+            (folder / program.name).symlink_to(program)
+    return f"{Path(sys.executable).parent}:{folder}"
+
+
+async def said(harness: RunHarness, *words: str) -> tuple[int | None, str, str]:
+    process = await harness.start(*words)
+    out, errors = await process.communicate()
+    return process.returncode, out.decode(), errors.decode()
+
+
+async def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_opens(
+    harness: RunHarness,
+    path: str,
+    named_by_the_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "default")
+    (harness.folder / "tasks.yaml").write_text(tasks("test_sandbox_missing"))
+    code, out, errors = await said(harness, "run", "tasks.yaml", "--headless")
+    assert (code, out) == (2, "")
+    assert "a sandbox is required, but bwrap is not installed" in errors
+    assert "Install bubblewrap (the package `bubblewrap`)" in errors
+    assert f"`run.sandbox: off` to go on without: {OPEN}" in errors
+    monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "off")
+    code, out, errors = await said(harness, "run", "tasks.yaml", "--headless")
+    assert (code, errors) == (0, "")
+    assert f"Sandbox for commands: none ({OPEN})" in out
+    assert f"No sandbox for fix: {OPEN}" in (await said(harness, "status"))[1]
+
+
+async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
+    harness: RunHarness, path: str, bubblewrap: Walls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.settings = harness.settings.model_copy(update={"run": RunSettings()})
+    assert await harness.run(tasks(__name__)) == 0
+    monkeypatch.setenv("PATH", path)
+    (run,) = await harness.journal.runs()
+    with pytest.raises(SandboxError, match="bwrap is not installed"):
+        await again(harness.journal, run, home=harness.home)
+    resources, _ = await again(harness.journal, run, home=harness.home, attended=True)
+    assert resources.walls is Walls.NONE
+
+
+async def test_the_demo_runs_without_as_its_commands_are_known(
+    harness: RunHarness,
+    path: str,
+    named_by_the_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", path)
+    code, out, errors = await said(harness, "demo", "--headless")
+    assert (code, errors) == (0, "")
+    assert f"Sandbox for commands: none ({OPEN})" in out

@@ -1,0 +1,263 @@
+"""What a worker tries from inside the sandbox of a run, by commands and by its file tools."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+import pytest
+
+from midwatch_agents.sandbox import Walls
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
+from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import Step
+from midwatch_stage.harness import RunHarness
+
+ROOT = Path(__file__).parents[3]
+SECRET = "owned-by-ada"
+REACHED = "reached-it"
+CORE = "/proc/sys/kernel/core_pattern"
+"""It may name a program, which the kernel starts outside as root when another one crashes."""
+LOCK = "flock held sleep 1000"
+TASKS = f"""
+    models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+    defaults: {{workspace: project}}
+    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
+"""
+CONNECT = "import socket; socket.socket(socket.AF_UNIX).connect({path!r}); print({said!r})"
+
+calls: list[tuple[str, dict[str, str]]] = []
+"""What the worker calls, one after the other."""
+
+
+def script_for(role: Role, key: str) -> Script:
+    turns = (Turn(calls=(Call(tool=tool, args=json.dumps(args)),)) for tool, args in calls)
+    return Script(phases=(Phase(turns=(*turns, Turn(say="Done."))),))
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that is not below `/tmp`, which every sandbox has for itself."""
+    cache = ROOT / ".pytest_cache"
+    cache.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Somebody's home directory, with what nobody else should see."""
+    folder = tmp_path / "ada"
+    for name in (".ssh/id_x", ".npmrc", ".cargo/credentials.toml", ".netrc", "notes.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(SECRET)
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+    return done.stdout.decode()
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path) -> Path:
+    """A repository with a password in the URL of its remote."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    (folder / "a.txt").write_text("one\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "first")
+    git(folder, "remote", "add", "origin", f"https://ada:{SECRET}@example.org/x.git")
+    return folder
+
+
+@pytest.fixture
+async def neighbour() -> AsyncGenerator[None]:
+    """Another process of the same user, with a key in its environment."""
+    environ = {**os.environ, "OPENAI_API_KEY": SECRET}
+    process = await asyncio.create_subprocess_exec("sleep", "1000", env=environ)
+    yield
+    process.kill()
+    await process.wait()
+
+
+@pytest.fixture
+async def docker(tmp_path: Path) -> AsyncGenerator[Path]:
+    """The socket of a service that does what it is told, to whoever can connect."""
+    path = Path(tempfile.mkdtemp(prefix="s")) / "docker.sock"  # its path must be short
+
+    def hear(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_unix_server(hear, path):
+        yield path
+    shutil.rmtree(path.parent)
+
+
+async def outputs(harness: RunHarness, *wanted: tuple[str, dict[str, str]]) -> list[str]:
+    """What a worker of a run gets to see for its calls; the run ends well."""
+    calls[:] = wanted
+    run = RunSettings(sandbox=Sandbox.REQUIRED, grace_seconds=2)
+    harness.settings = harness.settings.model_copy(update={"run": run, "mode": Mode.OFF})
+    assert await harness.run(TASKS) == 0
+    return [step.output for step in await harness.told(Step) if step.tool]
+
+
+def command(text: str) -> tuple[str, dict[str, str]]:
+    return "run_command", {"command": f"({text}); true"}
+
+
+async def prove_in_vain(harness: RunHarness, *commands: str) -> None:
+    """Prove that no command gets to see the secret, or says that it has reached something."""
+    seen = await outputs(harness, *map(command, commands))
+    assert len(seen) == len(commands)
+    won = [text for text, said in zip(commands, seen, strict=True) if SECRET in said]
+    won += [text for text, said in zip(commands, seen, strict=True) if REACHED in said]
+    assert won == []
+
+
+async def test_the_home_directory_is_empty_and_the_rest_of_the_disk_too(
+    harness: RunHarness, project: Path, home: Path, bubblewrap: Walls
+) -> None:
+    await prove_in_vain(
+        harness,
+        "cat ~/.ssh/id_x ~/.npmrc ~/.netrc ~/notes.txt",
+        "cat ~/.cargo/credentials.toml",
+        f"cat {home}/.ssh/id_x",
+        f"ln {home}/.ssh/id_x here; cat here",
+        f"ln -s {home}/.ssh/id_x there; cat there",
+        f"test -s /etc/shadow && echo {REACHED}",
+        f"grep -r {SECRET} {home.parent}",
+        f"for each in /boot /srv /mnt /media /sys; do test -e $each && echo {REACHED}; done",
+    )
+
+
+async def test_the_journal_and_other_workspaces_are_out_of_sight(
+    harness: RunHarness, project: Path, journal_file: Path, bubblewrap: Walls
+) -> None:
+    other = harness.home / "work/r7/fix-1/note.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text(SECRET)
+    await prove_in_vain(
+        harness,
+        f"cat {other}",
+        f"grep -r {SECRET} {harness.home}",
+        f"test -e {journal_file} && echo {REACHED}",
+        f"echo x >> {journal_file} && echo {REACHED}",
+        f"echo x > ../out.txt && echo {REACHED}",
+        f"cat {project}/a.txt && echo {REACHED}",
+    )
+
+
+async def test_no_process_and_no_key_of_others_is_seen(
+    harness: RunHarness, project: Path, home: Path, neighbour: None, bubblewrap: Walls
+) -> None:
+    await prove_in_vain(
+        harness,
+        "cat /proc/*/environ",
+        "env | grep -i -e key -e token",
+        f"test $(ls -d /proc/[0-9]* | wc -l) -gt 9 && echo {REACHED}",
+        f"cat /proc/*/root{home}/.ssh/id_x /proc/*/cwd/.ssh/id_x",
+    )
+
+
+async def test_the_link_to_the_repository_cannot_be_replaced(
+    harness: RunHarness, project: Path, bubblewrap: Walls
+) -> None:
+    await prove_in_vain(
+        harness,
+        f"rm -f .git && echo {REACHED}",
+        f"mv .git elsewhere && echo {REACHED}",
+        f"echo 'gitdir: elsewhere' > .git && echo {REACHED}",
+        f"ln -sf /etc/passwd .git && echo {REACHED}",
+        f"mkdir new && mv -T new .git && echo {REACHED}",
+        f"cd .. && mv fix-1 fix-2 && echo {REACHED}",
+        f"git config core.fsmonitor 'touch x' && echo {REACHED}",
+        f"git config --worktree core.fsmonitor 'touch x' && echo {REACHED}",
+        f"touch $(git rev-parse --git-common-dir)/x && echo {REACHED}",
+        f"umount .git && echo {REACHED}",
+    )
+    (folder,) = (harness.home / "work/r1").iterdir()
+    assert (folder / ".git").read_text().startswith(f"gitdir: {project}")
+
+
+async def test_git_reads_inside_and_shows_no_password(
+    harness: RunHarness, project: Path, bubblewrap: Walls
+) -> None:
+    commands = (
+        "git log --oneline",
+        "git blame a.txt",
+        "echo two >> a.txt; git diff; git status --short",
+        "git remote --verbose; cat $(git rev-parse --git-common-dir)/config",
+    )
+    log, blame, diff, config = await outputs(harness, *map(command, commands))
+    assert "first" in log
+    assert "one" in blame
+    assert "+two" in diff
+    assert " M a.txt" in diff
+    assert "repositoryformatversion" in config
+    assert SECRET not in config
+
+
+async def test_no_rights_are_gained_and_nothing_is_mounted(
+    harness: RunHarness, project: Path, bubblewrap: Walls
+) -> None:
+    await prove_in_vain(
+        harness,
+        f"unshare --map-root-user --mount true && echo {REACHED}",
+        f"unshare --mount true && echo {REACHED}",
+        f"umount -l /usr && echo {REACHED}",
+        f"mount -t tmpfs none /mnt && echo {REACHED}",
+        f"nsenter --target 1 --mount true && echo {REACHED}",
+        f"grep -q 'CapEff:.*[1-9a-f]' /proc/self/status && echo {REACHED}",
+        f"cp {CORE} core; cat core > {CORE} && echo {REACHED}",
+        f"echo x > /proc/sys/kernel/hostname && echo {REACHED}",
+        f"echo x > /usr/bin/x && echo {REACHED}",
+        f"touch /x && echo {REACHED}",
+    )
+
+
+async def test_no_service_of_the_machine_is_reached(
+    harness: RunHarness, project: Path, docker: Path, bubblewrap: Walls
+) -> None:
+    program = CONNECT.format(path=str(docker), said=REACHED)
+    await prove_in_vain(
+        harness,
+        f'python3 -c "{program}"',
+        f"test -S {docker} && echo {REACHED}",
+        f'test -n "$(find /run -type s)" && echo {REACHED}',
+    )
+
+
+async def test_the_file_tools_follow_no_link_out_of_the_workspace(
+    harness: RunHarness, project: Path, home: Path, bubblewrap: Walls
+) -> None:
+    seen = await outputs(
+        harness,
+        command(f"ln -s {home} out; ln -s {home}/.ssh/id_x key"),
+        ("read_file", {"path": "key"}),
+        ("read_file", {"path": "out/notes.txt"}),
+        ("write_file", {"path": "out/new.txt", "content": "x"}),
+        ("write_file", {"path": "key", "content": "x"}),
+    )
+    assert not [said for said in seen if SECRET in said]
+    assert (home / ".ssh/id_x").read_text() == SECRET
+    assert not (home / "new.txt").exists()
+
+
+async def test_what_drops_its_mark_and_its_session_ends_with_the_attempt(
+    harness: RunHarness, project: Path, bubblewrap: Walls
+) -> None:
+    left = f"env -i {shutil.which('setsid')} {LOCK} >/dev/null 2>&1 & until [ -e held ]; do :; done"
+    await outputs(harness, command(left))
+    (folder,) = (harness.home / "work/r1").iterdir()
+    done = await asyncio.create_subprocess_exec("flock", "--wait", "30", folder / "held", "true")
+    assert await done.wait() == 0

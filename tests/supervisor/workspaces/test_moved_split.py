@@ -1,0 +1,171 @@
+"""A split task whose node goes away in the middle: another one puts the whole together."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic_ai import RunContext
+
+from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.fleet import FleetSettings
+from midwatch_monitor.config.tasks import Role, TaskFile
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AttemptTransition,
+    Entry,
+    Intervention,
+    Lifecycle,
+    Part,
+    Terms,
+)
+from midwatch_stage.harness import RunHarness
+from midwatch_stage.matrix import matrix
+from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.workspaces.clone import clone_of
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
+from midwatch_supervisor.workspaces.workspace import git
+
+
+async def put(ctx: RunContext[object], path: str) -> str:
+    """Write a file."""
+    await ctx.workspace.write_bytes(path, path.encode())
+    return "written"
+
+
+async def hang(ctx: RunContext[object]) -> str:
+    """Hang until there is a file `go` above the nodes' homes."""
+    folder = Path(await ctx.workspace.working_dir()).parents[3]
+    nothing = LocalBus().subscribe()
+    while not (folder / "go").exists():
+        await nothing.wait(0.02)
+    return "awake"
+
+
+def putting(path: str) -> Turn:
+    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}"}}'),))
+
+
+HANG = Turn(calls=(Call(tool="hang"),))
+DONE = Turn(say="Done.")
+SCRIPTS = {
+    "big": (putting("begun.txt"), HANG),
+    "big.1": (putting("one.txt"), DONE),
+    "big.2": (putting("half.txt"), HANG, putting("two.txt"), DONE),
+}
+
+
+def script_for(role: Role, key: str) -> Script:
+    return Script(phases=(Phase(turns=SCRIPTS[key]),))
+
+
+def tasks(workspace: str) -> TaskFile:
+    text = f"""
+        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
+        workers: {{clerk: {{kind: task, tools: ["{__name__}:put", "{__name__}:hang"]}}}}
+        tasks:
+          - id: big
+            goal: Do it.
+            acceptance: [file: one.txt, file: half.txt, file: two.txt]
+            workspace: {workspace}
+    """
+    return TaskFile.model_validate(yaml.safe_load(text))
+
+
+SPLIT = Intervention(
+    action=Action.SPLIT,
+    by=Actor.SUPERVISOR,
+    terms=Terms(
+        parts=(
+            Part(title="First", goal="Write one.txt."),
+            Part(title="Second", goal="Write two.txt."),
+        ),
+        keep=("**",),
+    ),
+)
+
+
+def depot_of(harness: RunHarness, name: str) -> SnapshotStore:
+    home = harness.folder / f"home-{name}"
+    settings = FleetSettings(save_seconds=0)
+    return SnapshotStore(journal=harness.journal, home=home, node=name, settings=settings)
+
+
+async def node(harness: RunHarness, name: str, file: TaskFile) -> int:
+    """Be a node until the run is over."""
+    home = harness.folder / f"home-{name}"
+    if runs := await harness.journal.runs():
+        resources, jobs = await again(harness.journal, runs[0], home=home)
+    else:
+        wanted = await pin_commits(assignments(file, harness.folder))
+        resources, jobs = await begin(
+            harness.journal, wanted, source="", settings=harness.settings, home=home
+        )
+    resources = replace(
+        resources, snapshot_store=depot_of(harness, name), node=name, holder=f"{name}:1"
+    )
+    return await conduct(resources, jobs, _ignore)
+
+
+async def _ignore(entries: Sequence[Entry]) -> None:
+    return
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "old.txt").write_text("old")
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "old.txt").write_text("old")
+    identity = "-c user.name=Test -c user.email=test@localhost"
+    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    return folder
+
+
+async def gone(harness: RunHarness, file: TaskFile) -> None:
+    """Let a node `a` begin, split the task, do its first part, and go away for good."""
+    run = asyncio.create_task(node(harness, "a", file))
+    work = harness.folder / "home-a" / "work" / "r1"
+    await harness.until((work / "big-1" / "begun.txt").exists)
+    await harness.say(SPLIT)
+    await harness.until((work / "big.2-1" / "half.txt").exists)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await asyncio.to_thread((harness.folder / "home-a").rename, harness.folder / "gone")
+
+
+@pytest.mark.parametrize("workspace", matrix("project", "null", "copy"))
+async def test_another_node_puts_the_whole_together(workspace: str, harness: RunHarness) -> None:
+    file = tasks(workspace)
+    await gone(harness, file)
+    (harness.folder / "go").touch()
+    assert await node(harness, "b", file) == 0
+    whole = harness.folder / "home-b" / "work" / "r1" / "big-whole"
+    names = {path.name for path in whole.glob("*.txt")}
+    assert names - {"old.txt"} == {"begun.txt", "half.txt", "one.txt", "two.txt"}
+    assert ("old.txt" in names) is (workspace != "null")
+    ends = [each.lifecycle for each in await harness.told(AttemptTransition) if each.lifecycle.over]
+    assert ends.count(Lifecycle.COMPLETED) == 2
+
+
+async def test_a_third_node_can_build_on_the_whole(harness: RunHarness, project: Path) -> None:
+    file = tasks("project")
+    await gone(harness, file)
+    (harness.folder / "go").touch()
+    assert await node(harness, "b", file) == 0
+    await git(project, "fetch", "--quiet", ".", "HEAD")
+    snapshot_store = depot_of(harness, "c")
+    await snapshot_store.bring_branches(project, ["midwatch/r1/big-whole"], run=1)
+    listed = await git(project, "ls-tree", "--name-only", "midwatch/r1/big-whole")
+    assert listed.split() == ["begun.txt", "half.txt", "old.txt", "one.txt", "two.txt"]
+    assert clone_of(str(project), harness.folder / "home-b").exists()
