@@ -1,8 +1,10 @@
 """Everything of one attempt, folded from the journal in order. Pure; nothing is drawn here."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from midwatch_monitor.records import (
@@ -110,7 +112,7 @@ class AttemptTimeline:
         self.task = task
         self.attempt = attempt
         self.items: list[Item] = []
-        self.alerts: list[Item] = []
+        self.alerts: list[AlertLine] = []
         """Every change of an alert, oldest first."""
         self.points: list[Point] = []
         self.verdicts: list[Feedback] = []
@@ -194,7 +196,9 @@ class AttemptTimeline:
                 point = Point(step=record.number, progress=progress, confidence=confidence)
                 self.points.append(point)
             case Alert():
-                self.alerts.append(item)
+                status = AlertStatus(record.state.value)
+                change = AlertLine(alert=record, at=entry.at, status=status, change=True)
+                self.alerts.append(change)
             case Feedback():
                 self.verdicts.append(record)
             case Recall():
@@ -216,25 +220,21 @@ class AttemptTimeline:
         """The newest result of each acceptance check, then every verdict on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
-    def fired(self) -> Sequence[Item]:
+    def fired(self) -> Sequence[AlertLine]:
         """Where alerts began to fire or became more severe."""
-        return tuple(
-            item for item in self.alerts if isinstance(item.record, Alert) and item.record.firing
-        )
+        return tuple(each for each in self.alerts if each.alert.firing)
 
     def alert_lines(self) -> tuple[AlertLine, ...]:
         """Each alert as it stands now, those that fire first, with its changes below it."""
-        changes: dict[AlertKey, list[AlertLine]] = {}
-        for item in self.alerts:
-            if isinstance(alert := item.record, Alert):
-                status = AlertStatus(alert.state.value)
-                changes.setdefault(alert.key, []).append(
-                    AlertLine(alert=alert, at=item.at, status=status, change=True)
-                )
+        changes: dict[AlertKey, list[AlertLine]] = defaultdict(list)
+        for change in self.alerts:
+            changes[change.alert.key].append(change)
         lines: list[tuple[AlertLine, ...]] = []
         for key, found in changes.items():
+            # It may have become more severe since it began to stand as it does.
+            *_, latest = (list(each) for _, each in groupby(found, key=lambda each: each.status))
             status = self.state.alert_status(key)
-            now = AlertLine(alert=found[-1].alert, at=_since(found), status=status)
+            now = AlertLine(alert=found[-1].alert, at=latest[0].at, status=status)
             lines.append((now, *(found if len(found) > 1 else ())))
         lines.sort(key=lambda each: _ALERT_ORDER.index(each[0].status))
         return tuple(line for each in lines for line in each)
@@ -248,13 +248,3 @@ _ALERT_ORDER = (
     AlertStatus.RESOLVED,
     AlertStatus.ENDED,
 )
-
-
-def _since(changes: Sequence[AlertLine]) -> datetime:
-    """When the newest of an alert's states began: it may have become more severe since."""
-    since = changes[-1]
-    for change in reversed(changes):
-        if change.status is not since.status:
-            break
-        since = change
-    return since.at
