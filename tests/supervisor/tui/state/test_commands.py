@@ -88,6 +88,24 @@ def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
     assert refusal(Command.GUIDE, queued) == "it has not begun yet"
 
 
+@pytest.mark.parametrize(
+    ("command", "record", "why"),
+    [
+        (Command.APPROVE, WORKING, "no decision waits for approval"),
+        (Command.MODIFY, BUDGET, "no decision waits for approval"),
+        (Command.SILENCE, WORKING, "no alert fires"),
+        (Command.ACCEPT, WORKING, "there is no result yet: working"),
+        (Command.REFUSE, PARKED, "there is no result yet: waits for you"),
+        (Command.PAUSE, PARKED, "it is paused already, or waits for you"),
+        (Command.RESUME, WORKING, "it is not paused: working"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    command: Command, record: Record, why: str
+) -> None:
+    assert refusal(command, row(record)) == why
+
+
 def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
     assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
 
