@@ -50,7 +50,7 @@ class Terminal:
 
     async def sees(self, text: str) -> None:
         """Wait until a text was drawn since the last one that was waited for."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while text.encode() not in self._drawn:
                 self._drawn += await asyncio.to_thread(os.read, self._descriptor, 65_536)
         self._drawn = self._drawn.partition(text.encode())[2]
@@ -69,7 +69,7 @@ class Terminal:
             except OSError:
                 return  # the other end is closed
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await asyncio.to_thread(drain)
             return await self.process.wait()
 

@@ -130,7 +130,7 @@ class AttemptScreen(Screen[None]):
         return self._row
 
     def shows(self, waiting: int) -> bool:
-        """Whether what waits, as far as the story was read, is this decision or petition."""
+        """Whether what waits, as far as the journal was read, is this decision or request."""
         state = self.timeline.state
         held = state.interventions.held
         return waiting == held[0].id if held else waiting in state.open_requests

@@ -50,7 +50,7 @@ class Item:
     """The attempt's last step when it happened; for a step its own number."""
     record: Record
     about: Intervention | None = None
-    """The intervention that a delivery or an outcome is of, or that answers a petition."""
+    """The intervention that a delivery or an outcome is of, or that answers a request."""
     given: Given = NOTHING
     """What a recall is of, once somebody has looked it up."""
 
