@@ -43,11 +43,10 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import TREND
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, calm_collector
-from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.screens.fleet import arranged, columns
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Feed
-from midwatch_supervisor.tui.state.order import Order
-from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.state.row import Order, Row
 from midwatch_supervisor.tui.widgets.palette import palette
 from midwatch_supervisor.tui.widgets.table import fitted
 
@@ -193,7 +192,7 @@ class Cells(App[int]):
 
     def on_mount(self) -> None:
         self._colours = palette(self.get_css_variables())
-        self._columns = fitted(columns(now), SIZE[0] - 2)
+        self._columns = fitted(arranged(columns(now), "need", several_nodes=False), SIZE[0] - 2)
         for column, width in self._columns:
             self._table.add_column(column.title, width=width, key=column.title)
         for row in self._board.rows.values():

@@ -20,10 +20,10 @@ from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.tui.bell import Bell, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
-from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups
+from midwatch_supervisor.tui.keys import EVERYWHERE, key_groups, next_theme, with_new_ids
 from midwatch_supervisor.tui.learned.pane import LearnedPane
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.looks import following
+from midwatch_supervisor.tui.operator_command import Question
 from midwatch_supervisor.tui.operator_keys import OperatorApp
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.banner import Banner, TitleLine
@@ -32,9 +32,9 @@ from midwatch_supervisor.tui.state.attention import Queue, next_of, proposed_gui
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.feed import Batch, Feed
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.themes import THEMES
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 from midwatch_supervisor.tui.widgets.footer import Footer
+from midwatch_supervisor.tui.widgets.palette import THEMES
 
 Work = Callable[[], Awaitable[int]]
 """A run that is conducted in this process; answers its exit code."""
@@ -90,6 +90,7 @@ class Console(OperatorApp):
         # A key shows its effect at once: the slide to another tab alone costs a third of a second.
         self.animation_level = "none"
         self.settings = settings or ConsoleSettings()
+        self._keys = with_new_ids(self.settings.keys)
         self.about = tuple(about)
         for theme in THEMES:
             self.register_theme(theme)
@@ -124,7 +125,7 @@ class Console(OperatorApp):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.set_keymap(self.settings.keys)
+        self.set_keymap(self._keys)
         self.log_capture.__enter__()
         calm_collector()
         self._listen()
@@ -161,18 +162,7 @@ class Console(OperatorApp):
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
-        for run in message.batch.runs:
-            self.board.meet_run(run)
-        for task in message.batch.tasks:
-            self.board.meet_task(task)
-        for attempt in message.batch.attempts:
-            self.board.meet_attempt(attempt)
-        for entry in message.batch.entries:
-            self.board.fold(entry)
-        if message.batch.nodes is not None:
-            self.board.meet_nodes(message.batch.nodes)
-        if message.batch.monitors is not None:
-            self.board.meet_monitors(message.batch.monitors)
+        self.board.take(message.batch)
         self.follow_commands(message.batch.entries)
         self.queue.observe(message.batch.entries, of_nodes=message.batch.nodes is not None)
         self.learned.observe(message.batch.entries, again=message.batch.again)
@@ -319,10 +309,10 @@ class Console(OperatorApp):
             self.notify(f"grouped by {self.panes.fleet.grouped_by}", timeout=2)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen(key_groups(), self.settings.keys, self.about))
+        self.push_screen(HelpScreen(key_groups(), self._keys, self.about))
 
     def action_next_theme(self) -> None:
-        self.theme = following(self.theme)
+        self.theme = next_theme(self.theme)
         self.notify(f"theme: {self.theme}", timeout=2)
 
     async def action_quit(self) -> None:
@@ -336,10 +326,13 @@ class Console(OperatorApp):
         else:
             self.push_screen(
                 ConfirmDialog(
-                    "Leave while the run is going?",
-                    detail="The run stops; `midwatch resume` continues it.",
-                    yes="Leave",
-                    no="Stay",
+                    Question(
+                        title="Leave while the run is going?",
+                        quote="The run stops; `midwatch resume` continues it.",
+                        send="Leave",
+                        leave="Stay",
+                        confirm=True,
+                    )
                 ),
                 self._leave_confirmed,
             )

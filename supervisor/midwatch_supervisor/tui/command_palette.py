@@ -1,28 +1,31 @@
 """The command palette: whatever a key does on the screen below, by its name."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.dom import DOMNode
+from textual import on
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.message import Message
+from textual.widgets import Button, Input, OptionList
 
-from midwatch_supervisor.tui.keymap import spoken
-from midwatch_supervisor.tui.keys import ROLL, all_keys
+from midwatch_supervisor.tui.keys import LIST, all_keys, spoken
 
 
-@dataclass(slots=True, kw_only=True)
-class _Command:
-    """What can be done on the screen, with the keys that do it."""
+class OnceCommandPalette(CommandPalette):
+    """Textual's command palette; it closes once too, and a command is carried out once."""
 
-    does: str
-    action: str
-    owner: DOMNode
-    keys: list[str]
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, if that is not done yet."""
+        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
 
-    @property
-    def help(self) -> str:
-        return "key " + " or ".join(spoken(key) for key in self.keys)
+    @on(Input.Submitted)
+    @on(Button.Pressed)
+    @on(OptionList.OptionSelected)
+    def _pass_over(self, message: Message) -> None:
+        if not self.is_active:
+            message.prevent_default()
+            message.stop()
 
 
 class ConsoleCommands(Provider):
@@ -31,34 +34,27 @@ class ConsoleCommands(Provider):
     async def discover(self) -> Hits:
         """Everything, before a word is typed."""
         for each in self._commands():
-            yield DiscoveryHit(each.does, partial(self._run, each), help=each.help)
+            yield each
 
     async def search(self, query: str) -> Hits:
         """What the typed letters fit."""
         matcher = self.matcher(query)
         for each in self._commands():
-            score = matcher.match(each.does)
-            if score > 0:
-                said = matcher.highlight(each.does)
-                yield Hit(score, said, partial(self._run, each), help=each.help)
+            does = str(each.text)
+            if (score := matcher.match(does)) > 0:
+                yield Hit(score, matcher.highlight(does), each.command, help=each.help)
 
-    def _commands(self) -> Iterator[_Command]:
+    def _commands(self) -> Iterator[DiscoveryHit]:
         """By the order of the tables of keys; moving in a list is left to the keys."""
-        found: dict[str, _Command] = {}
-        for key, active in self.screen.active_bindings.items():
-            binding = active.binding
-            if binding.id is not None:
-                command = _Command(
-                    does=active.tooltip or binding.tooltip or binding.description,
-                    action=binding.action,
-                    owner=active.node,
-                    keys=[],
-                )
-                found.setdefault(binding.id, command).keys.append(key)
-        moves = {key.id for key in ROLL}
+        active = self.screen.active_bindings
+        reached: dict[str, list[str]] = {}
+        for key, each in active.items():
+            reached.setdefault(each.binding.id or "", []).append(key)
         for key in all_keys():
-            if key.id in found and key.id not in moves:
-                yield found[key.id]
-
-    async def _run(self, command: _Command) -> None:
-        await self.app.run_action(command.action, default_namespace=command.owner)
+            if key.id not in reached or key in LIST:
+                continue
+            keys = reached[key.id]
+            found = active[keys[0]]
+            run = partial(self.app.run_action, found.binding.action, found.node)
+            said = " or ".join(spoken(each) for each in keys)
+            yield DiscoveryHit(key.does, run, help=f"key {said}")

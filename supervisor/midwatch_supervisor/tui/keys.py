@@ -1,15 +1,32 @@
-"""Every key of the console: what it does, where, and what it is called in a key map. Pure."""
+"""Every key of the console, what it does and what it is called in a key map. Pure.
 
+`midwatch run` and `midwatch config check` look at keys and themes before anything is drawn, so that
+this module does without Textual.
+"""
+
+import logging
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from midwatch_monitor.config.settings import ConsoleSettings
+from midwatch_monitor.errors import ConfigError, Place
 
 if TYPE_CHECKING:
     from textual.binding import Binding
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Key:
-    """One act of the console with its default keys."""
+    """One act of the console with its default keys. Positional, so that tables read as tables."""
 
     id: str
     """The name in `console.keys` of the configuration."""
@@ -25,7 +42,7 @@ class Key:
     @property
     def binding(self) -> "Binding":
         """The key as Textual wants it; its id lets a key map change it."""
-        from textual.binding import Binding  # configuration is checked without Textual
+        from textual.binding import Binding
 
         return Binding(
             self.keys,
@@ -37,98 +54,94 @@ class Key:
         )
 
 
-def _key(id: str, keys: str, action: str, does: str, short: str = "") -> Key:
-    return Key(id=id, keys=keys, action=action, does=does, short=short)
-
-
 EVERYWHERE = (
-    _key("fleet", "1", "pane('fleet-pane')", "Show the fleet"),
-    _key("checkpoints", "2", "pane('checkpoints-pane')", "Show the checkpoints of all attempts"),
-    _key("attention", "3", "pane('attention-pane')", "Show what waits for a person"),
-    _key("overview", "4", "pane('overview-pane')", "Show the sums and the rates"),
-    _key("learned", "5", "pane('learned-pane')", "Show lessons, facts and guidelines"),
-    _key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
-    _key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
-    _key("filter", "slash", "filter", "Filter the lines", "Filter"),
-    _key("group", "v", "group", "Group the fleet by need, task or node"),
-    _key("back", "escape", "back", "Close the filter, or go back"),
-    _key("help", "question_mark,f1", "help", "Show all keys"),
-    _key("theme", "T", "next_theme", "Change the theme"),
-    _key("palette", "ctrl+p", "command_palette", "Find an act by its name"),
+    Key("fleet", "1", "pane('fleet-pane')", "Show the fleet"),
+    Key("checkpoints", "2", "pane('checkpoints-pane')", "Show the checkpoints of all attempts"),
+    Key("attention", "3", "pane('attention-pane')", "Show what waits for a person"),
+    Key("overview", "4", "pane('overview-pane')", "Show the sums and the rates"),
+    Key("learned", "5", "pane('learned-pane')", "Show lessons, facts and guidelines"),
+    Key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
+    Key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
+    Key("filter", "slash", "filter", "Filter the lines", "Filter"),
+    Key("group", "v", "group", "Group the fleet by need, task or node"),
+    Key("back", "escape", "back", "Close the filter, or go back"),
+    Key("help", "question_mark,f1", "help", "Show all keys"),
+    Key("theme", "T", "next_theme", "Change the theme"),
+    Key("palette", "ctrl+p", "command_palette", "Find an act by its name"),
     # ctrl+q is Textual's own, and comes to the same.
-    _key("quit", "q", "leave", "Leave the console", "Quit"),
+    Key("quit", "q", "leave", "Leave the console", "Quit"),
 )
 """Keys that work on every screen."""
 
-ROLL = (
-    _key("roll.down", "j,down", "move(1)", "Go to the next line"),
-    _key("roll.up", "k,up", "move(-1)", "Go to the line before"),
-    _key("roll.first", "g,home", "first", "Go to the first line"),
-    _key("roll.last", "G,end", "last", "Go to the last line"),
-    _key("roll.pagedown", "pagedown,ctrl+d", "page(1)", "Go a page down"),
-    _key("roll.pageup", "pageup,ctrl+u", "page(-1)", "Go a page up"),
-    _key("roll.open", "enter", "open", "Open the line", "Open"),
+LIST = (
+    Key("list.down", "j,down", "move(1)", "Go to the next line"),
+    Key("list.up", "k,up", "move(-1)", "Go to the line before"),
+    Key("list.first", "g,home", "first", "Go to the first line"),
+    Key("list.last", "G,end", "last", "Go to the last line"),
+    Key("list.pagedown", "pagedown,ctrl+d", "page(1)", "Go a page down"),
+    Key("list.pageup", "pageup,ctrl+u", "page(-1)", "Go a page up"),
+    Key("list.open", "enter", "open", "Open the line", "Open"),
 )
 """Keys of every list."""
 
 ACTS = (
-    _key("guide", "i", "act('guide')", "Send guidance to the worker", "Guide"),
-    _key("pause", "p", "pause", "Pause or resume the attempt", "Pause"),
-    _key("stop", "x", "act('stop')", "Stop the attempt", "Stop"),
-    _key("restart", "b", "act('restart')", "Restart the task in a new attempt, with a note"),
-    _key("grant", "B", "act('grant')", "Grant the attempt more budget"),
-    _key("switch", "M", "act('switch')", "Continue the attempt with another model"),
-    _key("approve", "a", "act('approve')", "Approve a decision or a worker's request", "Approve"),
-    _key("modify", "m", "act('modify')", "Approve the decision in your own words"),
-    _key("reject", "r", "act('reject')", "Reject a decision or a worker's request"),
-    _key("accept", "A", "act('accept')", "Accept the result of an attempt that is over"),
-    _key("refuse", "R", "act('refuse')", "Reject the result of an attempt that is over"),
-    _key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
-    _key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
+    Key("guide", "i", "act('guide')", "Send guidance to the worker", "Guide"),
+    Key("pause", "p", "pause", "Pause or resume the attempt", "Pause"),
+    Key("stop", "x", "act('stop')", "Stop the attempt", "Stop"),
+    Key("restart", "b", "act('restart')", "Restart the task in a new attempt, with a note"),
+    Key("grant", "B", "act('grant')", "Grant the attempt more budget"),
+    Key("switch", "M", "act('switch')", "Continue the attempt with another model"),
+    Key("approve", "a", "act('approve')", "Approve a decision or a worker's request", "Approve"),
+    Key("modify", "m", "act('modify')", "Approve the decision in your own words"),
+    Key("reject", "r", "act('reject')", "Reject a decision or a worker's request"),
+    Key("accept", "A", "act('accept')", "Accept the result of an attempt that is over"),
+    Key("refuse", "R", "act('refuse')", "Reject the result of an attempt that is over"),
+    Key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
+    Key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
 )
 """Keys that act on the chosen attempt. Each says so where its act makes no sense."""
 
 ATTEMPT = (
-    _key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
-    _key("attempt.previous", "h,left", "turn(-1)", "Show the side before"),
-    _key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Detail"),
-    _key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
-    _key("attempt.timeline", "f2", "side('timeline')", "Show the timeline"),
-    _key("attempt.alerts", "f3", "side('alerts')", "Show its alerts"),
-    _key("attempt.chart", "f4", "side('chart')", "Show confidence and progress as a chart"),
-    _key("attempt.plan", "f5", "side('plan')", "Show its plan"),
-    _key("attempt.diff", "f6", "side('diff')", "Show its changes in the workspace"),
-    _key(
+    Key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
+    Key("attempt.previous", "h,left", "turn(-1)", "Show the side before"),
+    Key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Detail"),
+    Key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
+    Key("attempt.timeline", "f2", "side('timeline')", "Show the timeline"),
+    Key("attempt.alerts", "f3", "side('alerts')", "Show its alerts"),
+    Key("attempt.chart", "f4", "side('chart')", "Show confidence and progress as a chart"),
+    Key("attempt.plan", "f5", "side('plan')", "Show its plan"),
+    Key("attempt.diff", "f6", "side('diff')", "Show its changes in the workspace"),
+    Key(
         "attempt.messages",
         "f7",
         "side('messages')",
         "Show what was said to it, and what came of it",
     ),
-    _key("attempt.checks", "f8", "side('checks')", "Show the acceptance checks"),
+    Key("attempt.checks", "f8", "side('checks')", "Show the acceptance checks"),
 )
 """Keys of the view of one attempt."""
 
 LEARNED = (
-    _key("learned.next", "l,right", "turn(1)", "Show the next part"),
-    _key("learned.previous", "h,left", "turn(-1)", "Show the part before"),
-    _key("learned.detail", "space", "detail", "Show or hide the details of the line"),
-    _key(
+    Key("learned.next", "l,right", "turn(1)", "Show the next part"),
+    Key("learned.previous", "h,left", "turn(-1)", "Show the part before"),
+    Key("learned.detail", "space", "detail", "Show or hide the details of the line"),
+    Key(
         "learned.approve",
         "a",
         "mark('approve')",
         "Approve guidelines, a lesson or a fact",
         "Approve",
     ),
-    _key("learned.reject", "r", "mark('reject')", "Reject the proposed guidelines", "Reject"),
-    _key("learned.rollback", "b", "mark('roll back')", "Roll back to the guidelines before"),
-    _key("learned.rate", "s", "mark('rate')", "Rate the lesson, from 1 to 5", "Rate"),
-    _key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
-    _key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back"),
-    _key("learned.source", "o", "source", "Show the attempt that it comes from"),
-    _key("learned.lessons", "f2", "part('lessons')", "Show the lessons"),
-    _key("learned.facts", "f3", "part('facts')", "Show the facts"),
-    _key("learned.guidelines", "f4", "part('guidelines')", "Show the guidelines"),
-    _key(
+    Key("learned.reject", "r", "mark('reject')", "Reject the proposed guidelines", "Reject"),
+    Key("learned.rollback", "b", "mark('roll back')", "Roll back to the guidelines before"),
+    Key("learned.rate", "s", "mark('rate')", "Rate the lesson, from 1 to 5", "Rate"),
+    Key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
+    Key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back"),
+    Key("learned.source", "o", "source", "Show the attempt that it comes from"),
+    Key("learned.lessons", "f2", "part('lessons')", "Show the lessons"),
+    Key("learned.facts", "f3", "part('facts')", "Show the facts"),
+    Key("learned.guidelines", "f4", "part('guidelines')", "Show the guidelines"),
+    Key(
         "learned.statistics", "f5", "part('statistics')", "Show the statistics of what was learned"
     ),
 )
@@ -142,10 +155,166 @@ def key_groups() -> tuple[tuple[str, tuple[Key, ...]], ...]:
         ("On the chosen attempt", ACTS),
         ("In the view of one attempt", ATTEMPT),
         ("In the view of what was learned", LEARNED),
-        ("In a list", ROLL),
+        ("In a list", LIST),
     )
 
 
 def all_keys() -> tuple[Key, ...]:
     """Every key of every table."""
     return tuple(key for _, keys in key_groups() for key in keys)
+
+
+OLD_IDS: Mapping[str, str] = {key.id.replace("list.", "roll."): key.id for key in LIST}
+"""What earlier versions called some acts in a key map, and what they are called now."""
+
+THEME_NAMES = ("midwatch", "midwatch-light", "midwatch-safe")
+"""Ours, in the order of the key that changes them; themes.py paints them."""
+
+IN_FORCE = Place(file=Path("configuration"))
+"""Where a problem is that is found in the settings in force, whichever file they come from."""
+
+_SECTION = "console.keys"
+_MODIFIERS = re.compile(r"(?:(?:ctrl|alt|shift|super|meta|hyper)\+)*")
+_NAMED = frozenset(
+    (
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+        *("enter", "escape", "tab", "space", "backspace", "delete", "insert"),
+        *(f"f{number}" for number in range(1, 25)),
+    )
+)
+# Textual calls these otherwise than Unicode does.
+_RENAMED = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+_UNICODE = {name: original for original, name in _RENAMED.items()}
+
+
+def next_theme(name: str) -> str:
+    """The theme after this one; the first after one that is not ours."""
+    place = THEME_NAMES.index(name) + 1 if name in THEME_NAMES else 0
+    return THEME_NAMES[place % len(THEME_NAMES)]
+
+
+def check_console(settings: ConsoleSettings, place: Place = IN_FORCE) -> None:
+    """Raise ConfigError if there is no such theme, act or key, or if keys clash.
+
+    Acts under an old name are taken, with a warning.
+    """
+    if settings.theme not in THEME_NAMES:
+        _check_theme(settings.theme, place)
+    for old in OLD_IDS.keys() & settings.keys.keys():
+        log.warning("%s: `%s.%s` is now `%s`", place, _SECTION, old, OLD_IDS[old])
+    check_keys(with_new_ids(settings.keys), all_keys(), place)
+
+
+def _check_theme(name: str, place: Place) -> None:
+    from textual.theme import BUILTIN_THEMES  # only for one who asks for a theme of Textual's
+
+    if name not in BUILTIN_THEMES:
+        known = [*THEME_NAMES, *BUILTIN_THEMES]
+        problem = f"there is no theme {name!r}; ours are {', '.join(THEME_NAMES)}"
+        raise ConfigError(place, "console.theme", problem, nearest=_nearest(name, known))
+
+
+def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
+    """A key map under the names that acts have now."""
+    return {OLD_IDS.get(id, id): keys for id, keys in wanted.items()}
+
+
+def check_keys(wanted: Mapping[str, str], known: Iterable[Key], place: Place) -> None:
+    """Raise ConfigError with everything that is wrong in a key map: ids, keys, clashes."""
+    keys = list({key.id: key for key in known}.values())
+    problems = [*_unknown(wanted, keys, place), *_unreadable(wanted, place)]
+    problems = problems or _clashes(wanted, keys, place)
+    if problems:
+        first, *others = problems
+        raise ConfigError(
+            first.place, first.key, first.problem, nearest=first.nearest, others=tuple(others)
+        )
+
+
+def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of an act, by Textual's names."""
+    return tuple(named(each) for each in _split(wanted.get(key.id, key.keys)))
+
+
+def named(key: str) -> str:
+    """A key by Textual's name: `/` is `slash`."""
+    if len(key) != 1 or key.isalnum():
+        return key
+    name = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
+    return _RENAMED.get(name, name)
+
+
+def spoken(key: str) -> str:
+    """A key as a person reads it: `slash` is `/`, `escape` is `esc`."""
+    modifiers, name = _parted(key)
+    short = {"escape": "esc", "pageup": "page up", "pagedown": "page down"}.get(name)
+    return f"{modifiers}{short or _character(name) or name}"
+
+
+def _split(keys: str) -> list[str]:
+    return [key.strip() for key in keys.split(",")]
+
+
+def _parted(key: str) -> tuple[str, str]:
+    found = _MODIFIERS.match(key)
+    end = found.end() if found else 0
+    return key[:end], key[end:]
+
+
+def _character(name: str) -> str:
+    """The character that a key's name stands for; empty if it stands for none."""
+    if name in _NAMED or len(name) == 1:
+        return "" if name in _NAMED else name
+    # Some names of characters have a hyphen where Textual has an underscore.
+    for joint in (" ", "-"):
+        with suppress(KeyError):
+            return unicodedata.lookup(_UNICODE.get(name, name).replace("_", joint))
+    return ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return next(iter(get_close_matches(name, list(known), n=1)), "")
+
+
+def _unknown(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> list[ConfigError]:
+    ids = [key.id for key in keys]
+    problem = "there is no such act; the help (`?`) of the console lists them"
+    return [
+        ConfigError(place, f"{_SECTION}.{id}", problem, nearest=_nearest(id, ids))
+        for id in wanted
+        if id not in ids
+    ]
+
+
+def _unreadable(wanted: Mapping[str, str], place: Place) -> list[ConfigError]:
+    return [
+        ConfigError(place, f"{_SECTION}.{id}", f"`{key}` is no key")
+        for id, keys in wanted.items()
+        for key in _split(keys)
+        if not _is_key(key)
+    ]
+
+
+def _is_key(key: str) -> bool:
+    _, name = _parted(named(key))
+    return name in _NAMED or bool(_character(name))
+
+
+def _clashes(wanted: Mapping[str, str], keys: Sequence[Key], place: Place) -> list[ConfigError]:
+    """Keys that mean two things; where a default is used twice, the screens differ."""
+    problems: list[ConfigError] = []
+    for one, other in combinations(keys, 2):
+        both = set(in_force(one, wanted)) & set(in_force(other, wanted))
+        both -= set(in_force(one, {})) & set(in_force(other, {}))
+        for key in sorted(both):
+            id, taken = (one, other) if one.id in wanted else (other, one)
+            problem = f"`{spoken(key)}` is the key of `{taken.id}` already ({taken.does})"
+            problems.append(ConfigError(place, f"{_SECTION}.{id.id}", problem))
+    return problems

@@ -1,10 +1,22 @@
-"""What an operator can do about a row, when it makes sense, and what it asks first. Pure."""
+"""What an operator can do about a row: when it makes sense, what it asks first, what comes of it.
+
+Pure.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from midwatch_monitor.records import Action, BudgetRequest, Intervention, Lifecycle, Terms
+from midwatch_monitor.records import (
+    Action,
+    BudgetRequest,
+    Delivery,
+    DeliveryState,
+    Lifecycle,
+    Outcome,
+    OutcomeReport,
+    Terms,
+)
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_supervisor.decide.worker_request import petition_words
 from midwatch_supervisor.present.intervention_text import terms_text
@@ -53,31 +65,44 @@ class Command(StrEnum):
         """Whether it is about the alerts that fire."""
         return self in {Command.ACKNOWLEDGE, Command.SILENCE}
 
+    @property
+    def answers_alerts(self) -> bool:
+        """Whether it answers the firing alerts; by those its outcome is judged."""
+        answers = {Command.GUIDE, Command.RESTART, Command.GRANT, Command.SWITCH}
+        return self.of_alerts or self in answers
 
-ACTIONS: Mapping[Command, Action] = {
-    Command.GUIDE: Action.NUDGE,
-    Command.PAUSE: Action.PAUSE,
-    Command.RESUME: Action.RESUME,
-    Command.STOP: Action.STOP,
-    Command.RESTART: Action.RESTART,
-    Command.GRANT: Action.GRANT_BUDGET,
-    Command.SWITCH: Action.SWITCH_MODEL,
-    Command.ACKNOWLEDGE: Action.ACKNOWLEDGE,
-    Command.SILENCE: Action.SILENCE,
+    @property
+    def effect(self) -> "Effect":
+        """What it does."""
+        return _EFFECTS[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a command does; not keyword-only, so that the table reads as a table."""
+
+    confirmation: str
+    """What a person is told once it stands in the journal."""
+    action: Action | None = None
+    """The intervention that it is, if it is one of its own."""
+
+
+_EFFECTS: Mapping[Command, Effect] = {
+    Command.GUIDE: Effect("guidance sent; the worker reads it at its next request", Action.NUDGE),
+    Command.PAUSE: Effect("pause sent; it holds at the next request", Action.PAUSE),
+    Command.RESUME: Effect("resume sent", Action.RESUME),
+    Command.STOP: Effect("stop sent", Action.STOP),
+    Command.RESTART: Effect("restart sent", Action.RESTART),
+    Command.GRANT: Effect("more budget sent", Action.GRANT_BUDGET),
+    Command.SWITCH: Effect("model switch sent", Action.SWITCH_MODEL),
+    Command.APPROVE: Effect("approved"),
+    Command.MODIFY: Effect("approved in your words"),
+    Command.REJECT: Effect("rejected"),
+    Command.ACCEPT: Effect("result accepted"),
+    Command.REFUSE: Effect("result rejected; a lesson follows"),
+    Command.ACKNOWLEDGE: Effect("alerts acknowledged", Action.ACKNOWLEDGE),
+    Command.SILENCE: Effect("alerts silenced for this attempt", Action.SILENCE),
 }
-"""The commands that are an intervention of their own, and the intervention."""
-
-ABOUT_ALERTS = frozenset(
-    {
-        Command.GUIDE,
-        Command.RESTART,
-        Command.GRANT,
-        Command.SWITCH,
-        Command.ACKNOWLEDGE,
-        Command.SILENCE,
-    }
-)
-"""The commands that answer the firing alerts; by those the outcome is judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +117,8 @@ class Question:
     """What the answer begins with."""
     required: bool = True
     confirm: bool = False
-    """Only yes or no; `send` is the yes."""
+    """Only yes or no; `send` is the yes, `leave` the no."""
+    leave: str = "Leave it"
     check: Callable[[str], str] | None = None
     """Says what is wrong with an answer; empty if nothing is."""
 
@@ -111,7 +137,7 @@ def refusal(
 ) -> str:
     """Why a command makes no sense for a row; empty if it does.
 
-    `held` tells that it stands still or soon will; `attempts_left` is `None` where nobody counts.
+    `pausing` is as for `is_held`; `attempts_left` is `None` where nobody counts.
     """
     if row.attempt is None:
         return "it has not begun yet"
@@ -125,16 +151,10 @@ def refusal(
         return "" if waiting else "no decision waits for approval"
     if command.of_alerts:
         return "" if row.state.firing else "no alert fires"
-    return _unheard(
-        command, row, waiting=is_held(row, pausing=pausing), attempts_left=attempts_left
-    )
-
-
-def _unheard(command: Command, row: Row, *, waiting: bool, attempts_left: int | None) -> str:
     match command:
-        case Command.PAUSE if waiting:
+        case Command.PAUSE if is_held(row, pausing=pausing):
             return "it is paused already, or waits for you"
-        case Command.RESUME if not waiting:
+        case Command.RESUME if not is_held(row, pausing=pausing):
             return f"it is not paused: {row.status}"
         case Command.RESTART if attempts_left is not None and attempts_left <= 0:
             return f"attempt {row.number} is the last that the task may have"
@@ -142,32 +162,22 @@ def _unheard(command: Command, row: Row, *, waiting: bool, attempts_left: int | 
             return ""
 
 
-def sensible(
-    row: Row, *, pausing: bool = False, attempts_left: int | None = None
-) -> frozenset[Command]:
-    """The commands that make sense for a row."""
-    return frozenset(
-        command
-        for command in Command
-        if not refusal(command, row, pausing=pausing, attempts_left=attempts_left)
-    )
+Waiting = tuple[int, InterventionState | WorkerRequest]
+"""A decision that waits for approval, or what a worker asked for, with its journal id."""
 
 
-def held_decision(row: Row) -> InterventionState | None:
-    """The decision that has waited longest for approval."""
-    return next(iter(row.state.interventions.held), None)
-
-
-def waiting_petition(row: Row) -> tuple[int, WorkerRequest] | None:
-    """What the worker has waited longest for, with its journal id."""
-    return next(iter(row.state.open_requests.items()), None)
-
-
-def wanted_budget(row: Row) -> tuple[int, BudgetRequest] | None:
-    """The oldest request for budget that waits for an answer, with its journal id."""
-    for id, petition in row.state.open_requests.items():
-        if isinstance(petition, BudgetRequest):
-            return id, petition
+def settled_by(command: Command, row: Row) -> Waiting | None:
+    """What has waited longest for a command, a decision before a request."""
+    state = row.state
+    if command is Command.GRANT:
+        for id, request in state.open_requests.items():
+            if isinstance(request, BudgetRequest):
+                return id, request
+    elif command.of_decision:
+        for held in state.interventions.held:
+            return held.id, held
+        for id, request in state.open_requests.items():
+            return id, request
     return None
 
 
@@ -187,89 +197,87 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
     `models` are those that the worker may have, where they are known.
     """
     name = row.label
-    held = held_decision(row)
-    words = _proposed(held.intervention) if held else ""
     match command:
-        case Command.GRANT | Command.SWITCH:
-            return (
-                _grant_question(row) if command is Command.GRANT else _switch_question(row, models)
-            )
+        case Command.GRANT:
+            return _grant_question(row)
+        case Command.SWITCH:
+            return _switch_question(row, models)
         case Command.GUIDE:
             return Question(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
         case Command.RESTART:
             title = f"Restart {name}: what should the next attempt do differently?"
             return Question(title=title, send="Restart", quote=_trouble(row))
         case Command.STOP:
-            title = f"Stop {name}?"
             detail = "It ends at once and counts as failed. What it has done is kept."
-            return Question(title=title, send="Stop it", quote=detail, confirm=True)
-        case Command.MODIFY if held:
-            title = f"The {held.action} for {name}, in your words"
-            return Question(title=title, send="Issue", quote=words, text=held.intervention.message)
-        case Command.REJECT if held:
-            title = f"Reject the {held.action} for {name} (reason optional)"
-            return Question(title=title, send="Reject", quote=words, required=False)
-        case Command.REJECT if row.state.open_requests:
-            quote = "\n".join(map(petition_words, row.state.open_requests.values()))
-            title = f"Refuse the request of {name} (reason optional)"
-            return Question(title=title, send="Refuse", quote=quote, required=False)
-        case Command.ACCEPT:
-            title = f"Accept the result of {name} (comment optional)"
-            return Question(
-                title=title, send="Accept", quote=row.state.transition.reason, required=False
-            )
-        case Command.REFUSE:
-            title = f"Reject the result of {name}: what went wrong? (optional)"
-            return Question(
-                title=title, send="Reject", quote=row.state.transition.reason, required=False
-            )
+            return Question(title=f"Stop {name}?", send="Stop it", quote=detail, confirm=True)
+        case Command.MODIFY | Command.REJECT:
+            return _decision_question(command, row)
+        case Command.ACCEPT | Command.REFUSE:
+            accept = f"Accept the result of {name} (comment optional)"
+            reject = f"Reject the result of {name}: what went wrong? (optional)"
+            title, send = (accept, "Accept") if command is Command.ACCEPT else (reject, "Reject")
+            reason = row.state.transition.reason
+            return Question(title=title, send=send, quote=reason, required=False)
         case _:
             return None
 
 
+def _decision_question(command: Command, row: Row) -> Question | None:
+    name, found = row.label, settled_by(command, row)
+    if found is None:
+        return None
+    _, waiting = found
+    if not isinstance(waiting, InterventionState):
+        quote = "\n".join(map(petition_words, row.state.open_requests.values()))
+        title = f"Refuse the request of {name} (reason optional)"
+        return Question(title=title, send="Refuse", quote=quote, required=False)
+    held = waiting.intervention
+    plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
+    what = f"{held.action}{bracketed(terms_text(held.terms))}"
+    quote = f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
+    if command is Command.MODIFY:
+        title = f"The {held.action} for {name}, in your words"
+        return Question(title=title, send="Issue", quote=quote, text=held.message)
+    title = f"Reject the {held.action} for {name} (reason optional)"
+    return Question(title=title, send="Reject", quote=quote, required=False)
+
+
 def _switch_question(row: Row, models: Sequence[str]) -> Question:
-    others = [model for model in models if model != row.state.model]
-    quote = f"Current model: {row.state.model}" if row.state.model else ""
-    if others:
-        quote = f"{quote}\nOther models: {', '.join(others)}".strip()
+    current = row.state.model
+    others = [model for model in models if model != current]
+    quote = [f"Current model: {current}"] if current else []
+    quote += [f"Other models: {', '.join(others)}"] if others else []
+
+    def problem(words: str) -> str:
+        name = words.strip().partition("\n")[0].strip()
+        if name == current:
+            return f"{current} is the current model"
+        return "" if not models or name in models else f'Unknown model "{name}"'
+
     return Question(
         title=f"Which model should continue {row.label}? Further lines are the message",
         send="Switch",
-        quote=quote,
+        quote="\n".join(quote),
         text=others[0] if others else "",
-        check=lambda words: _model_problem(words, row.state.model, models),
+        check=problem,
     )
 
 
 def _grant_question(row: Row) -> Question:
-    wanted = wanted_budget(row)
-    return Question(
-        title=f"How much more for {row.label}? Further lines are the message",
-        send="Grant",
-        quote=petition_words(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
-        text=grant_text(wanted[1].wanted) if wanted else "",
-        check=_grant_problem,
-    )
+    quote, text = "For instance: 20 requests, 15 minutes", ""
+    match settled_by(Command.GRANT, row):
+        case _, BudgetRequest() as asked:
+            quote, text = petition_words(asked), grant_text(asked.wanted)
+        case _:
+            pass
+    title = f"How much more for {row.label}? Further lines are the message"
+    return Question(title=title, send="Grant", quote=quote, text=text, check=_grant_problem)
 
 
 def _grant_problem(words: str) -> str:
     if parse_grant(words.strip().partition("\n")[0]) is not None:
         return ""
     return "write amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
-
-
-def _model_problem(words: str, model: str, models: Sequence[str]) -> str:
-    name = words.strip().partition("\n")[0].strip()
-    if name == model:
-        return f"{model} is the current model"
-    known = not models or name in models
-    return "" if known else f'Unknown model "{name}"'
-
-
-def _proposed(held: Intervention) -> str:
-    plan = "".join(f"\n{n}. {title}" for n, title in enumerate(held.plan, start=1))
-    what = f"{held.action}{bracketed(terms_text(held.terms))}"
-    return f"{what} by {held.by}: {held.message or '(no message)'}{plan}"
 
 
 def _trouble(row: Row) -> str:
@@ -279,22 +287,26 @@ def _trouble(row: Row) -> str:
     return "\n".join(f"{alert.key.rule}: {alert.summary}" for alert in row.state.firing)
 
 
-def confirmation_text(command: Command, row: Row) -> str:
-    """What a person is told once a command stands in the journal."""
-    name = row.label
-    return {
-        Command.GUIDE: f"{name}: guidance sent; the worker reads it at its next request",
-        Command.PAUSE: f"{name}: pause sent; it holds at the next request",
-        Command.RESUME: f"{name}: resume sent",
-        Command.STOP: f"{name}: stop sent",
-        Command.RESTART: f"{name}: restart sent",
-        Command.GRANT: f"{name}: more budget sent",
-        Command.SWITCH: f"{name}: model switch sent",
-        Command.APPROVE: f"{name}: approved",
-        Command.MODIFY: f"{name}: approved in your words",
-        Command.REJECT: f"{name}: rejected",
-        Command.ACCEPT: f"{name}: result accepted",
-        Command.REFUSE: f"{name}: result rejected; a lesson follows",
-        Command.ACKNOWLEDGE: f"{name}: alerts acknowledged",
-        Command.SILENCE: f"{name}: alerts silenced for this attempt",
-    }[command]
+_ACTION_NAMES = {
+    Action.NUDGE: "guidance",
+    Action.GRANT_BUDGET: "more budget",
+    Action.SWITCH_MODEL: "model switch",
+}
+"""What actions are called where their own names are no English."""
+
+
+def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bool]:
+    """What came of an intervention and whether that is good; empty if its author knows already."""
+    what = _ACTION_NAMES.get(action, action.value)
+    if isinstance(news, OutcomeReport):
+        reason = f": {news.reason}" if news.reason else ""
+        return f"{news.outcome} after {what}{reason}", news.outcome is Outcome.RECOVERED
+    match news.state:
+        case DeliveryState.DELIVERED if not action.of_alerts:
+            return f"{what} delivered", True
+        case DeliveryState.EXPIRED:
+            return f"{what} came too late, the attempt is over", False
+        case DeliveryState.REJECTED:
+            return f"{what} rejected", False
+        case _:
+            return "", True

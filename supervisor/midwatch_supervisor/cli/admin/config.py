@@ -10,7 +10,7 @@ from midwatch_monitor.config.source import holds_tasks, load_settings, load_task
 from midwatch_monitor.errors import ConfigError, Place
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.tui.looks import check_looks
+from midwatch_supervisor.tui.keys import check_console
 
 app = App(name="config")
 
@@ -57,7 +57,7 @@ def _problems(file: Path) -> tuple[ConfigError, ...]:
             load_tasks(file)
         else:
             settings = load_settings([file], environ={})
-            check_looks(settings.console, Place(file=file))
+            check_console(settings.console, Place(file=file))
     except ConfigError as error:
         return (error, *error.others)
     return ()

@@ -1,20 +1,14 @@
-"""The console on this terminal: beside a run of this process, or attached to a journal."""
+"""The console on this terminal beside a run of this process."""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 
-from midwatch_monitor.bus import FleetBus
-from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.clock import journal_clock
-from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import conduct
-from midwatch_tools.watch import now
 
 
 def on_terminal() -> bool:
@@ -28,34 +22,31 @@ async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Seq
     Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
     while the run worked. Both are resumable.
     """
+    from midwatch_supervisor.tui.app import INTERRUPTED, Console
+    from midwatch_supervisor.tui.state.feed import Feed
+
     conducted: list[asyncio.Task[int]] = []
 
     async def work() -> int:
         # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
         asyncio.get_running_loop().set_task_factory(None)
-        conducted.append(
-            asyncio.create_task(conduct(resources, jobs, _hear_nothing, attended=True))
-        )
+        run = conduct(resources, jobs, _hear_nothing, attended=True)
+        conducted.append(asyncio.create_task(run))
         return await asyncio.shield(conducted[0])
 
-    from midwatch_supervisor.tui.app import INTERRUPTED, Console
-    from midwatch_supervisor.tui.state.feed import Feed
-
+    settings, journal, bus = resources.settings, resources.journal, resources.bus
     feed = Feed(
-        resources.journal,
+        journal,
         run=resources.run.id,
-        bus=resources.bus,
-        poll_seconds=resources.settings.monitor.poll_seconds,
-        hertz=resources.settings.console.hertz,
-    )
-    desk = OperatorActions(
-        resources.journal, author=operator_name(), bus=resources.bus, clock=resources.clock
+        bus=bus,
+        poll_seconds=settings.monitor.poll_seconds,
+        hertz=settings.console.hertz,
     )
     console = Console(
         feed,
-        desk,
+        OperatorActions(journal, author=operator_name(), bus=bus, clock=resources.clock),
         work=work,
-        settings=resources.settings.console,
+        settings=settings.console,
         about=about,
         now=lambda: resources.clock().astimezone(),
     )
@@ -64,62 +55,13 @@ async def show_run(resources: RunResources, jobs: tuple[Job, ...], *, about: Seq
     finally:
         await _end(conducted)
     # Textual swallows the cancellation by which a signal ends the process.
-    if _told_to_stop():
-        raise KeyboardInterrupt
-    if code == INTERRUPTED:
-        if console.board.only_waits:
-            return 3
+    task = asyncio.current_task()
+    told_to_stop = task is not None and task.cancelling() > 0
+    if code == INTERRUPTED and console.board.only_waits and not told_to_stop:
+        return 3
+    if code == INTERRUPTED or told_to_stop:
         raise KeyboardInterrupt
     return 1 if code is None else code
-
-
-async def attach(
-    journal: Journal,
-    run: int | None,
-    desk: OperatorActions,
-    settings: Settings,
-    bus: FleetBus,
-    *,
-    barred: str = "",
-) -> int:
-    """Show one run of a journal, or all of them, until the console is left; answers 0.
-
-    Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
-    says when to look, and without a broker the journal is asked by itself. `barred` says
-    why a person may only look; empty where acts are allowed.
-    """
-    from midwatch_supervisor.tui.app import Console
-    from midwatch_supervisor.tui.state.feed import Feed
-
-    feed = Feed(
-        journal,
-        run=run,
-        bus=bus,
-        poll_seconds=settings.monitor.poll_seconds,
-        hertz=settings.console.hertz,
-        nodes=Nodes(journal).all,
-        monitors=Roster(journal).monitors,
-        connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
-    )
-    which = "all runs" if run is None else f"run {run}"
-    about = [f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"]
-    about += [barred] if barred else []
-    async with journal_clock(journal, now) as clock:
-        console = Console(
-            feed,
-            desk,
-            settings=settings.console,
-            about=about,
-            now=lambda: clock().astimezone(),
-        )
-        with console.log_capture:  # the bus may complain before the console is drawn
-            await console.run_async()
-    return 0
-
-
-def _told_to_stop() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:

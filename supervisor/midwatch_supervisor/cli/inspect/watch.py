@@ -8,9 +8,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.bus import FleetBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli.inspect.console import attach, on_terminal
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import journal_clock
+from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_supervisor.cli.inspect.console import on_terminal
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
 from midwatch_supervisor.cli.operate.hints import bus_of
@@ -18,8 +22,9 @@ from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.settings import ConfigOption, settings_in_force
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.present.lookup import chosen_runs
-from midwatch_supervisor.tui.looks import check_looks
+from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import VARIABLE
+from midwatch_tools.watch import now
 
 
 async def watch(
@@ -55,8 +60,11 @@ async def watch(
     it, and whoever runs the attempt carries it out; where it may only be read, you may look.
     """
     settings = settings_in_force(config)
-    check_looks(settings.console)
-    chosen = await _chosen(journal, None if all else run, all=all)
+    check_console(settings.console)
+    opened, _ = await journal_to_watch(journal)
+    async with opened:
+        runs = await chosen_runs(opened, None if all else run)
+    chosen = None if all or not runs else runs[0].id
     if web:
         if journal is not None:
             os.environ[VARIABLE] = journal  # its password stands in no list of processes
@@ -64,34 +72,58 @@ async def watch(
         return await serve(words, page_at(host, port, token_file))
     if not (on_terminal() or in_browser()):
         raise UsageError("the console needs a terminal; `midwatch status` prints where tasks stand")
-    return await _show(chosen, journal=journal, author=author, name=name, settings=settings)
-
-
-async def _chosen(journal: str | None, run: int | None, *, all: bool) -> int | None:
-    """The run to show: the one that is asked for, else the latest; `None` for every run."""
-    opened, _ = await journal_to_watch(journal)
-    async with opened:
-        runs = await chosen_runs(opened, run)
-    return None if all or not runs else runs[0].id
-
-
-async def _show(
-    run: int | None,
-    *,
-    journal: str | None,
-    author: str | None,
-    name: str | None,
-    settings: Settings,
-) -> int:
     patience = settings.journal.patience_seconds
     opened, barred = await journal_to_watch(journal, patience_seconds=patience)
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
     async with opened, bus_of(settings.fleet, name=name) as bus:
-        desk = OperatorActions(opened, author=operator_name(author), bus=bus)
-        code = await attach(opened, run, desk, settings, bus, barred=barred)
+        operator = OperatorActions(opened, author=operator_name(author), bus=bus)
+        await _attach(opened, chosen, operator, settings, bus, barred=barred)
     if ending is not None:
         ending.cancel()
-    return code
+    return 0
+
+
+async def _attach(
+    journal: Journal,
+    run: int | None,
+    operator: OperatorActions,
+    settings: Settings,
+    bus: FleetBus,
+    *,
+    barred: str,
+) -> None:
+    """Show one run of a journal, or all of them, until the console is left.
+
+    Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
+    says when to look, and without a broker the journal is asked by itself. `barred` says
+    why a person may only look; empty where acts are allowed.
+    """
+    from midwatch_supervisor.tui.app import Console
+    from midwatch_supervisor.tui.state.feed import Feed
+
+    feed = Feed(
+        journal,
+        run=run,
+        bus=bus,
+        poll_seconds=settings.monitor.poll_seconds,
+        hertz=settings.console.hertz,
+        nodes=Nodes(journal).all,
+        monitors=Roster(journal).monitors,
+        connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
+    )
+    which = "all runs" if run is None else f"run {run}"
+    about = [f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"]
+    about += [barred] if barred else []
+    async with journal_clock(journal, now) as clock:
+        console = Console(
+            feed,
+            operator,
+            settings=settings.console,
+            about=about,
+            now=lambda: clock().astimezone(),
+        )
+        with console.log_capture:  # the bus may complain before the console is drawn
+            await console.run_async()
 
 
 def _words(
@@ -101,8 +133,6 @@ def _words(
     words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
     for file in config or ():
         words += ["--config", str(file)]
-    if author is not None:
-        words += ["--from", author]
-    if name is not None:
-        words += ["--name", name]
+    words += ["--from", author] if author is not None else []
+    words += ["--name", name] if name is not None else []
     return words

@@ -8,20 +8,16 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from midwatch_agents.left_processes import end_leftovers
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.output import write_error, write_line
-
-if TYPE_CHECKING:
-    from aiohttp.web import Application
 
 TOKEN = "MIDWATCH_WEB_TOKEN"
 """The variable that may hold the token."""
@@ -152,17 +148,28 @@ async def end_with_server() -> None:
 
 
 async def serve(words: Sequence[str], page: Page) -> int:
-    """Serve the command `midwatch WORDS` to browsers until interrupted."""
+    """Serve the command `midwatch WORDS` to browsers until interrupted.
+
+    Raises UsageError where it cannot listen, and MissingExtraError.
+    """
+    try:
+        from aiohttp import web
+
+        from midwatch_supervisor.cli.inspect.webserver import WebServer
+    except ImportError as error:
+        raise MissingExtraError("`watch --web`", "web") from error
     mark = f"{_LEFT_BY}{os.getpid()}"
     os.environ[MARK] = mark  # every console that is started for a browser inherits it
-    app = application((sys.executable, "-c", _PROGRAM, *words), page)
-    from aiohttp import web
-
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+    server = WebServer((sys.executable, "-c", _PROGRAM, *words), page)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=5)
     await runner.setup()
     try:
-        await _listen(web.TCPSite(runner, page.host, page.port).start, page)
-        _tell(page)
+        try:
+            await web.TCPSite(runner, page.host, page.port).start()
+        except OSError as error:
+            why = f"cannot listen on {page.host}:{page.port}: {error.strerror}"
+            raise UsageError(why) from error
+        _print_address(page)
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         await stop.wait()
@@ -172,30 +179,12 @@ async def serve(words: Sequence[str], page: Page) -> int:
     return 0
 
 
-def _tell(page: Page) -> None:
-    if page.source:
-        write_line(f"The console is at {page.origin}/?token=… with the token of {page.source}")
-    else:
-        write_line(f"The console is at {page.url}")
+def _print_address(page: Page) -> None:
+    where = f"{page.origin}/?token=… with the token of {page.source}" if page.source else page.url
+    write_line(f"The console is at {where}")
     if not page.loopback:
         write_error(
             f"warning: {page.host} is not only this machine: whoever knows the token can act, "
             "and the way is not encrypted"
         )
     sys.stdout.flush()
-
-
-async def _listen(start: Callable[[], Awaitable[None]], page: Page) -> None:
-    try:
-        await start()
-    except OSError as error:
-        raise UsageError(f"cannot listen on {page.host}:{page.port}: {error.strerror}") from error
-
-
-def application(command: Sequence[str], page: Page) -> "Application":
-    """The pages behind a door that asks for the token. Raises MissingExtraError."""
-    try:
-        from midwatch_supervisor.cli.inspect.webserver import WebServer
-    except ImportError as error:
-        raise MissingExtraError("`watch --web`", "web") from error
-    return WebServer(command, page).application()

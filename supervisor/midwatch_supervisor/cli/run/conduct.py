@@ -28,7 +28,7 @@ from midwatch_supervisor.present.progress import ended, progress_line
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
-from midwatch_supervisor.tui.looks import check_looks
+from midwatch_supervisor.tui.keys import check_console
 from midwatch_tools.journal_location import FOLDER, journal_location, main_worktree
 from midwatch_tools.watch import now
 
@@ -101,7 +101,7 @@ def stay(
     Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
     """
     if console:
-        check_looks(settings.console)
+        check_console(settings.console)
     try:
         return run_to_end(
             _stay(opened, settings, where(journal), console=console, json=json),

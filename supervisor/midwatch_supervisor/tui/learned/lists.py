@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import because, brief, paragraphs
-from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
+from midwatch_supervisor.tui.state.learning import LearningView, Marked
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, span

@@ -6,7 +6,7 @@ from midwatch_monitor.records import GuidelinesState, KnownFact, KnownGuidelines
 from midwatch_supervisor.operator.learning_actions import LearningActions
 from midwatch_supervisor.tui.learned.lists import former_of, version_diff
 from midwatch_supervisor.tui.operator_command import Question
-from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
+from midwatch_supervisor.tui.state.learning import LearningView, Marked
 
 
 class Mark(StrEnum):

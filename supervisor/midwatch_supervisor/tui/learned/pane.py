@@ -50,8 +50,8 @@ from midwatch_supervisor.tui.learned.marks import (
 )
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.operator_keys import STORING
-from midwatch_supervisor.tui.state.learning_counts import LearningCounts
-from midwatch_supervisor.tui.state.learning_view import (
+from midwatch_supervisor.tui.state.learning import (
+    LearningCounts,
     LearningView,
     Marked,
     read_guidelines,

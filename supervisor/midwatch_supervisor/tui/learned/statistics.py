@@ -14,7 +14,7 @@ from midwatch_monitor.metrics.statistics import Share
 from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.text_line import because, brief
-from midwatch_supervisor.tui.state.learning_counts import LearningCounts
+from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 

@@ -74,11 +74,10 @@ class AttemptScreen(Screen[None]):
         *,
         now: Callable[[], datetime],
         calibrator: Calibrator,
-        side: str = "timeline",
     ) -> None:
         """Show an attempt of a task; `row` is its line of the fleet, which the acts are about.
 
-        Times are shown in the zone of `now`. It begins with `side`, one of its tabs in lower case.
+        Times are shown in the zone of `now`.
         """
         super().__init__()
         self.timeline = AttemptTimeline(task, attempt, judged=row.state.judged)
@@ -89,7 +88,6 @@ class AttemptScreen(Screen[None]):
         self._now = now
         self._calibrator = calibrator
         self._calibration: Calibration | None = None
-        self._first = side
         self._after = 0
         self._behind = False
         self._problem = ""
@@ -106,21 +104,7 @@ class AttemptScreen(Screen[None]):
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
         self._detail = Detail()
-
-    def compose(self) -> ComposeResult:
-        yield Static(id="standing", classes="header", markup=False)
-        yield Static(id="waiting", classes="header", markup=False)
-        with TabbedContent(id="sides", initial=f"{self._first}-tab"):
-            for name, widget in self._tabs.items():
-                with TabPane(name.capitalize(), id=f"{name}-tab"):
-                    yield widget
-        yield self._detail
-        yield Footer()
-
-    @property
-    def _tabs(self) -> dict[str, Table[Any] | Chart]:
-        """The widget of each side, in their order."""
-        return {
+        self._tabs: dict[str, Table[Any] | Chart] = {
             "timeline": self._timeline,
             "alerts": self._alerts,
             "chart": self._chart,
@@ -130,26 +114,31 @@ class AttemptScreen(Screen[None]):
             "checks": self._checks,
         }
 
+    def compose(self) -> ComposeResult:
+        yield Static(id="standing", classes="header", markup=False)
+        yield Static(id="waiting", classes="header", markup=False)
+        with TabbedContent(id="sides", initial="timeline-tab"):
+            for name, widget in self._tabs.items():
+                with TabPane(name.capitalize(), id=f"{name}-tab"):
+                    yield widget
+        yield self._detail
+        yield Footer()
+
     @property
     def chosen(self) -> Row:
         """The attempt's line of the fleet: what the acts are about."""
         return self._row
 
     def shows(self, waiting: int) -> bool:
-        """Whether what waits, as far as the story was read, is this decision or petition."""
+        """Whether what waits, as far as the journal was read, is this decision or request."""
         state = self.timeline.state
-        if held := state.interventions.held:
-            return waiting == held[0].id
-        return waiting in state.open_requests
+        held = state.interventions.held
+        return waiting == held[0].id if held else waiting in state.open_requests
 
     @property
     def side(self) -> str:
         """The side that is shown."""
         return self.query_one("#sides", TabbedContent).active.removesuffix("-tab")
-
-    @property
-    def _tab(self) -> Table[Any] | Chart:
-        return self._tabs[self.side]
 
     def on_mount(self) -> None:
         self._look()
@@ -218,21 +207,22 @@ class AttemptScreen(Screen[None]):
         self._show_header()
 
     def _show(self) -> None:
-        """Show the story on the side that is seen."""
+        """Show what was read on the side that is seen; the diff is shown once it is read."""
         self._show_header()
+        timeline, state = self.timeline, self.timeline.state
         match self.side:
             case "timeline":
-                self._timeline.show_timeline(self.timeline)
+                self._timeline.show_timeline(timeline)
             case "alerts":
-                self._alerts.take(self.timeline.alert_lines())
+                self._alerts.take(timeline.alert_lines())
             case "chart":
-                self._chart.show_timeline(self.timeline)
+                self._chart.show_timeline(timeline)
             case "plan":
-                self._plan.show(numbered(self.timeline.state.plan))
+                self._plan.show(numbered(state.plan))
             case "messages":
-                self._messages.show(tuple(self.timeline.state.interventions))
+                self._messages.show(tuple(state.interventions))
             case "checks":
-                self._checks.show(self.timeline.checks())
+                self._checks.show(timeline.checks())
             case _:
                 pass
         self._show_detail()
@@ -246,15 +236,12 @@ class AttemptScreen(Screen[None]):
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            tab = self._tab
+            tab = self._tabs[self.side]
             self._detail.show_detail("" if isinstance(tab, Chart) else tab.detail)
 
     def _focus(self) -> None:
-        tab = self._tab
-        if isinstance(tab, Chart):
-            self.query_one(Tabs).focus()
-        else:
-            tab.list.focus()
+        tab = self._tabs[self.side]
+        (self.query_one(Tabs) if isinstance(tab, Chart) else tab.list).focus()
 
     @on(TabbedContent.TabActivated, "#sides")
     def _turned(self) -> None:
@@ -323,25 +310,25 @@ class AttemptScreen(Screen[None]):
             self._compare()
 
     def _compare(self) -> None:
-        workspace = self.timeline.attempt.workspace
-        if not workspace:
+        if not self.timeline.attempt.workspace:
             self._diff.say("The attempt has no workspace.")
         elif not self._comparing:
             self._comparing = True
             self._compared = self.timeline.state.edited_step
-            where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
-            self._read_diff(Path(workspace), self.timeline.task, where)
+            self._read_diff(Path(self.timeline.attempt.workspace))
 
     @work(group="diff")
-    async def _read_diff(self, folder: Path, task: Task, where: str) -> None:
+    async def _read_diff(self, folder: Path) -> None:
         text, nothing = "", "Nothing is changed."
+        assignment = assignment_of(self.timeline.task)
         try:
-            found = await changes(await workspace_of(assignment_of(task), folder))
+            found = await changes(await workspace_of(assignment, folder))
         except WorkspaceError as error:
             nothing = f"The diff cannot be read: {error}"
         else:
             text = self._journal.masker.text(found or "")
             if found is None:
+                where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
                 nothing = f"There is no git worktree here: {folder}{where}"
         self._comparing = False
         self._diff.say(one_line(nothing))

@@ -1,7 +1,6 @@
 """The tabs of the attempt view: timeline, alerts, plan, diff, messages, acceptance checks."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from rich.style import Style
@@ -23,7 +22,7 @@ from midwatch_supervisor.present.learning_text import verdict_text
 from midwatch_supervisor.present.plain import plain
 from midwatch_supervisor.present.record_text import detail
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
-from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief
+from midwatch_supervisor.present.text_line import Tone, because, bracketed, brief, paragraphs
 from midwatch_supervisor.tui.state.attempt_timeline import (
     AlertLine,
     AttemptTimeline,
@@ -31,19 +30,11 @@ from midwatch_supervisor.tui.state.attempt_timeline import (
     intervention_detail,
 )
 from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette
-from midwatch_supervisor.tui.widgets.table import Column, Table, clock, tone_style
+from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, clock
 
 EVIDENCE = "◀"
 """Stands at the steps that an alert is grounded on."""
-
-
-def _sign(item: Item, colours: Palette) -> Cell:
-    return item.told.sign, tone_style(item.told.tone, colours)
-
-
-def _step(item: Item, colours: Palette) -> Cell:
-    return f"{item.step or '-':>4}", colours.dim
 
 
 class TimelineTab(Table[Item]):
@@ -54,14 +45,17 @@ class TimelineTab(Table[Item]):
             of_step = isinstance(item.record, Step) and item.record.number in self.evidence
             return (EVIDENCE if of_step else " "), colours.warn
 
+        def said(part: str) -> Draw[Item]:
+            return lambda item, c: (getattr(item.told, part), tone_style(item.told.tone, c))
+
         super().__init__(
             [
                 Column("time", 8, 2, lambda item, c: (clock(item.at, zone), c.dim)),
-                Column("step", 4, 1, _step),
+                Column("step", 4, 1, lambda item, c: (f"{item.step or '-':>4}", c.dim)),
                 Column("", 1, 0, marked),
-                Column("", 1, 0, _sign),
-                Column("what", 12, 1, lambda i, c: (i.told.what, tone_style(i.told.tone, c))),
-                Column("", 20, 0, lambda i, c: (i.told.text, tone_style(i.told.tone, c)), grow=1),
+                Column("", 1, 0, said("sign")),
+                Column("what", 12, 1, said("what")),
+                Column("", 20, 0, said("text"), grow=1),
             ],
             name="timeline",
             nothing="Nothing has happened yet.",
@@ -96,45 +90,27 @@ def _index(items: Sequence[Item], item: Item, guess: int) -> int:
     return next((n for n, each in enumerate(items) if each.id == item.id), 0)
 
 
-_ALERT_TONES = {
-    AlertStatus.ACKNOWLEDGED: Tone.PLAIN,
-    AlertStatus.SILENCED: Tone.DIM,
-    AlertStatus.RESOLVED: Tone.GOOD,
-    AlertStatus.ENDED: Tone.DIM,
-    AlertStatus.PENDING: Tone.DIM,
+_ALERT_STYLES = {
+    AlertStatus.ACKNOWLEDGED: "text",
+    AlertStatus.SILENCED: "dim",
+    AlertStatus.RESOLVED: "good",
+    AlertStatus.ENDED: "dim",
+    AlertStatus.PENDING: "dim",
 }
-"""One that fires has the tone of its severity."""
+"""One that fires has the style of its severity."""
 
 
 def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
     """Each alert as it stands now, with its changes below it."""
-
-    def state(line: AlertLine, colours: Palette) -> Cell:
-        if line.change:
-            return f"  {line.status}", colours.dim
-        style = tone_style(_alert_tone(line), colours)
-        return line.status.value, style
-
-    def sign(line: AlertLine, colours: Palette) -> Cell:
-        if line.change:
-            return " ", colours.dim
-        return SEVERITY_SIGNS[line.alert.severity], tone_style(_alert_tone(line), colours)
-
-    def rule(line: AlertLine, colours: Palette) -> Cell:
-        return "" if line.change else brief(line.alert.key.rule), colours.strong
-
-    def evidence(line: AlertLine, colours: Palette) -> Cell:
-        return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
-
     return Table(
         [
-            Column("", 1, 0, sign),
-            Column("state", 12, 0, state),
+            Column("", 1, 0, _alert_sign),
+            Column("state", 12, 0, _alert_state),
             Column("since", 8, 2, lambda line, c: (clock(line.at, zone), c.dim)),
             Column("step", 4, 1, lambda line, c: (f"{line.alert.step or '-':>4}", c.dim)),
             Column("severity", 8, 3, lambda line, c: (line.alert.severity.value, c.text)),
-            Column("rule", 20, 0, rule),
-            Column("evidence", 10, 4, evidence, grow=1),
+            Column("rule", 20, 0, _rule),
+            Column("evidence", 10, 4, _evidence, grow=1),
             Column("summary", 12, 1, _summary, grow=3),
         ],
         name="alerts",
@@ -144,9 +120,29 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertLine]:
     )
 
 
-def _alert_tone(line: AlertLine) -> Tone:
+def _alert_style(line: AlertLine, colours: Palette) -> Style:
     critical = line.alert.severity is Severity.CRITICAL
-    return _ALERT_TONES.get(line.status, Tone.BAD if critical else Tone.WARN)
+    return colours[_ALERT_STYLES.get(line.status, "bad" if critical else "warn")]
+
+
+def _alert_sign(line: AlertLine, colours: Palette) -> Cell:
+    if line.change:
+        return " ", colours.dim
+    return SEVERITY_SIGNS[line.alert.severity], _alert_style(line, colours)
+
+
+def _alert_state(line: AlertLine, colours: Palette) -> Cell:
+    if line.change:
+        return f"  {line.status}", colours.dim
+    return line.status.value, _alert_style(line, colours)
+
+
+def _rule(line: AlertLine, colours: Palette) -> Cell:
+    return "" if line.change else brief(line.alert.key.rule), colours.strong
+
+
+def _evidence(line: AlertLine, colours: Palette) -> Cell:
+    return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
 
 
 def _summary(line: AlertLine, colours: Palette) -> Cell:
@@ -154,45 +150,26 @@ def _summary(line: AlertLine, colours: Palette) -> Cell:
     return f"{ended}{brief(line.alert.summary)}", colours.dim if line.change else colours.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbered:
-    """One plan step with its place in the plan."""
-
-    number: int
-    step: PlanStep
-    current: bool
+Numbered = tuple[int, PlanStep, bool]
+"""One plan step with its place in the plan, and whether it is the one in hand."""
 
 
 def numbered(plan: Plan) -> tuple[Numbered, ...]:
     """The plan as lines."""
-    return tuple(
-        Numbered(number=place, step=step, current=place == plan.current)
-        for place, step in enumerate(plan.steps, start=1)
-    )
+    steps = enumerate(plan.steps, start=1)
+    return tuple((place, step, place == plan.current) for place, step in steps)
 
 
 def plan_tab() -> Table[Numbered]:
     """The plan steps with their states."""
-
-    def title(each: Numbered, colours: Palette) -> Cell:
-        return brief(each.step.title), colours.strong if each.current else colours.text
-
-    def sure(each: Numbered, colours: Palette) -> Cell:
-        confidence = each.step.confidence
-        return "" if confidence is None else f"{confidence:>3}%", colours.text
-
-    def share(each: Numbered, colours: Palette) -> Cell:
-        requests = each.step.requests
-        return "" if requests is None else f"{requests:>5}", colours.text
-
     return Table(
         [
-            Column("no", 3, 1, lambda each, c: (f"{each.number:>3}", c.dim)),
+            Column("no", 3, 1, lambda each, c: (f"{each[0]:>3}", c.dim)),
             Column("state", 9, 0, _plan_state),
-            Column("plan step", 20, 0, title, grow=2),
-            Column("sure", 4, 3, sure),
-            Column("share", 5, 3, share),
-            Column("files", 12, 4, lambda each, c: (brief(", ".join(each.step.files)), c.dim), 1),
+            Column("plan step", 20, 0, _plan_title, grow=2),
+            Column("sure", 4, 3, lambda each, c: (_known(each[1].confidence, "3", "%"), c.text)),
+            Column("share", 5, 3, lambda each, c: (_known(each[1].requests, "5"), c.text)),
+            Column("files", 12, 4, lambda each, c: (brief(", ".join(each[1].files)), c.dim), 1),
             Column("flag", 12, 2, _flag, grow=1),
         ],
         name="plan",
@@ -201,36 +178,46 @@ def plan_tab() -> Table[Numbered]:
     )
 
 
+_PLAN_STATES = {
+    PlanStepState.DONE: ("✓ done", "good"),
+    PlanStepState.SKIPPED: ("⊘ skipped", "dim"),
+    PlanStepState.OPEN: ("· open", "text"),
+}
+
+
 def _plan_state(each: Numbered, colours: Palette) -> Cell:
-    if each.current:
-        return "▶ now", colours.accent
-    match each.step.state:
-        case PlanStepState.DONE:
-            return "✓ done", colours.good
-        case PlanStepState.SKIPPED:
-            return "⊘ skipped", colours.dim
-        case PlanStepState.OPEN:
-            return "· open", colours.text
+    _, step, current = each
+    text, style = ("▶ now", "accent") if current else _PLAN_STATES[step.state]
+    return text, colours[style]
+
+
+def _plan_title(each: Numbered, colours: Palette) -> Cell:
+    _, step, current = each
+    return brief(step.title), colours.strong if current else colours.text
+
+
+def _known(value: int | None, width: str, unit: str = "") -> str:
+    return "" if value is None else f"{value:>{width}}{unit}"
 
 
 def _flag(each: Numbered, colours: Palette) -> Cell:
-    flag = brief(each.step.flag)
+    flag = brief(each[1].flag)
     return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
 
 
 def _plan_detail(each: Numbered) -> str:
     """All of a plan step, in paragraphs."""
-    step = each.step
-    sure = "" if step.confidence is None else f"{step.confidence} %"
-    parts = {
-        f"plan step {each.number}": step.title,
-        "confidence": sure,
-        "share of the model requests": "" if step.requests is None else str(step.requests),
-        "files that it should leave": "\n".join(step.files),
-        "acceptance": "\n".join(step.acceptance),
-        "finished with a flag": step.flag,
-    }
-    return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts.items() if text))
+    number, step, _ = each
+    return paragraphs(
+        (
+            (f"plan step {number}", step.title),
+            ("confidence", _known(step.confidence, "", " %")),
+            ("share of the model requests", _known(step.requests, "")),
+            ("files that it should leave", "\n".join(step.files)),
+            ("acceptance", "\n".join(step.acceptance)),
+            ("finished with a flag", step.flag),
+        )
+    )
 
 
 def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
@@ -269,17 +256,18 @@ _WAYS = {
 }
 
 
+_OUTCOMES = {
+    Outcome.RECOVERED: ("✓", "good"),
+    Outcome.NO_EFFECT: ("=", "warn"),
+    Outcome.MADE_WORSE: ("✗", "bad"),
+}
+
+
 def _outcome(each: InterventionState, colours: Palette) -> Cell:
-    reason = because(each.reason)
-    match each.outcome:
-        case None:
-            return "-", colours.dim
-        case Outcome.RECOVERED:
-            return f"✓ recovered{reason}", colours.good
-        case Outcome.NO_EFFECT:
-            return f"= no effect{reason}", colours.warn
-        case Outcome.MADE_WORSE:
-            return f"✗ made worse{reason}", colours.bad
+    if each.outcome is None:
+        return "-", colours.dim
+    sign, style = _OUTCOMES[each.outcome]
+    return f"{sign} {each.outcome}{because(each.reason)}", colours[style]
 
 
 def _message(each: InterventionState, colours: Palette) -> Cell:
@@ -294,16 +282,11 @@ Check = Acceptance | Feedback
 
 def checks_tab() -> Table[Check]:
     """The acceptance checks that were run, with what they said, then the verdicts."""
-
-    def said(check: Check, colours: Palette) -> Cell:
-        text = check.comment if isinstance(check, Feedback) else check.detail
-        return brief(text), colours.dim
-
     return Table(
         [
             Column("result", 8, 0, _verdict),
             Column("check", 20, 0, _check, grow=1),
-            Column("detail", 20, 1, said, grow=1),
+            Column("detail", 20, 1, _check_detail, grow=1),
         ],
         name="checks",
         nothing="No acceptance check was run yet: they are run when the worker says it is done.",
@@ -313,16 +296,18 @@ def checks_tab() -> Table[Check]:
 
 def _verdict(check: Check, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
-        sign, tone = ("✓ accept", Tone.GOOD) if check.accepted else ("✗ reject", Tone.WARN)
-    else:
-        sign, tone = ("✓ passed", Tone.GOOD) if check.passed else ("✗ FAILED", Tone.BAD)
-    return sign, tone_style(tone, colours)
+        return ("✓ accept", colours.good) if check.accepted else ("✗ reject", colours.warn)
+    return ("✓ passed", colours.good) if check.passed else ("✗ FAILED", colours.bad)
 
 
 def _check(check: Check, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
         return f"result {verdict_text(check)}", colours.text
     return brief(check.check), colours.text
+
+
+def _check_detail(check: Check, colours: Palette) -> Cell:
+    return brief(check.comment if isinstance(check, Feedback) else check.detail), colours.dim
 
 
 _SEEN = 500
@@ -333,7 +318,7 @@ _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "rename
 def diff_tab() -> Table[str]:
     """The lines of a diff; the sign of each line says what it is."""
     return Table(
-        [Column("+ is new, - is gone", 20, 0, lambda each, c: (flat(each), _style(each, c)), 1)],
+        [Column("+ is new, - is gone", 20, 0, _diff_line, grow=1)],
         name="diff",
         nothing="Reading the workspace…",
         detail=plain,
@@ -354,8 +339,8 @@ def diff_tone(line: str) -> Tone:
     return {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1], Tone.PLAIN)
 
 
-def _style(line: str, colours: Palette) -> Style:
-    return tone_style(diff_tone(line), colours)
+def _diff_line(line: str, colours: Palette) -> Cell:
+    return flat(line), tone_style(diff_tone(line), colours)
 
 
 def flat(line: str) -> str:

@@ -13,7 +13,7 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.record_text import fault_text
 from midwatch_supervisor.present.text_line import NODE, because
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import long_span, span
 
 _PATIENT = 3.0
@@ -29,18 +29,12 @@ class Trouble:
 
     what: str
     since: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedTrouble(Trouble):
-    """A trouble that the banner was told of, and that nothing in the journal ends."""
-
-    reported_at: datetime
-    passing: bool
+    last: datetime | None = None
+    """When the banner was told of it the last time, if it passes unless it is told again."""
 
     def passed(self, now: datetime) -> bool:
         """Whether it need not be shown any more."""
-        return self.passing and now - self.reported_at > LASTING
+        return self.last is not None and now - self.last > LASTING
 
 
 def failed_parts(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
@@ -49,15 +43,10 @@ def failed_parts(faults: Iterable[tuple[datetime, Row | None, Fault]]) -> list[T
     A node that is lost stands in the queue for a person; the watch goes on without it.
     """
     return [
-        Trouble(what=_fault(row, fault), since=at)
+        Trouble(what=fault_text(fault, f" in {row.label}" if row else ""), since=at)
         for at, row, fault in faults
-        if fault.part != NODE and (row is None or row.need is not Need.OVER)
+        if fault.part != NODE and (row is None or not row.over)
     ]
-
-
-def _fault(row: Row | None, fault: Fault) -> str:
-    where = f" in {row.name}#{row.number}" if row else ""
-    return fault_text(fault, where)
 
 
 def journal_still(
@@ -100,11 +89,8 @@ def no_monitor(board: Board, now: datetime) -> Trouble | None:
 def missing_parts(board: Board, now: datetime) -> Trouble | None:
     """What a fleet with something to do has not, all of it in one: each alone would hide others."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
-    if not found:
-        return None
-    return Trouble(
-        what="; ".join(each.what for each in found), since=max(each.since for each in found)
-    )
+    what = "; ".join(each.what for each in found)
+    return Trouble(what=what, since=max(each.since for each in found)) if found else None
 
 
 def works(row: Row) -> bool:
@@ -161,7 +147,7 @@ class Banner(Static):
         self._board = board
         self._now = now
         self._stale_seconds = stale_seconds
-        self._reported: dict[str, ReportedTrouble] = {}
+        self._reported: dict[str, Trouble] = {}
         self._dropped = 0
         self._silence: Trouble | None = None
         self.said = ""
@@ -174,9 +160,7 @@ class Banner(Static):
         """
         now, before = self._now(), self._reported.get(part)
         since = before.since if before is not None and before.what == what else now
-        self._reported[part] = ReportedTrouble(
-            what=what, since=since, reported_at=now, passing=passing
-        )
+        self._reported[part] = Trouble(what=what, since=since, last=now if passing else None)
 
     def forget(self, part: str) -> None:
         """What was told of a part of the watch is over."""
@@ -199,22 +183,17 @@ class Banner(Static):
 
     def refresh_board(self) -> None:
         """Look whether all is well."""
-        now = self._now()
-        missing = [missing_parts(self._board, now)]
-        if no_node(self._board) is None:
-            missing.append(self._journal_still(now))
-        self._reported = {
-            part: each for part, each in self._reported.items() if not each.passed(now)
-        }
-        found = [each for each in missing if each is not None]
-        troubles = [*failed_parts(self._board.faults), *self._reported.values(), *found]
+        now, board = self._now(), self._board
+        found = [missing_parts(board, now)]
+        if no_node(board) is None:
+            rows, last_at = board.rows.values(), board.last_at
+            found.append(journal_still(rows, last_at, now, stale_seconds=self._stale_seconds))
+        kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
+        self._reported = kept
+        troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]
         # Of a journal that nobody can read nothing else is known.
         said = banner_text([self._silence] if self._silence else troubles, now)
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")
             self.update(Text(said))
-
-    def _journal_still(self, now: datetime) -> Trouble | None:
-        rows, last_at = self._board.rows.values(), self._board.last_at
-        return journal_still(rows, last_at, now, stale_seconds=self._stale_seconds)

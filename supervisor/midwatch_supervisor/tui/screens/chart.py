@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any
 
-from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.color import Color
@@ -12,7 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 from textual_plotext import PlotextPlot
 
-from midwatch_monitor.records import Alert, Severity
+from midwatch_monitor.records import Severity
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change
 
@@ -20,9 +19,9 @@ _POINTS = 400
 """Checkpoints that are drawn: more than a wide terminal has columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one meaning, with the sign that tells it without colour."""
+    """Points of one meaning, with the sign that tells it without colour. Positional, as a table."""
 
     name: str
     marker: str
@@ -42,38 +41,26 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
     """What the chart shows; alerts stand at its foot, what was delivered at its head."""
     points = timeline.points[-_POINTS:]
     steps = tuple(point.step for point in points)
-    first = steps[0] if len(timeline.points) > _POINTS else 0
-    shown = range(first, timeline.state.last_step + 1)
-    found = (
-        _line("confidence", "braille", "accent", steps, [point.confidence for point in points]),
-        _line("progress", "▪", "success", steps, [point.progress for point in points]),
-        _row("warning", "▲", "warning", 3, _fired(timeline, Severity.WARNING), shown),
-        _row("critical", "■", "error", 3, _fired(timeline, Severity.CRITICAL), shown),
-        _row("delivered", "»", "primary", 97, _delivered(timeline), shown),
+    shown = range(steps[0] if len(timeline.points) > _POINTS else 0, timeline.state.last_step + 1)
+
+    def marks(name: str, marker: str, colour: str, height: int, found: Iterable[int]) -> Series:
+        places = tuple(step for step in found if step in shown)
+        return Series(name, marker, colour, places, (height,) * len(places))
+
+    confidence = tuple(point.confidence for point in points)
+    progress = tuple(point.progress for point in points)
+    every = (
+        Series("confidence", "braille", "accent", steps, confidence, line=True),
+        Series("progress", "▪", "success", steps, progress, line=True),
+        marks("warning", "▲", "warning", 3, _fired(timeline, Severity.WARNING)),
+        marks("critical", "■", "error", 3, _fired(timeline, Severity.CRITICAL)),
+        marks("delivered", "»", "primary", 97, _delivered(timeline)),
     )
-    return tuple(each for each in found if each.steps)
-
-
-def _line(
-    name: str, marker: str, colour: str, steps: tuple[int, ...], values: Iterable[int]
-) -> Series:
-    return Series(
-        name=name, marker=marker, colour=colour, steps=steps, values=tuple(values), line=True
-    )
-
-
-def _row(
-    name: str, marker: str, colour: str, height: int, steps: Iterable[int], within: range
-) -> Series:
-    found = tuple(step for step in steps if step in within)
-    return Series(
-        name=name, marker=marker, colour=colour, steps=found, values=(height,) * len(found)
-    )
+    return tuple(each for each in every if each.steps)
 
 
 def _fired(timeline: AttemptTimeline, severity: Severity) -> list[int]:
-    records = (item.record for item in timeline.fired())
-    return [each.step for each in records if isinstance(each, Alert) and each.severity is severity]
+    return [each.alert.step for each in timeline.fired() if each.alert.severity is severity]
 
 
 def _delivered(timeline: AttemptTimeline) -> list[int]:
@@ -87,30 +74,6 @@ def ticks(first: int, last: int) -> tuple[int, ...]:
     """The steps that are written below the chart: whole numbers, eight at most."""
     stride = max(1, -(-(last - first + 1) // 8))
     return tuple(range(first, last + 1, stride))
-
-
-class _Canvas(Protocol):
-    """What is used of a plot."""
-
-    def clear_data(self) -> None: ...
-
-    def ylim(self, lower: int, upper: int) -> None: ...
-
-    def xlim(self, left: int, right: int) -> None: ...
-
-    def xlabel(self, label: str) -> None: ...
-
-    def xticks(self, ticks: Sequence[int]) -> None: ...
-
-    def yticks(self, ticks: Sequence[int]) -> None: ...
-
-    def plot(
-        self, x: Sequence[int], y: Sequence[int], *, marker: str, color: tuple[int, int, int]
-    ) -> None: ...
-
-    def scatter(
-        self, x: Sequence[int], y: Sequence[int], *, marker: str, color: tuple[int, int, int]
-    ) -> None: ...
 
 
 class Chart(Vertical):
@@ -148,8 +111,7 @@ class Chart(Vertical):
         """Draw again, in the colours of the present theme."""
         found, last = self._shown or ((), 0)
         self.set_class(not found, "bare")
-        # Plotext has no types of its own.
-        canvas = cast("_Canvas", self._plot.plt)
+        canvas: Any = self._plot.plt  # plotext has no types of its own
         canvas.clear_data()
         canvas.ylim(0, 100)
         first = min((min(each.steps) for each in found), default=1)
@@ -159,18 +121,14 @@ class Chart(Vertical):
         canvas.xlabel("step")
         for each in found:
             draw = canvas.plot if each.line else canvas.scatter
-            draw(each.steps, each.values, marker=each.marker, color=self._colour(each.colour))
+            draw(each.steps, each.values, marker=each.marker, color=self._colour(each).rgb)
         self._plot.refresh()
         self.query_one(".legend", Static).update(self._legend(found))
 
     def _legend(self, found: Sequence[Series]) -> Text:
         # Plotext's own legend breaks where a series has no point within the limits.
-        parts = [(f"{each.sign} {each.name}  ", self._style(each.colour)) for each in found]
+        parts = [(f"{each.sign} {each.name}  ", self._colour(each).hex) for each in found]
         return Text.assemble(*parts)
 
-    def _style(self, colour: str) -> Style:
-        red, green, blue = self._colour(colour)
-        return Style(color=f"rgb({red},{green},{blue})")
-
-    def _colour(self, name: str) -> tuple[int, int, int]:
-        return Color.parse(app_of(self).theme_variables[name]).rgb
+    def _colour(self, each: Series) -> Color:
+        return Color.parse(app_of(self).theme_variables[each.colour])

@@ -9,8 +9,7 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import HEALTH_SIGNS, standing_sign
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.order import Group, Order, by_node, by_task
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row import Group, Need, Order, Row, by_node, by_task
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
@@ -40,27 +39,28 @@ def bar(percent: int | None) -> str:
     return f"{'━' * full}{'┄' * (_BAR - full)} {percent:>3}"
 
 
-def columns(
-    now: Callable[[], datetime],
-    *,
-    group: tuple[str, Group | None] = GROUPS[0],
-    several_nodes: bool = False,
-    wait: Callable[[Row], Wait | None] = lambda row: None,
+def arranged(
+    columns: Sequence[Column[Row]], group: str, *, several_nodes: bool
 ) -> list[Column[Row]]:
-    """The columns of the fleet; the least important ones have the highest rank.
+    """The columns with what the lines are grouped by first, which stays and has a sign.
 
-    What the lines are grouped by stands first and stays, with a sign in its title. The node is
-    left out where there is only one. `wait` says what a task that has not begun waits for.
+    The node is left out where there is only one.
     """
-    name, _ = group
     return [
-        replace(column, title=f"▾{name}", rank=0) if column.title == name else column
-        for column in sorted(_columns(now, wait), key=lambda column: column.title != name)
-        if several_nodes or column.title != "node" or name == "node"
+        replace(column, title=f"▾{group}", rank=0) if column.title == group else column
+        for column in sorted(columns, key=lambda column: column.title != group)
+        if several_nodes or column.title != "node" or group == "node"
     ]
 
 
-def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) -> list[Column[Row]]:
+def columns(
+    now: Callable[[], datetime], wait: Callable[[Row], Wait | None] = lambda row: None
+) -> list[Column[Row]]:
+    """The columns of the fleet; the least important ones have the highest rank.
+
+    `wait` says what a task that has not begun waits for.
+    """
+
     def idle(row: Row, colours: Palette) -> Cell:
         if row.state.last_at is None or row.need is Need.OVER:
             return "-", colours.dim
@@ -77,7 +77,7 @@ def _columns(now: Callable[[], datetime], wait: Callable[[Row], Wait | None]) ->
     return [
         Column("!", 1, 0, _sign),
         Column("task", 14, 0, _task, grow=3),
-        Column("status", 13, 1, _status),
+        Column("status", 13, 1, lambda row, c: (row.status, status_style(row.state, c))),
         Column("health", 7, 6, _health),
         Column("plan", 5, 7, _plan),
         Column("progress", _BAR + 4, 3, _progress),
@@ -97,19 +97,12 @@ def _sign(row: Row, colours: Palette) -> Cell:
         return "?", colours.warn
     if row.lifecycle is Lifecycle.WORKING:
         return HEALTH_SIGNS[row.health], health_style(row.health, colours)
-    return standing_sign(
-        row.state
-    ), colours.warn if row.rejected or row.state.parked else colours.dim
+    waits = row.rejected or row.state.parked
+    return standing_sign(row.state), colours.warn if waits else colours.dim
 
 
 def _task(row: Row, colours: Palette) -> Cell:
-    number = f"#{row.number}" if row.number else ""
-    style = colours.dim if row.need is Need.OVER else colours.strong
-    return one_line(f"{row.name}{number}"), style
-
-
-def _status(row: Row, colours: Palette) -> Cell:
-    return row.status, status_style(row.state, colours)
+    return one_line(row.label), colours.dim if row.need is Need.OVER else colours.strong
 
 
 def _health(row: Row, colours: Palette) -> Cell:
@@ -167,16 +160,10 @@ class FleetPane(Table[Row]):
     """The fleet as a table, with its filter."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
-        self._layouts = {
-            several: [
-                columns(now, group=group, several_nodes=several, wait=board.wait)
-                for group in GROUPS
-            ]
-            for several in (False, True)
-        }
+        self._all_columns = columns(now, board.wait)
         self._several = False
         super().__init__(
-            self._layouts[False][0],
+            arranged(self._all_columns, GROUPS[0][0], several_nodes=False),
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=(
@@ -221,7 +208,7 @@ class FleetPane(Table[Row]):
         self._settled = True
 
     def _lay_out(self) -> None:
-        self.use(self._layouts[self._several][self._group])
+        self.use(arranged(self._all_columns, self.grouped_by, several_nodes=self._several))
 
     def regroup(self) -> None:
         """Group by the next thing."""
@@ -234,9 +221,6 @@ class FleetPane(Table[Row]):
 
 def _place(rows: Sequence[Row], row: Row | None, before: int) -> int | None:
     """Where a row is now that was at a place before; `None` if it is not shown."""
-    if row is None or (before < len(rows) and rows[before] is row):
-        return None if row is None else before
-    try:
-        return rows.index(row)
-    except ValueError:
-        return None
+    if row is not None and before < len(rows) and rows[before] is row:
+        return before
+    return rows.index(row) if row in rows else None

@@ -18,6 +18,8 @@ from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style
 from midwatch_supervisor.tui.widgets.table import span
 
+Part = tuple[str, Style]
+
 
 def header(
     timeline: AttemptTimeline,
@@ -32,27 +34,29 @@ def header(
     `adrift` is an attempt whose node is gone, before another goes on with it.
     """
     state, attempt = timeline.state, timeline.attempt
-    title = brief(timeline.task.title)
+    title, before = brief(timeline.task.title), brief(attempt.model)
+    was = f" (before: {before})" if before and attempt.model != state.model else ""
+    idle = span((now - (timeline.last_at or now)).total_seconds())
     first = Text.assemble(
         (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
         *_standing(state, colours, adrift=adrift),
         (f"  {_progress(state, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
-        (_model(state), colours.dim),
+        (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
         ("  no sandbox" if state.sandbox == Walls.NONE else "", colours.warn),
         (f" on {brief(state.node)}" if state.node else "", colours.dim),
         (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
     )
     second = Text.assemble(
         *_asked(state, colours, adrift=adrift),
-        *_judged(timeline, colours),
-        (_idle(timeline, now), colours.text),
+        *_verdict(timeline, colours),
+        ("" if timeline.last_at is None or state.over else f"idle {idle}  ", colours.text),
         (f"used: {budget_text(state.budget)}", colours.dim),
     )
     return first, second
 
 
-def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
+def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Part]:
     parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
     if state.lifecycle is Lifecycle.WORKING:
         health = Health.UNKNOWN if adrift else state.health
@@ -62,50 +66,32 @@ def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[tu
 
 def _progress(state: AttemptState, calibration: Calibration | None) -> str:
     parts = [f"step {state.last_step}"]
-    count = len(state.plan.steps)
-    if count:
-        parts.append(f"  plan {min(state.plan.current, count)}/{count}")
+    if count := len(state.plan.steps):
+        parts.append(f"plan {min(state.plan.current, count)}/{count}")
     if state.progress is not None:
-        parts.append(f"  progress {state.progress}%")
-    if state.confidence is not None:
-        parts.append(f"  confidence {state.confidence}%")
-        if calibration is not None:
-            parts.append(f" → {calibration.percent(state.confidence)}% cal.")
-    return "".join(parts)
+        parts.append(f"progress {state.progress}%")
+    if (stated := state.confidence) is not None:
+        known = "" if calibration is None else f" → {calibration.percent(stated)}% cal."
+        parts.append(f"confidence {stated}%{known}")
+    return "  ".join(parts)
 
 
-def _model(state: AttemptState) -> str:
-    """The model in force, and the one that it was switched from."""
-    if not state.model:
-        return ""
-    before = state.attempt.model
-    was = f" (before: {brief(before)})" if before and before != state.model else ""
-    return f" with {brief(state.model)}{was}"
-
-
-def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> list[tuple[str, Style]]:
+def _asked(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Part, ...]:
     """What it waits for, else why it is where it is."""
     if adrift and state.lifecycle is Lifecycle.WORKING:
-        waits = f"waits for a node: {brief(state.node)} is gone"
-        return [(waits, colours.warn), ("  ", colours.text)]
-    if waits := attempt_waits_for(state):
-        return [(f"waits for {brief(waits)}", colours.warn), ("  ", colours.text)]
-    if state.transition.reason:
-        return [(brief(state.transition.reason), colours.text), ("  ", colours.text)]
-    return []
+        text, style = f"waits for a node: {brief(state.node)} is gone", colours.warn
+    elif waits := attempt_waits_for(state):
+        text, style = f"waits for {brief(waits)}", colours.warn
+    else:
+        text, style = brief(state.transition.reason), colours.text
+    return ((text, style), ("  ", colours.text)) if text else ()
 
 
-def _judged(timeline: AttemptTimeline, colours: Palette) -> list[tuple[str, Style]]:
+def _verdict(timeline: AttemptTimeline, colours: Palette) -> tuple[Part, ...]:
     """The newest verdict on its result, if anybody spoke one."""
     if not timeline.verdicts:
-        return []
+        return ()
     newest = timeline.verdicts[-1]
     sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
     said = f"{sign} result {verdict_text(newest)}{because(newest.comment)}"
-    return [(said, style), ("  ", colours.text)]
-
-
-def _idle(timeline: AttemptTimeline, now: datetime) -> str:
-    if timeline.last_at is None or timeline.state.lifecycle.over:
-        return ""
-    return f"idle {span((now - timeline.last_at).total_seconds())}  "
+    return (said, style), ("  ", colours.text)

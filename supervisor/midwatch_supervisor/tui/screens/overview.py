@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from time import monotonic
 
+from rich.style import Style
 from rich.text import Text
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.numbers import amount, counted
 from midwatch_supervisor.tui.state.board import Board, Totals
-from midwatch_supervisor.tui.state.node_list import standing
+from midwatch_supervisor.tui.state.node_list import NodeList, standing
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.palette import Palette, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
@@ -95,7 +96,7 @@ def bars(times: Mapping[datetime, Counter[str]], what: str, *, most: int) -> Bar
     return Bars(seconds=seconds, first=begin, values=tuple(values[gone:]))
 
 
-def drawn(values: Sequence[int], *, height: int = _HEIGHT, width: int = 1) -> list[str]:
+def draw_bars(values: Sequence[int], *, height: int = _HEIGHT, width: int = 1) -> list[str]:
     """Values as columns of blocks, the top line first; the largest fills the height.
 
     Empty if nothing happened. A value above 0 is never invisible.
@@ -123,18 +124,10 @@ def rate(totals: Totals) -> str:
     return f"{share:.0%}: {recovered} of {judged} recovered ({rest})"
 
 
-def amount(number: int) -> str:
-    """A number as people write it: 840, 12.3 k, 1.0 M."""
-    if number < 10_000:
-        return f"{number:,}"
-    units = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
-    size, unit = next((each for each in units if round(number / each[0], 1) < 1_000), units[-1])
-    return f"{number / size:.1f} {unit}"
-
-
 def fleet_lines(sums: Sums, tasks: Mapping[Lifecycle, int]) -> list[tuple[str, str, str]]:
     """The counts with their words and the name of their style."""
     needs = sums.needs
+    canceled = tasks.get(Lifecycle.CANCELED, 0) + tasks.get(Lifecycle.REJECTED, 0)
     return [
         ("working", str(needs[Need.WORKING]), "good"),
         ("suspect", str(needs[Need.SUSPECT]), "warn"),
@@ -143,100 +136,69 @@ def fleet_lines(sums: Sums, tasks: Mapping[Lifecycle, int]) -> list[tuple[str, s
         ("queued", str(needs[Need.QUEUED]), "dim"),
         ("completed", str(tasks.get(Lifecycle.COMPLETED, 0)), "good"),
         ("failed", str(tasks.get(Lifecycle.FAILED, 0)), "bad"),
-        ("canceled", str(_others(tasks)), "dim"),
+        ("canceled", str(canceled), "dim"),
     ]
 
 
-def _others(tasks: Mapping[Lifecycle, int]) -> int:
-    return tasks.get(Lifecycle.CANCELED, 0) + tasks.get(Lifecycle.REJECTED, 0)
+def overview_text(
+    board: Board, sums: Sums, colours: Palette, *, width: int, zone: tzinfo | None = None
+) -> Text:
+    """All of the overview, for a width."""
+    totals, counts = board.totals, fleet_lines(sums, board.lifecycles())
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append("Fleet\n", colours.heading)
+    per_line = max(1, width // 18)
+    for place, (word, count, style) in enumerate(counts, start=1):
+        text.append(f"  {count:>5}", colours[style] if count != "0" else colours.dim)
+        text.append(f" {word:<10}", colours.text)
+        if place % per_line == 0 or place == len(counts):
+            text.append("\n")
+    text.append("\n")
+    _add_nodes(text, board.node_list, colours)
+    text.append("Spent so far, by the workers\n", colours.heading)
+    text.append(f"  {sums.requests:,} requests   {amount(sums.tokens)} tokens")
+    text.append(f"   $ {sums.cost_usd:,.2f}\n\n")
+    text.append("Supervision\n", colours.heading)
+    decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
+    text.append(f"  alerts fired     {totals.alerts}\n")
+    text.append(f"  interventions    {totals.interventions} delivered\n")
+    text.append(f"  decided by       {decided}\n")
+    text.append(f"  recovery         {rate(totals)}\n\n")
+    for what, style in (("alerts", colours.bad), ("interventions", colours.accent)):
+        found = bars(totals.times, what, most=max(1, width - _AXIS - 2))
+        text.append(f"{what.capitalize()} per {found.length}\n", colours.heading)
+        _add_chart(text, found, width - _AXIS - 2, style, colours, zone)
+    return text
 
 
-def acts(totals: Totals) -> str:
-    """Who decided how often."""
-    return ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
+def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
+    """What there is to work on; nothing where the work is done in one place."""
+    if not nodes.nodes:
+        return
+    text.append("Nodes\n", colours.heading)
+    counts = Counter(map(standing, nodes.nodes.values()))
+    for word, style in _NODES:
+        if counts[word] or word in ("up", "lost"):
+            text.append(f"  {counts[word]:>5}", colours[style if counts[word] else "dim"])
+            text.append(f" {word}", colours.text)
+    busy = sum(each.busy for each in nodes.at_work)
+    slots = sum(each.slots for each in nodes.at_work)
+    text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", colours.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """The text of the overview for a width, from a board."""
-
-    board: Board
-    sums: Sums
-    colours: Palette
-    width: int
-    zone: tzinfo | None = None
-
-    def text(self) -> Text:
-        """All of it."""
-        text = Text(no_wrap=True, overflow="ellipsis")
-        self._fleet(text)
-        self._nodes(text)
-        self._spent(text)
-        self._done(text)
-        for what in ("alerts", "interventions"):
-            self._chart(text, what)
-        return text
-
-    def _title(self, text: Text, title: str) -> None:
-        text.append(f"{title}\n", self.colours.heading)
-
-    def _fleet(self, text: Text) -> None:
-        self._title(text, "Fleet")
-        lines = fleet_lines(self.sums, self.board.lifecycles())
-        per_line = max(1, self.width // 18)
-        for place, (word, count, style) in enumerate(lines):
-            found = getattr(self.colours, style) if count != "0" else self.colours.dim
-            text.append(f"  {count:>5}", found)
-            text.append(f" {word:<10}", self.colours.text)
-            if place % per_line == per_line - 1 or place == len(lines) - 1:
-                text.append("\n")
-        text.append("\n")
-
-    def _nodes(self, text: Text) -> None:
-        """What there is to work on; nothing where the work is done in one place."""
-        nodes = self.board.node_list.nodes.values()
-        if not nodes:
-            return
-        self._title(text, "Nodes")
-        counts = Counter(standing(each) for each in nodes)
-        for word, style in _NODES:
-            if counts[word] or word in ("up", "lost"):
-                found = getattr(self.colours, style) if counts[word] else self.colours.dim
-                text.append(f"  {counts[word]:>5}", found)
-                text.append(f" {word}", self.colours.text)
-        there = self.board.node_list.at_work
-        busy, slots = sum(each.busy for each in there), sum(each.slots for each in there)
-        text.append(f"   {busy} of {counted(slots, 'slot')} in use\n\n", self.colours.text)
-
-    def _spent(self, text: Text) -> None:
-        sums = self.sums
-        self._title(text, "Spent so far, by the workers")
-        text.append(f"  {sums.requests:,} requests   {amount(sums.tokens)} tokens")
-        text.append(f"   $ {sums.cost_usd:,.2f}\n\n")
-
-    def _done(self, text: Text) -> None:
-        totals = self.board.totals
-        self._title(text, "Supervision")
-        text.append(f"  alerts fired     {totals.alerts}\n")
-        text.append(f"  interventions    {totals.interventions} delivered\n")
-        text.append(f"  decided by       {acts(totals)}\n")
-        text.append(f"  recovery         {rate(totals)}\n\n")
-
-    def _chart(self, text: Text, what: str) -> None:
-        room = max(1, self.width - _AXIS - 2)
-        found = bars(self.board.totals.times, what, most=room)
-        wide = min(_WIDEST, room // max(1, len(found.values)))
-        self._title(text, f"{what.capitalize()} per {found.length}")
-        lines = drawn(found.values, width=wide)
-        if not lines:
-            text.append("  none\n\n", self.colours.dim)
-            return
-        style = self.colours.bad if what == "alerts" else self.colours.accent
-        for number, line in enumerate(lines):
-            mark = {0: max(found.values), len(lines) - 1: 0}.get(number)
-            text.append(f"{'' if mark is None else mark:>{_AXIS - 1}} ", self.colours.dim)
-            text.append(f"{line}\n", style)
-        text.append(f"{'':{_AXIS}}{axis(found, self.zone, width=wide)}\n\n", self.colours.dim)
+def _add_chart(
+    text: Text, found: Bars, room: int, style: Style, colours: Palette, zone: tzinfo | None
+) -> None:
+    width = min(_WIDEST, max(1, room) // max(1, len(found.values)))
+    lines = draw_bars(found.values, width=width)
+    if not lines:
+        text.append("  none\n\n", colours.dim)
+        return
+    for number, line in enumerate(lines):
+        mark = {0: str(max(found.values)), len(lines) - 1: "0"}.get(number, "")
+        text.append(f"{mark:>{_AXIS - 1}} ", colours.dim)
+        text.append(f"{line}\n", style)
+    text.append(f"{'':{_AXIS}}{axis(found, zone, width=width)}\n\n", colours.dim)
 
 
 def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
@@ -274,9 +236,7 @@ class OverviewPane(ScrollingText):
         sums = summed(self._board.all_rows())
         zone = self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
-        text = Overview(
-            board=self._board, sums=sums, colours=colours, width=width, zone=zone
-        ).text()
+        text = overview_text(self._board, sums, colours, width=width, zone=zone)
         if (text, colours) != self._drawn:  # an update lays the whole screen out again
             self._drawn = (text, colours)
             self.show_text(text)

@@ -1,48 +1,33 @@
 """Everything of one attempt, folded from the journal in order. Pure; nothing is drawn here."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from typing import Any
 
 from midwatch_monitor.records import (
     Acceptance,
     Action,
     Alert,
     AlertKey,
-    Analysis,
     Attempt,
-    AttemptTransition,
-    BudgetRequest,
     Change,
     Checkpoint,
-    Completion,
-    Decision,
     Delivery,
     Entry,
-    Escalation,
-    Fact,
-    FactMark,
-    FactReview,
-    Fault,
     Feedback,
-    Guidelines,
-    GuidelinesMark,
     Intervention,
-    Lesson,
-    LessonMark,
     OutcomeReport,
-    Plan,
-    PlanCheck,
     Recall,
     Record,
-    Reflection,
-    Spending,
+    Snapshot,
     Step,
     Study,
     StudyState,
-    Summary,
     Task,
-    Trial,
+    TaskTransition,
 )
 from midwatch_monitor.state.attempt import AlertStatus, AttemptState
 from midwatch_monitor.state.intervention import Interventions, InterventionState
@@ -52,38 +37,6 @@ from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
 """Items that the timeline keeps at least; the journal has them all."""
-
-_SHOWN = (
-    Acceptance,
-    Alert,
-    Analysis,
-    AttemptTransition,
-    BudgetRequest,
-    Completion,
-    Decision,
-    Delivery,
-    Escalation,
-    Fact,
-    FactMark,
-    FactReview,
-    Fault,
-    Feedback,
-    Guidelines,
-    GuidelinesMark,
-    Intervention,
-    Lesson,
-    LessonMark,
-    OutcomeReport,
-    Plan,
-    PlanCheck,
-    Recall,
-    Reflection,
-    Spending,
-    Step,
-    Study,
-    Summary,
-    Trial,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +50,7 @@ class Item:
     """The attempt's last step when it happened; for a step its own number."""
     record: Record
     about: Intervention | None = None
-    """The intervention that a delivery or an outcome is of, or that answers a petition."""
+    """The intervention that a delivery or an outcome is of, or that answers a request."""
     given: Given = NOTHING
     """What a recall is of, once somebody has looked it up."""
 
@@ -159,7 +112,7 @@ class AttemptTimeline:
         self.task = task
         self.attempt = attempt
         self.items: list[Item] = []
-        self.alerts: list[Item] = []
+        self.alerts: list[AlertLine] = []
         """Every change of an alert, oldest first."""
         self.points: list[Point] = []
         self.verdicts: list[Feedback] = []
@@ -177,7 +130,7 @@ class AttemptTimeline:
         if entry.task != self.task.id or entry.id <= self.last_id:
             return
         self.last_id = entry.id
-        lifecycle, node = self.state.lifecycle, self.state.node
+        before = self.state.lifecycle, self.state.node
         if entry.attempt != self.attempt.id:
             self._others.fold(entry)
             if isinstance(entry.record, Delivery | OutcomeReport):
@@ -190,82 +143,71 @@ class AttemptTimeline:
         self.state.fold(entry)
         self._answer(entry)
         match entry.record:
-            case Change() as change:
-                if change.lifecycle not in (None, lifecycle) or self.state.node != node:
+            case Change():
+                if (self.state.lifecycle, self.state.node) != before:
                     self._add(entry)
-            case Step() as step:
-                self._observe(step)
-                self._add(entry)
-            case Study(state=StudyState.DONE):
-                pass  # what came of it says so
-            case record if isinstance(record, _SHOWN):
-                self._add(entry)
+            case Study(state=StudyState.DONE) | Snapshot() | TaskTransition():
+                pass  # what came of a study says that it is done
             case _:
-                pass
+                self._add(entry)
 
     def _answer(self, entry: Entry) -> None:
         """Keep with a worker's request what was said to it, as far as that stands now."""
-        match entry.record:
-            case Intervention():
-                state = self.state.interventions.get(entry.id)
-            case Delivery() | OutcomeReport() as news:
-                state = self.state.interventions.get(news.intervention)
-            case _:
-                return
+        state = self._about(entry)
         request = None if state is None else state.intervention.petition
-        if request is None:
-            return
-        for place in range(len(self.items) - 1, -1, -1):
-            if self.items[place].id == request:
-                answer = self.state.answer(request)
-                self.items[place] = replace(self.items[place], about=answer)
-                return
+        if request is not None:
+            answer = self.state.answer(request)
+            self._update(lambda item: item.id == request, about=answer)
+
+    def _about(self, entry: Entry) -> InterventionState | None:
+        """The intervention that an entry issues, or tells what became of."""
+        match entry.record:
+            case Delivery(intervention=id) | OutcomeReport(intervention=id):
+                return self.state.interventions.get(id)
+            case _:
+                return self.state.interventions.get(entry.id)
 
     def _begin(self) -> None:
         """Take over the restart that this attempt began with: its message is in the prompt."""
-        for issued in reversed(self._others.by_id.values()):
-            if issued.action is Action.RESTART:
-                if issued.delivered:
-                    self.state.interventions.by_id[issued.id] = issued
-                return
-
-    def _observe(self, step: Step) -> None:
-        if isinstance(step.checkpoint, Checkpoint):
-            self.points.append(
-                Point(
-                    step=step.number,
-                    progress=step.checkpoint.progress_percent,
-                    confidence=step.checkpoint.confidence,
-                )
-            )
+        restarts = [each for each in self._others if each.action is Action.RESTART]
+        if restarts and restarts[-1].delivered:
+            self.state.interventions.by_id[restarts[-1].id] = restarts[-1]
 
     def remember(self, given: Given) -> None:
         """Keep what the newest recall was of: the timeline tells it from now on."""
+        self._update(lambda item: isinstance(item.record, Recall), given=given)
+
+    def _update(self, wanted: Callable[[Item], bool], **news: Any) -> None:
+        """Change the newest item of a kind."""
         for place in range(len(self.items) - 1, -1, -1):
-            if isinstance(self.items[place].record, Recall):
-                self.items[place] = replace(self.items[place], given=given)
+            if wanted(self.items[place]):
+                self.items[place] = replace(self.items[place], **news)
                 return
 
     def _add(self, entry: Entry) -> None:
         record = entry.record
-        if isinstance(record, Feedback):
-            self.verdicts.append(record)
-        elif isinstance(record, Recall):
-            self.recall = record
-        about: Intervention | None = None
-        if isinstance(record, Delivery | OutcomeReport):
-            state = self.state.interventions.get(record.intervention)
-            about = None if state is None else state.intervention
-        item = Item(id=entry.id, at=entry.at, step=self._at(record), record=record, about=about)
+        step = record.step if isinstance(record, Alert) else self.state.last_step
+        state = None if isinstance(record, Intervention) else self._about(entry)
+        about = state and state.intervention
+        item = Item(id=entry.id, at=entry.at, step=step, record=record, about=about)
         self.items.append(item)
-        if isinstance(record, Alert):
-            self.alerts.append(item)
+        match record:
+            case Step(checkpoint=Checkpoint(progress_percent=progress, confidence=confidence)):
+                point = Point(step=record.number, progress=progress, confidence=confidence)
+                self.points.append(point)
+            case Alert():
+                status = AlertStatus(record.state.value)
+                change = AlertLine(alert=record, at=entry.at, status=status, change=True)
+                self.alerts.append(change)
+            case Feedback():
+                self.verdicts.append(record)
+            case Recall():
+                self.recall = record
+            case _:
+                pass
         for kept in (self.items, self.alerts, self.points):
             if len(kept) > 2 * KEPT:
                 del kept[:KEPT]
-
-    def _at(self, record: Record) -> int:
-        return record.step if isinstance(record, Alert) else self.state.last_step
 
     def index_of(self, step: int) -> int | None:
         """Where the timeline has a step; `None` if it does not have it any more, or not yet."""
@@ -278,25 +220,21 @@ class AttemptTimeline:
         """The newest result of each acceptance check, then every verdict on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
-    def fired(self) -> Sequence[Item]:
+    def fired(self) -> Sequence[AlertLine]:
         """Where alerts began to fire or became more severe."""
-        return tuple(
-            item for item in self.alerts if isinstance(item.record, Alert) and item.record.firing
-        )
+        return tuple(each for each in self.alerts if each.alert.firing)
 
     def alert_lines(self) -> tuple[AlertLine, ...]:
         """Each alert as it stands now, those that fire first, with its changes below it."""
-        changes: dict[AlertKey, list[AlertLine]] = {}
-        for item in self.alerts:
-            if isinstance(alert := item.record, Alert):
-                status = AlertStatus(alert.state.value)
-                changes.setdefault(alert.key, []).append(
-                    AlertLine(alert=alert, at=item.at, status=status, change=True)
-                )
+        changes: dict[AlertKey, list[AlertLine]] = defaultdict(list)
+        for change in self.alerts:
+            changes[change.alert.key].append(change)
         lines: list[tuple[AlertLine, ...]] = []
         for key, found in changes.items():
+            # It may have become more severe since it began to stand as it does.
+            *_, latest = (list(each) for _, each in groupby(found, key=lambda each: each.status))
             status = self.state.alert_status(key)
-            now = AlertLine(alert=found[-1].alert, at=_since(found), status=status)
+            now = AlertLine(alert=found[-1].alert, at=latest[0].at, status=status)
             lines.append((now, *(found if len(found) > 1 else ())))
         lines.sort(key=lambda each: _ALERT_ORDER.index(each[0].status))
         return tuple(line for each in lines for line in each)
@@ -310,13 +248,3 @@ _ALERT_ORDER = (
     AlertStatus.RESOLVED,
     AlertStatus.ENDED,
 )
-
-
-def _since(changes: Sequence[AlertLine]) -> datetime:
-    """When the newest of an alert's states began: it may have become more severe since."""
-    since = changes[-1]
-    for change in reversed(changes):
-        if change.status is not since.status:
-            break
-        since = change
-    return since.at

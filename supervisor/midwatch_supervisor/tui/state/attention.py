@@ -25,9 +25,8 @@ from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
 from midwatch_supervisor.present.text_line import Tone, bracketed
 from midwatch_supervisor.tui.state.board import Board
-from midwatch_supervisor.tui.state.node_list import LostNode
+from midwatch_supervisor.tui.state.node_list import LostNode, Unplaced
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.waiting_tasks import Unplaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +83,12 @@ _NEEDS = {
 
 def waiting_attempt(row: Row) -> QueueItem:
     """An attempt that waits; nobody is called for what others may answer as well."""
-    need, what = row.need, _what(row)
-    kind, sign, tone, call = _PAUSED if row.state.paused else _NEEDS.get(need, _ASKS)
-    since = _since(row, need)
+    what, since = _wanted(row)
+    since = since or row.state.last_at
+    kind, sign, tone, call = _PAUSED if row.state.paused else _NEEDS.get(row.need, _ASKS)
     return QueueItem(
         key=("attempt", row.attempt),
-        mark=(row.attempt, need, since),
+        mark=(row.attempt, row.need, since),
         name=one_line(row.label),
         kind=kind,
         what=one_line(what),
@@ -99,6 +98,24 @@ def waiting_attempt(row: Row) -> QueueItem:
         call=call and f"{row.label} {call}: {what}",
         row=row,
     )
+
+
+def _wanted(row: Row) -> tuple[str, datetime | None]:
+    """What an attempt wants of a person, and since when."""
+    state = row.state
+    if row.need is Need.ANSWER:
+        return state.transition.reason or "p resumes it", state.needed_since
+    if held := state.interventions.held:
+        issued = held[0].intervention
+        more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
+        act = f"{issued.action}{bracketed(terms_text(issued.terms))}{more}"
+        said = f"{issued.by} wants to {act}: {issued.message or '(no message)'}"
+        return said, state.needed_since
+    if row.need > Need.STUCK:
+        return "; ".join(map(petition_words, state.open_requests.values())), state.asked_since
+    alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
+    times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
+    return "; ".join(alert.summary or alert.key.rule for alert in alerts), min(times, default=None)
 
 
 def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
@@ -146,44 +163,18 @@ def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
     """A version of the guidelines that waits for approval; nobody is called for it."""
     version = known.guidelines
     words = len(version.text.split())
-    said = f"version {version.version} ({words} words) is proposed for {known.project}"
+    what = f"version {version.version} ({words} words) is proposed for {known.project}"
     return QueueItem(
         key=("guidelines", known.id),
         mark=known.id,
         name="guidelines",
         kind="approval",
-        what=one_line(f"{said}: enter shows what it changes"),
+        what=one_line(f"{what}: enter shows what it changes"),
         since=known.at,
         sign="·",
         tone=Tone.ACCENT,
         version=known,
     )
-
-
-def _critical(row: Row) -> list[Alert]:
-    return [alert for alert in row.state.firing if alert.severity is Severity.CRITICAL]
-
-
-def _since(row: Row, need: Need) -> datetime | None:
-    if need <= Need.APPROVAL:
-        return row.state.needed_since or row.state.last_at
-    if need > Need.STUCK:
-        return row.state.asked_since or row.state.last_at
-    times = [at for alert in _critical(row) if (at := alert.at or alert.since_at) is not None]
-    return min(times, default=row.state.last_at)
-
-
-def _what(row: Row) -> str:
-    if row.need is Need.ANSWER:
-        return row.state.transition.reason or "p resumes it"
-    if held := row.state.interventions.held:
-        issued = held[0].intervention
-        more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""
-        what = f"{issued.action}{bracketed(terms_text(issued.terms))}{more}"
-        return f"{issued.by} wants to {what}: {issued.message or '(no message)'}"
-    if row.need > Need.STUCK:
-        return "; ".join(petition_words(each) for each in row.state.open_requests.values())
-    return " ".join(alert.summary or alert.key.rule for alert in _critical(row))
 
 
 def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
@@ -197,46 +188,46 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
 _MATTERS = (AttemptTransition, Alert, BudgetRequest, Delivery, Intervention, PlanCheck)
 
 
-def _matters(record: Record) -> bool:
-    moved = isinstance(record, Change) and record.node is not None
-    return moved or isinstance(record, _MATTERS)
-
-
 class Queue:
     """What waits for a person; the fleet is gone through only after something that matters."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._rows: list[Row] = []
-        self._stale = True
+        self._rows: list[Row] | None = None
         self.proposals: tuple[QueueItem, ...] = ()
         """The guidelines that wait, the newest first: they come after every attempt."""
 
     def observe(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
         """Learn whether new entries can change the queue; `of_nodes` tells that nodes did."""
-        self._stale = self._stale or of_nodes or any(_matters(entry.record) for entry in entries)
+        if of_nodes or any(_matters(entry.record) for entry in entries):
+            self._rows = None
 
     @property
     def rows(self) -> list[Row]:
         """The attempts, the most urgent first."""
-        if self._stale:
-            self._rows, self._stale = self._board.attention(), False
+        if self._rows is None:
+            self._rows = self._board.attention()
         return self._rows
 
     @property
     def of_nodes(self) -> list[QueueItem]:
         """The nodes that are lost, by name, and the tasks that no node will take."""
+        return [*self._lost, *map(unplaced_tasks, self._board.unplaced)]
+
+    @property
+    def _lost(self) -> list[QueueItem]:
         losses = self._board.node_list.losses
-        adrift = Counter(
-            row.state.node for row in self._board.rows.values() if row.adrift and losses
-        )
-        lost = [lost_node(loss, adrift[loss.status.name]) for loss in losses]
-        return [*lost, *map(unplaced_tasks, self._board.unplaced)]
+        rows = self._board.rows.values() if losses else ()
+        adrift = Counter(row.state.node for row in rows if row.adrift)
+        return [lost_node(loss, adrift[loss.status.name]) for loss in losses]
 
     @property
     def calling(self) -> list[QueueItem]:
         """Everything that a person may be called for: lost nodes, attempts, then tasks."""
-        of_nodes = self.of_nodes
-        lost = [each for each in of_nodes if each.kind == "lost"]
-        rest = [each for each in of_nodes if each.kind != "lost"]
-        return [*lost, *map(waiting_attempt, self.rows), *rest]
+        unplaced = map(unplaced_tasks, self._board.unplaced)
+        return [*self._lost, *map(waiting_attempt, self.rows), *unplaced]
+
+
+def _matters(record: Record) -> bool:
+    moved = isinstance(record, Change) and record.node is not None
+    return moved or isinstance(record, _MATTERS)

@@ -15,7 +15,6 @@ from midwatch_monitor.records import (
     Change,
     Checkpoint,
     Decision,
-    Delivery,
     Entry,
     Fault,
     Intervention,
@@ -23,7 +22,6 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeStatus,
     Outcome,
-    OutcomeReport,
     Plan,
     Run,
     Step,
@@ -31,12 +29,13 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.intervention import Interventions
 from midwatch_monitor.state.run import judges
 from midwatch_supervisor.present.waiting import TURN, Wait
-from midwatch_supervisor.tui.state.learning_counts import LearningCounts
-from midwatch_supervisor.tui.state.node_list import NodeList
+from midwatch_supervisor.tui.state.feed import Batch
+from midwatch_supervisor.tui.state.learning import LearningCounts
+from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingTasks
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.state.waiting_tasks import Unplaced, WaitingTasks
 
 STREAM = 5_000
 """Checkpoints that the stream keeps; the journal has them all."""
@@ -96,15 +95,17 @@ class Board:
         """Tasks without an attempt, by task id."""
         self.tasks: dict[int, Task] = {}
         self.attempts: dict[int, Attempt] = {}
-        self.task_states: dict[int, TaskTransition] = {}
         self.reports: deque[Report] = deque(maxlen=STREAM)
         self.totals = Totals()
         self.learning = LearningCounts()
         self.node_list = NodeList()
-        self.places: set[str] = set()
-        """Every node that an attempt was on."""
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
+        self._lifecycles: dict[int, Lifecycle] = {}
+        """Of tasks that have moved, by id."""
+        self._interventions = Interventions()
+        self._places: set[str] = set()
+        """Every node that an attempt was on."""
         self._fleet: dict[int, datetime] = {}
         """The runs that nodes share, with when each was handed over."""
         self._not_judged: set[int] = set()
@@ -115,6 +116,21 @@ class Board:
         """What may be in the queue for a person, by attempt id."""
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
+
+    def take(self, batch: Batch) -> None:
+        """Take in all that is new."""
+        for run in batch.runs:
+            self.meet_run(run)
+        for task in batch.tasks:
+            self.meet_task(task)
+        for attempt in batch.attempts:
+            self.meet_attempt(attempt)
+        for entry in batch.entries:
+            self.fold(entry)
+        if batch.nodes is not None:
+            self.meet_nodes(batch.nodes)
+        if batch.monitors is not None:
+            self.meet_monitors(batch.monitors)
 
     def meet_run(self, run: Run) -> None:
         """Learn of a run."""
@@ -135,10 +151,11 @@ class Board:
         self.node_list.monitors = tuple(monitors)
 
     def _look_for_node(self, row: Row) -> None:
+        self._places.add(row.state.node)
         adrift = row.movable and not row.over and self.node_list.gone(row.state.node)
         if adrift is not row.adrift:
             row.adrift = adrift
-            self._moved(row.attempt or 0, row)
+            self._moved(row)
 
     def meet_task(self, task: Task) -> None:
         """Learn of a task."""
@@ -159,17 +176,15 @@ class Board:
             self._unplaced = None
             self._changed.discard(waited)
             self._gone.add(waited)
+        judged = task.run not in self._not_judged
         row = Row(
             run=task.run,
             task=task.id,
             name=task.name,
             title=task.title,
-            state=AttemptState(
-                attempt=attempt, detailed=False, judged=task.run not in self._not_judged
-            ),
+            state=AttemptState(attempt=attempt, detailed=False, judged=judged),
             movable=self._shared(task),
         )
-        self.places.add(attempt.node)
         self._look_for_node(row)
         self.rows[attempt.id] = row
         self._changed.add(row)
@@ -178,28 +193,25 @@ class Board:
         """Take in the journal's next entry; its task and attempt have been met."""
         self.last_at = entry.at
         if isinstance(entry.record, TaskTransition):
-            self.task_states[entry.task] = entry.record
-            self._fold_task(entry.task, entry.record, entry.at)
+            self._fold_task(entry, entry.record)
         row = self.rows.get(entry.attempt or 0)
         self.learning.fold(entry, "" if row is None else row.label)
         if row is None:
             return
         self._count(row, entry)
         row.state.fold(entry)
-        self._count_delivered(row, entry)
         if isinstance(entry.record, Change) and entry.record.node is not None:
-            self.places.add(row.state.node)
             self._look_for_node(row)
             self._changed.add(row)
         if not isinstance(entry.record, _UNMOVED):
-            self._moved(entry.attempt or 0, row)
+            self._moved(row)
 
-    def _moved(self, attempt: int, row: Row) -> None:
+    def _moved(self, row: Row) -> None:
         self._changed.add(row)
         if row.need <= Need.STUCK or row.state.open_requests:
-            self._waiting[attempt] = row
+            self._waiting[row.state.id] = row
         else:
-            self._waiting.pop(attempt, None)
+            self._waiting.pop(row.state.id, None)
 
     def take_moved(self) -> tuple[set[Row], set[Row]]:
         """The rows whose need, name or alerts changed since the last call, and those that are gone.
@@ -210,47 +222,49 @@ class Board:
         self._changed, self._gone = set(), set()
         return moved
 
-    def _fold_task(self, task: int, state: TaskTransition, at: datetime) -> None:
-        row = self.queued.get(task)
+    def _fold_task(self, entry: Entry, state: TaskTransition) -> None:
+        self._lifecycles[entry.task] = state.lifecycle
+        row = self.queued.get(entry.task)
         if row is not None:
             transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
-            row.state.fold(Entry(id=0, record=transition, at=at, task=task, attempt=None))
+            row.state.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
             self._unplaced = None
             self._changed.add(row)
 
     def _count(self, row: Row, entry: Entry) -> None:
+        """Count what an entry adds to what the row has been until now."""
+        totals, state = self.totals, row.state
         match entry.record:
-            case Step(checkpoint=Checkpoint() as checkpoint) as step:
-                before = row.state.confidence
+            case Step(checkpoint=Checkpoint() as checkpoint, number=step):
+                before = state.confidence
                 change = None if before is None else checkpoint.confidence - before
                 self.reports.append(
-                    Report(
-                        row=row, at=entry.at, step=step.number, checkpoint=checkpoint, change=change
-                    )
+                    Report(row=row, at=entry.at, step=step, checkpoint=checkpoint, change=change)
                 )
-            case Alert() as alert if alert.firing and alert.key not in {
-                each.key for each in row.state.firing
-            }:
-                self.totals.alerts += 1
-                self.totals.count("alerts", entry.at)
-            case Intervention(by=Actor.OPERATOR) as issued:
-                self.totals.acts[Actor.OPERATOR] += not issued.action.of_alerts
-            case Decision() as decision:
-                self.totals.acts[decision.by] += 1
-            case OutcomeReport() as report:
-                self.totals.outcomes[report.outcome] += 1
+            case Alert(firing=True, key=key):
+                if all(each.key != key for each in state.firing):
+                    totals.alerts += 1
+                    totals.count("alerts", entry.at)
+            case Decision(by=actor):
+                totals.acts[actor] += 1
             case Fault() as fault:
                 self.faults.append((entry.at, row, fault))
             case _:
-                pass
+                self._count_intervention(entry)
 
-    def _count_delivered(self, row: Row, entry: Entry) -> None:
-        if not isinstance(entry.record, Delivery):
+    def _count_intervention(self, entry: Entry) -> None:
+        totals, found = self.totals, self._interventions.fold(entry)
+        if found is None:
             return
-        issued = row.state.interventions.get(entry.record.intervention)
-        if issued is not None and issued.delivered and not issued.action.of_alerts:
-            self.totals.interventions += 1
-            self.totals.count("interventions", entry.at)
+        if found.outcome is not None and entry.record is found.report:
+            totals.outcomes[found.outcome] += 1
+        elif found.action.of_alerts:
+            return
+        elif isinstance(entry.record, Intervention):
+            totals.acts[Actor.OPERATOR] += entry.record.by is Actor.OPERATOR
+        elif entry.record is found.stamp and found.delivered:
+            totals.interventions += 1
+            totals.count("interventions", entry.at)
 
     def all_rows(self) -> list[Row]:
         """Every line of the fleet, unsorted."""
@@ -261,16 +275,26 @@ class Board:
 
         Last is who asked for something: the policy or the supervisor may answer that as well.
         """
-        pressing = self._waiting.values()
-        waiting = [row for row in pressing if row.need <= Need.APPROVAL]
-        stuck = [row for row in pressing if row.need is Need.STUCK and row.called]
-        seen = {*waiting, *stuck}
-        asking = [row for row in pressing if row.state.open_requests and row not in seen]
-        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *_by_request(asking)]
+        waiting: list[Row] = []
+        stuck: list[Row] = []
+        asking: list[Row] = []
+        for row in self._waiting.values():
+            if row.need <= Need.APPROVAL:
+                waiting.append(row)
+            elif row.called:
+                stuck.append(row)
+            elif row.state.open_requests:
+                asking.append(row)
+        asking.sort(key=lambda row: min(row.state.open_requests))
+        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *asking]
 
     def shared(self, row: Row) -> bool:
         """Whether a row is one that nodes are to work on, and is not over."""
         return row.need is not Need.OVER and self._shared(self.tasks[row.task])
+
+    def _shared(self, task: Task) -> bool:
+        # An agent that somebody watches in a process of their own has no task file.
+        return task.run in self._fleet and task.spec != EMBEDDED
 
     @property
     def open_since(self) -> datetime | None:
@@ -282,8 +306,9 @@ class Board:
     def unplaced(self) -> tuple[Unplaced, ...]:
         """The tasks that no node will take, as the nodes stand."""
         if self._unplaced is None:
-            waiting = ((row, self.tasks[row.task]) for row in self.queued.values())
-            of_nodes = ((row, task) for row, task in waiting if self.shared(row))
+            of_nodes = (
+                (row, self.tasks[row.task]) for row in self.queued.values() if self.shared(row)
+            )
             self._unplaced = self._waiting_tasks.unplaced(of_nodes, self.node_list.nodes.values())
         return self._unplaced
 
@@ -293,21 +318,17 @@ class Board:
         if row.attempt is not None or row.need is Need.OVER:
             return None
         nodes = self.node_list.nodes.values() if self._shared(task) else None
-        return self._waiting_tasks.wait(task, self.task_states, nodes)
+        return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:
         """What a task without an attempt waits for, in words."""
         wait = self.wait(row)
         return TURN if wait is None else wait.what
 
-    def _shared(self, task: Task) -> bool:
-        # An agent that somebody watches in a process of their own has no task file.
-        return task.run in self._fleet and task.spec != EMBEDDED
-
     @property
     def several_nodes(self) -> bool:
         """Whether it says something to name the node of an attempt."""
-        return len(self.places | self.node_list.nodes.keys()) > 1
+        return len(self._places | self.node_list.nodes.keys()) > 1
 
     @property
     def only_waits(self) -> bool:
@@ -317,11 +338,7 @@ class Board:
 
     def lifecycles(self) -> Counter[Lifecycle]:
         """How many tasks are where."""
-        return Counter(state.lifecycle for state in self.task_states.values())
-
-
-def _by_request(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: min(row.state.open_requests))
+        return Counter(self._lifecycles.values())
 
 
 def _since(row: Row) -> float:

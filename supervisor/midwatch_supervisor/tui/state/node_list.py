@@ -1,21 +1,27 @@
-"""The nodes of a fleet as the journal last told of them. Pure; nothing is drawn here."""
+"""The nodes of a fleet as the journal last told of them, and the tasks that wait for one. Pure."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import NodeState, NodeStatus
+from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, Task
+from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.present.waiting import Wait, nobody_has, wait_of
+from midwatch_supervisor.tui.state.row import Row
 
 _KEPT = timedelta(days=1)
 """How long a node that left is shown, counted from its last beat."""
-_AT_WORK = frozenset({NodeState.UP, NodeState.DRAINING})
+AT_WORK = frozenset({NodeState.UP, NodeState.DRAINING})
+"""The states of a node that is there."""
 
 
 def standing(status: NodeStatus) -> str:
     """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
     doubted = status.doubted_at is not None and status.doubted_at >= status.beat_at
-    return "doubted" if doubted and status.state in _AT_WORK else status.state.value
+    return "doubted" if doubted and status.state in AT_WORK else status.state.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,38 +54,102 @@ class NodeList:
         """Learn how all nodes stand now; answers whether one came, left or changed its state."""
         before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
         self.nodes = _newest(statuses)
-        self._lose()
+        known = {loss.key: loss.old for loss in self.losses}
+        lost = (each for each in self.nodes.values() if each.state is NodeState.LOST)
+        losses = (LostNode(status=each, old=not self.read) for each in lost)
+        self.losses = tuple(replace(each, old=known.get(each.key, each.old)) for each in losses)
         self.read = True
         return before != {name: (each.boot, each.state) for name, each in self.nodes.items()}
-
-    def _lose(self) -> None:
-        known = {loss.key: loss for loss in self.losses}
-        lost = [each for each in self.nodes.values() if each.state is NodeState.LOST]
-        fresh = [LostNode(status=each, old=not self.read) for each in lost]
-        self.losses = tuple(
-            replace(known[loss.key], status=loss.status) if loss.key in known else loss
-            for loss in fresh
-        )
 
     def gone(self, name: str) -> bool:
         """Whether what was at work on a node is at work no more, as far as is known."""
         status = self.nodes.get(name)
-        return status is not None and status.state not in _AT_WORK
+        return status is not None and status.state not in AT_WORK
 
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:
         """The nodes that are there."""
-        return tuple(each for each in self.nodes.values() if each.state in _AT_WORK)
+        return tuple(each for each in self.nodes.values() if each.state in AT_WORK)
 
 
 def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
-    newest: dict[str, NodeStatus] = {}
-    for status in sorted(statuses, key=lambda each: (each.name, each.started_at)):
-        newest[status.name] = status
+    ordered = sorted(statuses, key=lambda each: (each.name, each.started_at))
+    newest = {each.name: each for each in ordered}
     # The clock of the journal's database, as far as it is seen here.
     now = max((each.beat_at for each in newest.values()), default=None)
     return {
         name: each
         for name, each in newest.items()
-        if each.state in _AT_WORK or (now is not None and now - each.beat_at < _KEPT)
+        if each.state in AT_WORK or (now is not None and now - each.beat_at < _KEPT)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """Tasks that no node will take as the nodes stand: none has their labels."""
+
+    labels: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def since(self) -> datetime | None:
+        """When the first of them was handed over."""
+        times = (row.state.last_at for row in self.rows)
+        return min((at for at in times if at is not None), default=None)
+
+
+class WaitingTasks:
+    """What tasks that have not begun ask for; each is read once, when it is first wanted.
+
+    There may be ten thousand.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[int, str], int] = {}
+        """Tasks by run and name."""
+        self._wanted: dict[int, tuple[TaskSpec, bool] | None] = {}
+        """By task; with whether it is a part of a split one, which waits for no node."""
+
+    def meet(self, task: Task) -> None:
+        """Learn of a task."""
+        self._ids[task.run, task.name] = task.id
+
+    def begin(self, task: int) -> None:
+        """It waits no more."""
+        self._wanted.pop(task, None)
+
+    def wait(
+        self, task: Task, states: Mapping[int, Lifecycle], nodes: Iterable[NodeStatus] | None
+    ) -> Wait | None:
+        """What a task waits for; `None` of an agent that came by itself.
+
+        `states` are those of all tasks, by id; `nodes` as `wait_of` takes them.
+        """
+        wanted = self._read(task)
+        if wanted is None:
+            return None
+        spec, part = wanted
+        before = {name: self._ids.get((task.run, name), 0) for name in spec.depends_on}
+        known = {name: states[id] for name, id in before.items() if id in states}
+        return wait_of(spec, known, None if part else nodes)
+
+    def unplaced(
+        self, waiting: Iterable[tuple[Row, Task]], nodes: Collection[NodeStatus]
+    ) -> tuple[Unplaced, ...]:
+        """Of the tasks that wait for a node, those that none will take, by their labels."""
+        by_labels: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+        for row, task in waiting:
+            wanted = self._read(task)
+            if wanted is not None and wanted[0].labels and not wanted[1]:
+                by_labels[tuple(sorted({*wanted[0].labels}))].append(row)
+        return tuple(
+            Unplaced(labels=labels, rows=tuple(rows))
+            for labels, rows in sorted(by_labels.items())
+            if nobody_has(labels, nodes)
+        )
+
+    def _read(self, task: Task) -> tuple[TaskSpec, bool] | None:
+        if task.id not in self._wanted:
+            found = assignment_of(task)
+            self._wanted[task.id] = found and (found.task, bool(found.parent))
+        return self._wanted[task.id]

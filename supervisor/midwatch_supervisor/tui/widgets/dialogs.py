@@ -1,6 +1,6 @@
 """Screens in front of others: questions, texts to be written, the help, the command palette."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -10,15 +10,13 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets import Button, Static, TextArea
 
 from midwatch_supervisor.present.plain import one_line, plain
-from midwatch_supervisor.tui.keymap import in_force, spoken
-from midwatch_supervisor.tui.keys import Key
+from midwatch_supervisor.tui.keys import Key, in_force, spoken
 from midwatch_supervisor.tui.operator_command import Question
 
 T = TypeVar("T")
@@ -34,22 +32,6 @@ class ClosesOnce(Screen[T]):
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Answer and close, if that is not done yet."""
         return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
-
-
-class OnceCommandPalette(CommandPalette):
-    """Textual's command palette; it closes once too, and a command is carried out once."""
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, if that is not done yet."""
-        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
-
-    @on(Input.Submitted)
-    @on(Button.Pressed)
-    @on(OptionList.OptionSelected)
-    def _pass_over(self, message: Message) -> None:
-        if not self.is_active:
-            message.prevent_default()
-            message.stop()
 
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
@@ -77,9 +59,11 @@ def _css(name: str) -> str:
     return _CSS.replace("$NAME", name)
 
 
-def _quote(text: str) -> VerticalScroll:
-    """Somebody's words, to be read before one answers; they may be long."""
-    return VerticalScroll(Static(plain(text), markup=False), classes="quote")
+def _heading(question: Question) -> ComposeResult:
+    """What is asked, and somebody's words, to be read before one answers; they may be long."""
+    yield Static(one_line(question.title), classes="title", markup=False)
+    if question.quote:
+        yield VerticalScroll(Static(plain(question.quote), markup=False), classes="quote")
 
 
 class AnswerArea(TextArea):
@@ -109,42 +93,22 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
     DEFAULT_CSS = _css("TextDialog")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
 
-    def __init__(
-        self,
-        title: str,
-        *,
-        quote: str = "",
-        text: str = "",
-        required: bool = True,
-        send: str = "Send",
-        check: Callable[[str], str] | None = None,
-    ) -> None:
-        """Show `quote` above, and begin with `text`; an empty answer is refused if `required`.
-
-        `check` says what is wrong with an answer, which is refused then.
-        """
+    def __init__(self, question: Question) -> None:
         super().__init__()
-        self._title = title
-        self._quote = quote
-        self._text = text
-        self._required = required
-        self._send = send
-        self._check = check
+        self._question = question
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(one_line(self._title), classes="title", markup=False)
-            if self._quote:
-                yield _quote(self._quote)
-            yield AnswerArea(plain(self._text), show_line_numbers=False, compact=True)
+            yield from _heading(self._question)
+            yield AnswerArea(plain(self._question.text), show_line_numbers=False, compact=True)
             yield Static(self._hint(), classes="hint", markup=False)
             with Horizontal(classes="buttons"):
-                yield Button(self._send, id="send", variant="primary", compact=True)
+                yield Button(self._question.send, id="send", variant="primary", compact=True)
                 yield Button("Cancel", id="cancel", compact=True)
 
     def _hint(self) -> str:
-        may = "" if self._required else ", also without a word"
-        return f"enter: {self._send.lower()}{may} · ctrl+j: new line · esc: cancel"
+        may = "" if self._question.required else ", also without a word"
+        return f"enter: {self._question.send.lower()}{may} · ctrl+j: new line · esc: cancel"
 
     def on_mount(self) -> None:
         words = self.query_one(AnswerArea)
@@ -165,9 +129,10 @@ class TextDialog(ModalScreen[str | None], ClosesOnce[str | None]):
 
     def _answer(self, text: str) -> None:
         text = text.strip()
-        problem = "" if text or not self._required else "write something first"
-        if not problem and self._check is not None:
-            problem = self._check(text)
+        asked = self._question
+        problem = "" if text or not asked.required else "write something first"
+        if not problem and asked.check is not None:
+            problem = asked.check(text)
         if not problem:
             self.dismiss(text)
             return
@@ -185,24 +150,17 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
         Binding("left,right,h,l", "other", "Other button", show=False),
     ]
 
-    def __init__(
-        self, question: str, *, detail: str = "", yes: str = "Yes", no: str = "No"
-    ) -> None:
-        """Ask `question`; `detail` says what follows. Enter means the button with the focus."""
+    def __init__(self, question: Question) -> None:
+        """Ask a question of yes or no. Enter means the button with the focus."""
         super().__init__()
         self._question = question
-        self._detail = detail
-        self._yes = yes
-        self._no = no
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(one_line(self._question), classes="title", markup=False)
-            if self._detail:
-                yield _quote(self._detail)
+            yield from _heading(self._question)
             with Horizontal(classes="buttons"):
-                yield Button(f"{self._yes} (y)", id="yes", variant="error", compact=True)
-                yield Button(f"{self._no} (n)", id="no", compact=True)
+                yield Button(f"{self._question.send} (y)", id="yes", variant="error", compact=True)
+                yield Button(f"{self._question.leave} (n)", id="no", compact=True)
 
     def on_mount(self) -> None:
         """A thoughtless enter ends nothing."""
@@ -221,16 +179,7 @@ class ConfirmDialog(ModalScreen[bool], ClosesOnce[bool]):
 
 def dialog(asked: Question) -> ConfirmDialog | TextDialog:
     """The dialog of a question: yes or no, or an answer in words."""
-    if asked.confirm:
-        return ConfirmDialog(asked.title, detail=asked.quote, yes=asked.send, no="Leave it")
-    return TextDialog(
-        asked.title,
-        quote=asked.quote,
-        text=asked.text,
-        required=asked.required,
-        send=asked.send,
-        check=asked.check,
-    )
+    return ConfirmDialog(asked) if asked.confirm else TextDialog(asked)
 
 
 Group = tuple[str, Sequence[Key]]
@@ -238,15 +187,13 @@ Group = tuple[str, Sequence[Key]]
 
 def help_lines(groups: Sequence[Group], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Each key as keys, act and id; a group's title stands alone in the first place."""
-    said: list[tuple[str, str, str]] = []
+    lines: list[tuple[str, str, str]] = []
     for title, keys in groups:
-        if not keys:
-            continue
-        said.append((title, "", ""))
+        lines += [(title, "", "")] if keys else []
         for key in keys:
             names = " ".join(spoken(name) for name in in_force(key, keymap))
-            said.append((names, key.does, key.id))
-    return said
+            lines.append((names, key.does, key.id))
+    return lines
 
 
 class HelpScreen(ModalScreen[None], ClosesOnce[None]):
@@ -279,17 +226,15 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
             scroll.border_subtitle = "esc closes"
             if self._about:
                 yield Static("\n".join(self._about) + "\n", markup=False)
-            for keys, does, id in self._lines:
-                if does:
-                    yield Static(_help_line(keys, does, id))
-                else:
-                    yield Static(Text(f"\n{keys}", style="bold underline"))
+            yield from (Static(_help_line(*line)) for line in self._lines)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
-def _help_line(keys: str, does: str, id: str) -> Table:
+def _help_line(keys: str, does: str, id: str) -> Table | Text:
+    if not does:
+        return Text(f"\n{keys}", style="bold underline")
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(width=14)
     table.add_column(ratio=1)

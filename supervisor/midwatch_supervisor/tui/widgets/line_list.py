@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from midwatch_supervisor.tui.keys import ROLL
+from midwatch_supervisor.tui.keys import LIST
 from midwatch_supervisor.tui.widgets.palette import Palette, laid, palette_of
 
 Cell = tuple[str, Style]
@@ -32,7 +32,7 @@ class LineList(ScrollView, can_focus=True):
     It knows nothing of what it shows: a painter draws a line when it becomes visible.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL]
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST]
     DEFAULT_CSS = """
     LineList { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     """

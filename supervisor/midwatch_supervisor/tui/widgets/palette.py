@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from midwatch_monitor.records import Health
 from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_supervisor.present.text_line import Tone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,11 @@ class Palette:
     bad: Style
     cursor: Style
     """Laid over the line that the keys act on, in place of the line's own colours."""
+
+    def __getitem__(self, name: str) -> Style:
+        """The style with a name, for tables of states and their styles."""
+        style: Style = getattr(self, name)
+        return style
 
 
 def palette(variables: Mapping[str, str]) -> Palette:
@@ -133,25 +139,91 @@ def _terminal_palette(variables: Mapping[str, str]) -> Palette:
     )
 
 
+_HEALTHS = {
+    Health.STUCK: "bad",
+    Health.SUSPECT: "warn",
+    Health.OK: "good",
+    Health.NOTICE: "text",
+    Health.UNKNOWN: "dim",
+    Health.NOT_JUDGED: "dim",
+}
+_STATUSES = {
+    AttemptStatus.PAUSED: "warn",
+    AttemptStatus.WAITING: "warn",
+    AttemptStatus.COMPLETED: "good",
+    AttemptStatus.FAILED: "bad",
+}
+_TONES = {
+    Tone.PLAIN: "text",
+    Tone.DIM: "dim",
+    Tone.ACCENT: "accent",
+    Tone.GOOD: "good",
+    Tone.WARN: "warn",
+    Tone.BAD: "bad",
+}
+
+
 def health_style(health: Health, colours: Palette) -> Style:
     """The style of a health."""
-    return {
-        Health.STUCK: colours.bad,
-        Health.SUSPECT: colours.warn,
-        Health.OK: colours.good,
-        Health.NOTICE: colours.text,
-        Health.UNKNOWN: colours.dim,
-        Health.NOT_JUDGED: colours.dim,
-    }[health]
+    return colours[_HEALTHS[health]]
 
 
 def status_style(state: AttemptState, colours: Palette) -> Style:
     """The style of where an attempt stands."""
     if state.verdict is not None and not state.verdict.accepted and state.over:
         return colours.warn
-    return {
-        AttemptStatus.PAUSED: colours.warn,
-        AttemptStatus.WAITING: colours.warn,
-        AttemptStatus.COMPLETED: colours.good,
-        AttemptStatus.FAILED: colours.bad,
-    }.get(state.status, colours.text)
+    return colours[_STATUSES.get(state.status, "text")]
+
+
+def tone_style(tone: Tone, colours: Palette) -> Style:
+    """The style of a tone."""
+    return colours[_TONES[tone]]
+
+
+# Dark, light, and one whose colours most colour-blind people tell apart: the palette of Masataka
+# Okabe and Kei Ito, "Color Universal Design" (2002, revised 2008): blue #0072B2, sky blue #56B4E9,
+# yellow #F0E442, orange #E69F00, vermilion #D55E00.
+DARK = Theme(
+    name="midwatch",
+    primary="#7AA2D6",
+    secondary="#5C7A99",
+    accent="#8FD3C8",
+    success="#7FC77A",
+    warning="#E6B450",
+    error="#F07A78",
+    foreground="#DCE3EA",
+    background="#10151B",
+    surface="#161D25",
+    panel="#1E2731",
+    variables={"block-cursor-foreground": "#10151B", "footer-key-foreground": "#E6B450"},
+)
+LIGHT = Theme(
+    name="midwatch-light",
+    primary="#1F5F9E",
+    secondary="#4A6378",
+    accent="#0B6B63",
+    success="#23691F",
+    warning="#8A5A00",
+    error="#B3261E",
+    foreground="#1B222A",
+    background="#FAFAF7",
+    surface="#F1F1EC",
+    panel="#E4E5DF",
+    dark=False,
+    variables={"block-cursor-foreground": "#FFFFFF", "footer-key-foreground": "#8A5A00"},
+)
+SAFE = Theme(
+    name="midwatch-safe",
+    primary="#56B4E9",
+    secondary="#0072B2",
+    accent="#F0E442",
+    success="#56B4E9",
+    warning="#E69F00",
+    error="#D55E00",
+    foreground="#F2F2F2",
+    background="#000000",
+    surface="#0C0C0C",
+    panel="#1C1C1C",
+    variables={"block-cursor-foreground": "#000000", "footer-key-foreground": "#F0E442"},
+)
+THEMES = (DARK, LIGHT, SAFE)

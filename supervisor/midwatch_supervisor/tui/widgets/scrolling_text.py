@@ -8,13 +8,13 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from midwatch_supervisor.tui.keys import ROLL
+from midwatch_supervisor.tui.keys import LIST
 
 
 class ScrollingText(VerticalScroll, can_focus=True):
     """A text with a cursor's keys. It can be a pane: it has no line and no filter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ROLL if key.action != "open"]
+    BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST if key.action != "open"]
     DEFAULT_CSS = """
     ScrollingText { padding: 0 1; scrollbar-size-vertical: 1; }
     ScrollingText > Static { width: 1fr; height: auto; }

@@ -6,14 +6,12 @@ from datetime import datetime, tzinfo
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
-from rich.style import Style
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
 from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
 
@@ -101,18 +99,6 @@ def long_span(seconds: float) -> str:
 def clock(at: datetime, zone: tzinfo | None) -> str:
     """The time of day in a time zone; `None` is this machine's."""
     return f"{at.astimezone(zone):%H:%M:%S}"
-
-
-def tone_style(tone: Tone, colours: Palette) -> Style:
-    """The style of a tone."""
-    return {
-        Tone.PLAIN: colours.text,
-        Tone.DIM: colours.dim,
-        Tone.ACCENT: colours.accent,
-        Tone.GOOD: colours.good,
-        Tone.WARN: colours.warn,
-        Tone.BAD: colours.bad,
-    }[tone]
 
 
 def matches(text: str, wanted: str) -> bool:
@@ -270,15 +256,15 @@ class Table(Vertical, Generic[T]):
 
     def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
         if width != self._width:
-            self._width = width
-            self._layout = fitted(self._columns, width)
-            self.call_after_refresh(self._draw_titles)
+            self._fit(width, later=True)
         return draw(self.items[index], self._layout, colours)
 
-    def _fit(self, width: int) -> None:
-        self._width = width
-        self._layout = fitted(self._columns, width)
-        self._draw_titles()
+    def _fit(self, width: int, *, later: bool = False) -> None:
+        self._width, self._layout = width, fitted(self._columns, width)
+        if later:
+            self.call_after_refresh(self._draw_titles)
+        else:
+            self._draw_titles()
 
     def _draw_titles(self) -> None:
         cells = heading(self._layout, self.list.colours)

@@ -356,7 +356,14 @@ def children(of: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(signal.SIGTERM, marks=pytest.mark.matrix),
+        pytest.param(signal.SIGINT, marks=pytest.mark.matrix),
+        signal.SIGKILL,
+    ],
+)
 async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
     start: Start, browser: ClientSession, end: signal.Signals
 ) -> None:

@@ -8,24 +8,18 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Activity,
     Actor,
     Alert,
     AlertKey,
-    AlertState,
     Attempt,
     AttemptTransition,
     Budget,
     Change,
-    Checkpoint,
     Commit,
     Decision,
-    Delivery,
-    DeliveryState,
     Diagnosis,
-    Draft,
     Ending,
     Fact,
     FactAct,
@@ -36,7 +30,6 @@ from midwatch_monitor.records import (
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
-    Intervention,
     Keeper,
     Lesson,
     Lifecycle,
@@ -46,7 +39,6 @@ from midwatch_monitor.records import (
     NodeStatus,
     Origin,
     Outcome,
-    OutcomeReport,
     Plan,
     PlanStep,
     PlanStepState,
@@ -57,18 +49,27 @@ from midwatch_monitor.records import (
     Severity,
     Sign,
     Step,
-    StepKind,
-    TaskTransition,
+)
+from midwatch_stage.factories import (
+    acceptance,
+    alert,
+    delivery,
+    draft,
+    ended,
+    feedback,
+    intervention,
+    outcome,
+    reflecting,
+    step,
+    task_transition,
+    transition,
 )
 from midwatch_supervisor.tui.state.feed import NodesNow
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
-DONE = AttemptTransition(
-    lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed", ending=Ending.DONE
-)
+WORKING = transition()
+DONE = ended(reason="every acceptance check passed")
 EDITS = AlertKey(rule="repeated_edits", subject="orders/totals.py")
-CYCLE = AlertKey(rule="cycle")
 PLAN = Plan(
     steps=(
         PlanStep(title="Find the rounding error", state=PlanStepState.DONE, flag="one case by eye"),
@@ -84,26 +85,26 @@ PLAN = Plan(
 )
 
 
-def alert(key: AlertKey, severity: Severity, step: int, *evidence: int, summary: str) -> Alert:
-    return Alert(
-        key=key,
-        severity=severity,
-        state=AlertState.FIRING,
+def fires(rule: str, severity: Severity, at: int, *evidence: int, summary: str) -> Alert:
+    subject = EDITS.subject if rule == EDITS.rule else ""
+    return alert(
+        rule,
+        severity,
+        subject=subject,
+        step=at,
         value=len(evidence),
         summary=summary,
         evidence=evidence,
         since_step=evidence[0],
-        step=step,
     )
 
 
 def reflects(number: int, progress: int, confidence: int, notes: str) -> Step:
-    said = Checkpoint(progress_percent=progress, confidence=confidence, notes=notes)
-    return Step(number=number, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=said)
+    return reflecting(number, progress, confidence, notes=notes)
 
 
 def acts(number: int, tool: str, args: str, *, ok: bool = True, output: str = "") -> Step:
-    return Step(number=number, kind=StepKind.TOOL, tool=tool, args=args, ok=ok, output=output)
+    return step(number, tool, args=args, ok=ok, output=output)
 
 
 def used(requests: int, doing: str, activity: Activity = Activity.COMMAND) -> Change:
@@ -111,7 +112,7 @@ def used(requests: int, doing: str, activity: Activity = Activity.COMMAND) -> Ch
     return Change(budget=budget, activity=activity, doing=doing)
 
 
-class Chronicle:
+class JournalWriter:
     """Writes records into a journal, ten seconds apart."""
 
     def __init__(self, journal: Journal, run: int) -> None:
@@ -124,7 +125,7 @@ class Chronicle:
         task = await self._journal.add_task(
             run=self._run, name=name, title=title, spec=spec, at=self._at, project=project
         )
-        await self._commit(task.id, None, TaskTransition(lifecycle=Lifecycle.SUBMITTED))
+        await self._commit(task.id, None, task_transition(Lifecycle.SUBMITTED))
         return task.id
 
     async def attempt(
@@ -140,7 +141,7 @@ class Chronicle:
             workspace="",
             at=self._at,
         )
-        await self._commit(task, None, TaskTransition(lifecycle=Lifecycle.WORKING))
+        await self._commit(task, None, task_transition())
         await self.tell(attempt, WORKING, *records)
         return attempt
 
@@ -151,18 +152,18 @@ class Chronicle:
     async def over(self, attempt: Attempt, state: AttemptTransition) -> None:
         """End an attempt and its task."""
         await self.tell(attempt, state)
-        await self._commit(attempt.task, None, TaskTransition(lifecycle=state.lifecycle))
+        await self._commit(attempt.task, None, task_transition(state.lifecycle))
 
     async def _commit(self, task: int, attempt: int | None, *records: Record) -> int:
         last = 0
         for record in records:
             self._at += timedelta(seconds=10)
-            draft = Draft(record=record, at=self._at, task=task, attempt=attempt)
-            last = (await self._journal.commit(Commit(drafts=(draft,))))[-1].id
+            made = draft(record, at=self._at, task=task, attempt=attempt)
+            last = (await self._journal.commit(Commit(drafts=(made,))))[-1].id
         return last
 
 
-async def stuck(log: Chronicle) -> None:
+async def stuck(log: JournalWriter) -> None:
     """It edits one file over and over; a nudge had no effect."""
     attempt = await log.attempt(
         await log.task("totals", "Totals are rounded half up"),
@@ -172,7 +173,7 @@ async def stuck(log: Chronicle) -> None:
         *(acts(number, "edit_file", "orders/totals.py") for number in range(3, 6)),
         acts(6, "run_command", "python3 -m unittest", ok=False, output="FAILED (failures=2)"),
         reflects(7, 40, 60, "Two cases still fail."),
-        alert(EDITS, Severity.WARNING, 7, 3, 4, 5, summary="orders/totals.py edited 3 times"),
+        fires(EDITS.rule, Severity.WARNING, 7, 3, 4, 5, summary="orders/totals.py edited 3 times"),
     )
     nudge = await log.tell(
         attempt,
@@ -184,65 +185,61 @@ async def stuck(log: Chronicle) -> None:
             rationale="Each edit undoes the one before.",
             by=Actor.SUPERVISOR,
         ),
-        Intervention(
-            action=Action.NUDGE,
-            by=Actor.SUPERVISOR,
+        intervention(
+            Action.NUDGE,
+            Actor.SUPERVISOR,
             message="Write the failing case down first.",
             answers=(EDITS,),
         ),
     )
     await log.tell(
         attempt,
-        Delivery(intervention=nudge, state=DeliveryState.DELIVERED, step=7),
+        delivery(nudge, step=7),
         *(acts(number, "edit_file", "orders/totals.py") for number in range(8, 11)),
         reflects(11, 40, 35, "I try another rounding. [red]No markup[/red] here."),
-        OutcomeReport(
-            intervention=nudge, outcome=Outcome.NO_EFFECT, step=11, reason="nothing moved"
-        ),
-        alert(EDITS, Severity.CRITICAL, 11, 3, 4, 5, 8, 9, 10, summary="edited 6 times"),
+        outcome(nudge, Outcome.NO_EFFECT, step=11, reason="nothing moved"),
+        fires(EDITS.rule, Severity.CRITICAL, 11, 3, 4, 5, 8, 9, 10, summary="edited 6 times"),
         used(22, "edit_file orders/totals.py"),
     )
 
 
-async def awaiting_approval(log: Chronicle) -> None:
+async def awaiting_approval(log: JournalWriter) -> None:
     """A decision waits for a person."""
     attempt = await log.attempt(
         await log.task("delivery", "Deliveries skip holidays"),
         acts(1, "read_file", "orders/delivery.py"),
         reflects(2, 30, 72, "Go day by day while it is free."),
         reflects(3, 35, 55, "Easter moves."),
-        alert(CYCLE, Severity.WARNING, 3, 1, 2, 3, summary="the same 2 acts 3 times"),
+        fires("cycle", Severity.WARNING, 3, 1, 2, 3, summary="the same 2 acts 3 times"),
         used(18, "", Activity.MODEL),
     )
-    held = Intervention(
-        action=Action.RESTART,
-        by=Actor.SUPERVISOR,
+    held = intervention(
+        Action.RESTART,
+        Actor.SUPERVISOR,
         message="Begin again with a table of holidays.",
-        answers=(CYCLE,),
+        answers=(AlertKey(rule="cycle"),),
         needs_approval=True,
     )
     await log.tell(attempt, held)
 
 
-async def the_others(log: Chronicle) -> None:
+async def the_others(log: JournalWriter) -> None:
     """One waits for an answer, one works, one is done after a failed attempt, one is queued."""
     labels = await log.attempt(
         await log.task("labels", "Labels for parcels"), reflects(1, 50, 65, "Which paper?")
     )
-    parked = AttemptTransition(
-        lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?"
-    )
+    parked = transition(Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?")
     await log.tell(labels, used(9, "", Activity.WAITING), parked)
     shipping = await log.task("shipping", "Shipping costs by weight")
     first = await log.attempt(shipping, reflects(1, 10, 20, "I do not find the table."))
     await log.tell(
         first,
-        AttemptTransition(lifecycle=Lifecycle.FAILED, reason="restart", ending=Ending.RESTARTED),
+        ended(Ending.RESTARTED, reason="restart"),
     )
     second = await log.attempt(
         shipping,
         reflects(1, 100, 95, "All cases pass."),
-        Acceptance(check="python3 -m unittest", passed=True),
+        acceptance(check="python3 -m unittest"),
         number=2,
     )
     await log.over(second, DONE)
@@ -259,7 +256,7 @@ async def six_tasks(tmp_path: Path) -> AsyncGenerator[Journal]:
     """The journal, of which one task is stuck, two wait, one works, one is over, one is queued."""
     async with await Journal.open(tmp_path / "journal.db") as journal:
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=BEGIN)
-        log = Chronicle(journal, run.id)
+        log = JournalWriter(journal, run.id)
         await stuck(log)
         await awaiting_approval(log)
         await the_others(log)
@@ -270,7 +267,7 @@ BEFORE = "# How we work\n\n- Run the checks before each edit.\n- Write a failing
 AFTER = BEFORE.replace("before each edit", "after each edit") + "- Keep amounts as integers.\n"
 
 
-async def rejected(log: Chronicle) -> tuple[Attempt, int]:
+async def rejected(log: JournalWriter) -> tuple[Attempt, int]:
     """An attempt whose result a person rejected, and the lesson that was drawn from it."""
     attempt = await log.attempt(
         await log.task("totals", "Totals are rounded half up", "shop"),
@@ -278,7 +275,7 @@ async def rejected(log: Chronicle) -> tuple[Attempt, int]:
     )
     await log.over(attempt, DONE)
     verdict = await log.tell(
-        attempt, Feedback(accepted=False, comment="Discounts come out wrong.", author="ada")
+        attempt, feedback(accepted=False, comment="Discounts come out wrong.", author="ada")
     )
     lesson = Lesson(
         text="Rounded before the discount; the cents of a discount were lost. Round once, last.",
@@ -294,7 +291,7 @@ async def rejected(log: Chronicle) -> tuple[Attempt, int]:
     return attempt, await log.tell(attempt, lesson)
 
 
-async def conflicting(log: Chronicle, attempt: Attempt) -> tuple[int, ...]:
+async def conflicting(log: JournalWriter, attempt: Attempt) -> tuple[int, ...]:
     """Facts: one that another one replaced, one that was reviewed, one that nobody looked at."""
     old = Fact(text="Tests run with [b]nose[/b].", files=("setup.cfg",))
     new = Fact(text="Tests run with python3 -m unittest.", files=("setup.cfg",))
@@ -315,7 +312,7 @@ async def conflicting(log: Chronicle, attempt: Attempt) -> tuple[int, ...]:
     return (*ids, await log.tell(attempt, unseen))
 
 
-async def given(log: Chronicle, lesson: int, fact: int, version: int) -> Attempt:
+async def given(log: JournalWriter, lesson: int, fact: int, version: int) -> Attempt:
     """An attempt that was given all of it, and whose result was kept."""
     attempt = await log.attempt(
         await log.task("discount", "Discounts for regulars", "shop"),
@@ -338,7 +335,7 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Journal]:
     """A journal of a project from which something was learned; new guidelines are proposed."""
     async with await Journal.open(tmp_path / "journal.db") as journal:
         run = await journal.add_run(source="tasks.yaml", settings="{}", at=BEGIN)
-        log = Chronicle(journal, run.id)
+        log = JournalWriter(journal, run.id)
         attempt, lesson = await rejected(log)
         _, fact, _ = await conflicting(log, attempt)
         first = Guidelines(version=1, text=BEFORE, sources=(attempt.id,))
@@ -384,7 +381,7 @@ async def three_nodes(tmp_path: Path) -> AsyncGenerator[Journal]:
         run = await journal.add_run(
             source="tasks.yaml", settings="{}", at=BEGIN, keeper=Keeper.MONITOR
         )
-        log = Chronicle(journal, run.id)
+        log = JournalWriter(journal, run.id)
         said = reflects(1, 40, 80, "It goes well.")
         names = ("totals", "east"), ("delivery", "north"), ("labels", "north")
         tasks = [(await log.task(name, "", spec="tasks.yaml"), node) for name, node in names]

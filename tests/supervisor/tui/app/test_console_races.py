@@ -29,7 +29,8 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_stage.seat import AT, Seat, seated
+from midwatch_stage.console import ConsoleDriver, console_of
+from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.attempt_tabs import TimelineTab
@@ -78,7 +79,7 @@ class Slow(Journal):
         return found
 
 
-async def hurry(seat: Seat[Slow], *keys: str) -> None:
+async def hurry(seat: ConsoleDriver[Slow], *keys: str) -> None:
     """Press keys that are all there before the first of them is looked at."""
     for key in keys:
         character = {"enter": "\r"}.get(key, key if len(key) == 1 else None)
@@ -87,16 +88,7 @@ async def hurry(seat: Seat[Slow], *keys: str) -> None:
     await seat.pilot.pause()
 
 
-async def opened(seat: Seat[Slow]) -> AttemptScreen:
-    """The view of the attempt, with all of its story."""
-    await seat.pilot.press("enter")
-    screen = seat.app.screen
-    assert isinstance(screen, AttemptScreen)
-    await seat.until(lambda: screen.timeline.last_id >= seat.before)
-    return screen
-
-
-Sit = Callable[..., AbstractAsyncContextManager[Seat[Slow]]]
+Sit = Callable[..., AbstractAsyncContextManager[ConsoleDriver[Slow]]]
 
 
 @pytest.fixture
@@ -104,10 +96,10 @@ def sit(tmp_path: Path) -> Sit:
     """Opens the console on a journal that holds `records` of one attempt."""
 
     @asynccontextmanager
-    async def seat(*records: Record) -> AsyncGenerator[Seat[Slow]]:
+    async def seat(*records: Record) -> AsyncGenerator[ConsoleDriver[Slow]]:
         async with (
             await Slow.open(tmp_path / "journal.db") as journal,
-            seated(journal, WORKING, STEP, *records, project="p") as operator,
+            console_of(journal, WORKING, STEP, *records, project="p") as operator,
         ):
             yield operator
 
@@ -123,7 +115,7 @@ async def test_words_that_are_sent_twice_are_said_once_and_close_only_their_dial
     sit: Sit, inside: bool
 ) -> None:
     async with sit() as seat:
-        below = await opened(seat) if inside else seat.app.screen
+        below = await seat.open_attempt() if inside else seat.app.screen
         await seat.pilot.press("i", "h")
         await hurry(seat, "enter", "enter")
         assert await seat.written() == [replace(MINE, message="h")]
@@ -195,7 +187,7 @@ async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_
     sit: Sit,
 ) -> None:
     async with sit(HELD) as seat:
-        screen, first = await opened(seat), seat.before
+        screen, first = await seat.open_attempt(), seat.before
         seat.journal.stories = read = asyncio.Event()
         last = await seat.write(stamp(first), HELD)
         await seat.pilot.press("a")
@@ -221,7 +213,7 @@ async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -
 
 async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit) -> None:
     async with sit(Fact(text="Old."), Fact(text="New.")) as seat:
-        screen, new = await opened(seat), seat.before
+        screen, new = await seat.open_attempt(), seat.before
         seat.journal.facts = late = asyncio.Event()
         await seat.write(Recall(facts=(new - 1,)))
         await seat.until(lambda: seat.journal.facts is None)
@@ -234,7 +226,7 @@ async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit)
 
 async def test_what_is_cut_off_a_long_story_is_there_until_the_rest_is_shown(sit: Sit) -> None:
     async with sit() as seat:
-        screen = await opened(seat)
+        screen = await seat.open_attempt()
         timeline = screen.query_one(TimelineTab)
         before = timeline.list.render_line(timeline.list.count - 1).text
         del screen.timeline.items[:]

@@ -3,18 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Attempt, Commit, Draft, Step, StepKind
+from midwatch_monitor.records import Attempt, Commit
+from midwatch_stage.factories import AT, drafts, message
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.state.feed import Batch, Feed, NodesNow
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 @asynccontextmanager
@@ -24,30 +22,16 @@ async def journal_of(tasks: int, steps: int) -> AsyncGenerator[Journal]:
         run = await journal.add_run(source="x.yaml", settings="{}", at=AT)
         for number in range(tasks):
             task = await journal.add_task(run=run.id, name=f"t{number}", title="", spec="{}", at=AT)
-            attempt = await journal.add_attempt(
-                task=task.id,
-                number=1,
-                worker="coder",
-                model="m",
-                node="n",
-                workspace="",
-                at=AT,
+            whose = {"worker": "coder", "model": "m", "node": "n", "workspace": ""}
+            await commit(
+                journal, await journal.add_attempt(task=task.id, number=1, at=AT, **whose), steps
             )
-            await commit(journal, attempt, steps)
         yield journal
 
 
 async def commit(journal: Journal, attempt: Attempt, steps: int) -> None:
-    drafts = tuple(
-        Draft(
-            record=Step(number=n, kind=StepKind.MESSAGE),
-            at=AT,
-            task=attempt.task,
-            attempt=attempt.id,
-        )
-        for n in range(1, steps + 1)
-    )
-    await journal.commit(Commit(drafts=drafts))
+    records = [message(number) for number in range(1, steps + 1)]
+    await journal.commit(Commit(drafts=drafts(attempt, records)))
 
 
 def feed(journal: Journal, *, run: int | None = None) -> Feed:
@@ -99,9 +83,7 @@ async def test_what_is_added_later_comes_without_a_bus() -> None:
             await anext(coming)
             await commit(journal, await journal.attempt(1), 2)
             later = await anext(coming)
-        assert [each.record for each in later.entries] == [
-            Step(number=n, kind=StepKind.MESSAGE) for n in (1, 2)
-        ]
+        assert [each.record for each in later.entries] == [message(1), message(2)]
 
 
 async def test_a_key_is_heard_while_a_long_history_loads() -> None:

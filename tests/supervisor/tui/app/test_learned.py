@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
     Recall,
     Record,
 )
-from midwatch_stage.seat import Hearing
+from midwatch_stage.console import RecordingConsole
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
@@ -45,7 +45,7 @@ class Reader:
     """Somebody before the console, in the view of what was learned."""
 
     journal: Journal
-    app: Hearing
+    app: RecordingConsole
     pilot: Pilot[int]
     before: int
     """The last entry that nobody wrote here."""
@@ -91,7 +91,7 @@ class Reader:
 @asynccontextmanager
 async def sitting(journal: Journal, desk: OperatorActions | None = None) -> AsyncGenerator[Reader]:
     feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=0.05, hertz=100)
-    app = Hearing(
+    app = RecordingConsole(
         feed, desk or OperatorActions(journal, author="ada", clock=lambda: NOW), now=lambda: NOW
     )
     async with app.run_test(size=(120, 40)) as pilot:

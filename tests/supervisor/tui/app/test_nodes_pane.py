@@ -1,126 +1,208 @@
-"""The console of a fleet: its nodes, and a broker that is away."""
+"""The console of a fleet: its nodes, what lacks one, its monitors, and a broker that is away."""
 
 import asyncio
+import html
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from textual.pilot import Pilot
-from textual.widgets import TabbedContent
+import pytest
 
-from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Change
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.records import Change, Commit, Keeper, Lifecycle, NodeStatus
+from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.factories import AT, draft, task_transition
+from midwatch_stage.nodes import node
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.app import NO_BROKER, Console
-from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.banner import TitleLine
-from midwatch_supervisor.tui.state.feed import Feed, NodesNow
+from midwatch_supervisor.tui.state.feed import NodesNow
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
+EAST = node("east", "gpu", slots=2, busy=2, heard=NOW)
+TASKS = (
+    TaskSpec(id="flash", goal="x", acceptance=("true",), labels=("fpga",)),
+    TaskSpec(id="totals", goal="x", acceptance=("true",)),
+    TaskSpec(id="labels", goal="x", acceptance=("true",), depends_on=("totals",)),
+)
 
 
-@asynccontextmanager
-async def seated(
+def seated(
     journal: Journal,
     nodes: NodesNow | None = None,
-    connected: Callable[[], bool] = lambda: True,
-) -> AsyncGenerator[tuple[Console, Pilot[int]]]:
-    feed = Feed(
-        journal,
-        run=1,
-        bus=LocalBus(),
-        poll_seconds=0.05,
-        hertz=100,
-        nodes=nodes,
-        connected=connected,
-    )
-    app = Console(feed, OperatorActions(journal, author="ada"), now=lambda: NOW)
-    async with app.run_test(size=(140, 40)) as pilot:
-        await until(pilot, lambda: app.board.last_at is not None)
-        yield app, pilot
+    *,
+    size: tuple[int, int] = (140, 40),
+    **feed: Any,
+) -> AbstractAsyncContextManager[ConsoleDriver[Journal]]:
+    return console_on(journal, nodes=nodes, size=size, now=lambda: NOW, poll_seconds=0.05, **feed)
 
 
-async def until(pilot: Pilot[int], happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not happened():
-            await pilot.pause()
-
-
-def active(app: Console) -> str:
-    return app.query_one("#panes", TabbedContent).active
-
-
-async def test_a_run_of_one_process_has_no_nodes_to_show(six_tasks: Journal) -> None:
-    async with seated(six_tasks) as (app, pilot):
-        await pilot.press("6")
-        tabs = app.query_one("#panes", TabbedContent)
-        assert (active(app), tabs.get_tab("nodes-tab").display) == ("fleet-tab", False)
+def seconds_pass(app: Console, seconds: int = 6) -> None:
+    for _ in range(seconds):
+        app.pass_a_second()
 
 
 async def test_enter_on_a_node_shows_what_is_at_work_there(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
-    async with seated(three_nodes, nodes_now) as (app, pilot):
-        await pilot.press("6")
-        assert active(app) == "nodes-tab"
-        await pilot.press("G", "enter")
-        assert active(app) == "fleet-tab"
-        assert [row.name for row in app.panes.fleet.items] == ["labels"]
-        await pilot.press("escape")
-        assert len(app.panes.fleet.items) == 3
+    async with seated(three_nodes, nodes_now) as seat:
+        await seat.press("6")
+        assert seat.tab == "nodes-tab"
+        await seat.press("G", "enter")
+        assert seat.tab == "fleet-tab"
+        assert [row.name for row in seat.app.panes.fleet.items] == ["labels"]
+        await seat.press("escape")
+        assert len(seat.app.panes.fleet.items) == 3
 
 
 async def test_a_lost_node_waits_for_a_person_and_leads_to_the_nodes(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
-    async with seated(three_nodes, nodes_now) as (app, pilot):
-        await pilot.press("n")
-        assert active(app) == "nodes-tab"
-        await pilot.press("3", "enter")
-        assert active(app) == "nodes-tab"
+    async with seated(three_nodes, nodes_now) as seat:
+        await seat.press("n")
+        assert seat.tab == "nodes-tab"
+        await seat.press("3", "enter")
+        assert seat.tab == "nodes-tab"
 
 
 async def test_the_timeline_says_where_an_attempt_goes_on(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
-    async with seated(three_nodes, nodes_now) as (app, pilot):
-        moved = next(row for row in app.board.rows.values() if row.name == "labels")
-        app.open_attempt(moved)
-        await until(pilot, lambda: isinstance(app.screen, AttemptScreen))
-        view = app.screen
-        assert isinstance(view, AttemptScreen)
-        await until(pilot, lambda: bool(view.timeline.items) and not view.reading)
-        assert [
-            item.told.text for item in view.timeline.items if isinstance(item.record, Change)
-        ] == ["continues on west"]
+    async with seated(three_nodes, nodes_now) as seat:
+        rows = seat.app.board.rows.values()
+        seat.attempts["labels"] = next(row for row in rows if row.name == "labels").state.attempt
+        view = await seat.open_attempt("labels")
+        items = (item for item in view.timeline.items if isinstance(item.record, Change))
+        assert [item.told.text for item in items] == ["continues on west"]
 
 
 async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
     six_tasks: Journal,
 ) -> None:
     there = False
-    async with seated(six_tasks, connected=lambda: there) as (app, _):
+    async with seated(six_tasks, connected=lambda: there) as seat:
+        app, title = seat.app, seat.app.query_one(TitleLine)
+        seconds_pass(app)
+        # A broker that is away is a small mark, and nothing else.
+        assert (NO_BROKER in str(title.render()), app.banner.said) == (True, "")
         logging.getLogger("midwatch_monitor.bus.connection").warning("it does not let %r in", "ada")
-        for _ in range(6):
-            app.pass_a_second()
+        seconds_pass(app)
         assert app.banner.said.endswith("it does not let 'ada' in")
         there = True
-        app.pass_a_second()
-        assert app.banner.said == ""
+        seconds_pass(app, 2)
+        assert (NO_BROKER in str(title.render()), app.banner.said) == (False, "")
 
 
-async def test_a_broker_that_is_away_is_a_small_mark_and_nothing_else(six_tasks: Journal) -> None:
-    there = False
-    async with seated(six_tasks, connected=lambda: there) as (app, pilot):
-        for _ in range(6):
-            app.pass_a_second()
-        heading = app.query_one(TitleLine)
-        assert NO_BROKER in str(heading.render())
-        assert app.banner.said == ""
-        there = True
-        for _ in range(2):
-            app.pass_a_second()
-        await pilot.pause()
-        assert NO_BROKER not in str(heading.render())
+@pytest.fixture
+async def handed_over() -> AsyncGenerator[Journal]:
+    """A run of a fleet of which nothing has begun."""
+    async with await Journal.open(":memory:") as journal:
+        run = await journal.add_run(source="t", settings="{}", at=AT, keeper=Keeper.MONITOR)
+        for wanted in TASKS:
+            spec = Assignment(task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=None)
+            task = await journal.add_task(
+                run=run.id, name=wanted.id, title="", spec=spec.model_dump_json(), at=AT
+            )
+            waits = draft(task_transition(Lifecycle.SUBMITTED), task=task.id, attempt=None, at=NOW)
+            await journal.commit(Commit(drafts=(waits,)))
+        yield journal
+
+
+class Fleet:
+    """What a journal tells of nodes and monitors; it may be slow."""
+
+    def __init__(self, *nodes: NodeStatus, monitors: Sequence[MonitorStatus] = ()) -> None:
+        self.known = nodes
+        self.watching = monitors
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def nodes(self) -> Sequence[NodeStatus]:
+        await self.answers.wait()
+        return self.known
+
+    async def monitors(self) -> Sequence[MonitorStatus]:
+        return self.watching
+
+
+def shown(app: Console) -> list[str]:
+    """The lines of the screen."""
+    lines: dict[float, str] = defaultdict(str)
+    pieces = r'<text [^>]* y="([\d.]+)"[^>]*>([^<]*)</text>'
+    for y, text in re.findall(pieces, app.export_screenshot()):
+        lines[float(y)] += html.unescape(text).replace("\xa0", " ")
+    return [line for _, line in sorted(lines.items())]
+
+
+async def test_a_fleet_without_any_node_says_how_one_comes(handed_over: Journal) -> None:
+    async with seated(handed_over, Fleet().nodes) as seat:
+        await seat.until(lambda: seat.app.board.node_list.read)
+        await seat.press("6")
+        assert seat.app.told == ["No nodes: `midwatch node` starts one"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 45)], ids=["80x24", "140x45"])
+async def test_each_line_says_why_its_task_waits(
+    size: tuple[int, int], handed_over: Journal
+) -> None:
+    async with seated(handed_over, Fleet(EAST).nodes, size=size) as seat:
+        await seat.until(lambda: seat.app.board.node_list.read)
+        lines = {line.split()[1]: line for line in shown(seat.app) if " queued " in line}
+        assert "no node: fpga" in lines["flash"]
+        assert "no free slot" in lines["totals"]
+        assert "after totals" in lines["labels"]
+
+
+async def test_what_no_node_will_take_waits_for_a_person_and_leads_to_the_nodes(
+    handed_over: Journal,
+) -> None:
+    async with seated(handed_over, Fleet(EAST).nodes, size=(80, 24)) as seat:
+        await seat.until(lambda: len(seat.app.queue.calling) == 1)
+        await seat.press("3")
+        lines = shown(seat.app)
+        assert any("flash" in line and "no node has the label" in line for line in lines)
+        await seat.press("enter")
+        assert seat.tab == "nodes-tab"
+        await seat.press("1", "n")
+        assert seat.tab == "nodes-tab"
+
+
+async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> None:
+    fleet = Fleet(EAST)
+    async with seated(handed_over, fleet.nodes, monitors=fleet.monitors, size=(80, 24)) as seat:
+        await seat.until(lambda: seat.app.board.node_list.monitors is not None)
+        seat.app.pass_a_second()
+        await seat.pilot.pause()
+        said = " ".join(line.strip() for line in shown(seat.app)[:5])
+        assert "no monitor is at work: nobody escalates" in said
+        assert "`midwatch monitor` starts one" in said
+
+
+async def test_with_a_monitor_nothing_is_told(handed_over: Journal) -> None:
+    fleet = Fleet(EAST, monitors=[MonitorStatus(holder="watch:1", until=NOW.replace(minute=30))])
+    async with seated(handed_over, fleet.nodes, monitors=fleet.monitors) as seat:
+        await seat.until(lambda: seat.app.board.node_list.monitors is not None)
+        seat.app.pass_a_second()
+        assert seat.app.banner.said == ""
+
+
+async def test_before_the_nodes_were_read_nothing_is_said_of_them(tmp_path: Path) -> None:
+    fleet = Fleet(EAST)
+    fleet.answers.clear()
+    async with (
+        await Journal.open(tmp_path / "journal.db") as journal,
+        seated(journal, fleet.nodes) as seat,
+    ):
+        await seat.press("6")
+        assert seat.app.told == ["the nodes are not read yet: try again in a moment"]
+        fleet.answers.set()
+        await seat.until(lambda: bool(seat.app.board.node_list.nodes))
+        await seat.press("6")
+        assert seat.tab == "nodes-tab"

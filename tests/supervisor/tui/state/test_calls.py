@@ -12,7 +12,6 @@ from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell, call_text, command, escape, notifier
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.screens.banner import (
-    ReportedTrouble,
     Trouble,
     banner_text,
     failed_parts,
@@ -151,7 +150,7 @@ def test_the_banner_says_the_newest_trouble_and_how_many_more_there_are() -> Non
 
 @pytest.mark.parametrize(("passing", "passed"), [(True, True), (False, False)])
 def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
-    told = ReportedTrouble(what="late", since=AT, reported_at=AT, passing=passing)
+    told = Trouble(what="late", since=AT, last=AT if passing else None)
     assert told.passed(LATER) is passed
     assert not told.passed(AT + timedelta(seconds=60))
 

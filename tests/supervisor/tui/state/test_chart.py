@@ -1,71 +1,44 @@
 """What the chart of an attempt shows, and how a diff is read."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    AlertKey,
-    AlertState,
-    Attempt,
-    Checkpoint,
-    Delivery,
-    DeliveryState,
-    Entry,
-    Intervention,
-    Record,
-    Severity,
-    Step,
-    StepKind,
-    Task,
+from midwatch_monitor.records import Alert, Record, Severity
+from midwatch_stage.factories import (
+    alert,
+    attempt,
+    delivery,
+    entries,
+    intervention,
+    message,
+    reflecting,
+    task,
 )
 from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.tui.screens.attempt_tabs import diff_lines, diff_tone, flat
 from midwatch_supervisor.tui.screens.chart import series, ticks
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-ATTEMPT = Attempt(
-    id=1, task=1, number=1, worker="w", model="m", node="n", workspace="/w", started_at=AT
-)
-
 
 def told(*records: Record) -> AttemptTimeline:
-    story = AttemptTimeline(Task(id=1, run=1, name="fix", title="", spec="{}"), ATTEMPT)
-    for id, record in enumerate(records, start=1):
-        story.fold(Entry(id=id, record=record, at=AT, task=1, attempt=1))
+    story = AttemptTimeline(task(), attempt())
+    for each in entries(*records):
+        story.fold(each)
     return story
 
 
-def report(number: int, progress: int, confidence: int) -> Step:
-    checkpoint = Checkpoint(progress_percent=progress, confidence=confidence)
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
-
-
 def firing(severity: Severity, step: int) -> Alert:
-    return Alert(
-        key=AlertKey(rule="cycle"),
-        severity=severity,
-        state=AlertState.FIRING,
-        value=1,
-        summary="",
-        since_step=step,
-        step=step,
-    )
+    return alert(severity=severity, step=step)
 
 
 def test_without_a_checkpoint_there_is_nothing_to_draw() -> None:
-    assert series(told(Step(number=1, kind=StepKind.MESSAGE))) == ()
+    assert series(told(message())) == ()
 
 
 def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered() -> None:
-    nudge = Intervention(action=Action.NUDGE, by=Actor.POLICY)
-    arrived = Delivery(intervention=4, state=DeliveryState.DELIVERED, step=2)
-    story = told(report(1, 10, 70), report(2, 20, 40), firing(Severity.CRITICAL, 2), nudge, arrived)
+    reports = reflecting(1, 10, 70), reflecting(2, 20, 40)
+    story = told(*reports, firing(Severity.CRITICAL, 2), intervention(), delivery(4, step=2))
     assert [(each.name, each.steps, each.values) for each in series(story)] == [
         ("confidence", (1, 2), (70, 40)),
         ("progress", (1, 2), (10, 20)),
@@ -75,13 +48,13 @@ def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered
 
 
 def test_no_two_series_have_the_same_sign() -> None:
-    story = told(report(1, 1, 1), firing(Severity.WARNING, 1), firing(Severity.CRITICAL, 1))
+    story = told(reflecting(1), firing(Severity.WARNING, 1), firing(Severity.CRITICAL, 1))
     signs = [each.sign for each in series(story)]
     assert signs == ["⠒", "▪", "▲", "■"]
 
 
 def test_nothing_is_marked_outside_the_steps() -> None:
-    assert [each.name for each in series(told(firing(Severity.WARNING, 9), report(1, 1, 1)))] == [
+    assert [each.name for each in series(told(firing(Severity.WARNING, 9), reflecting(1)))] == [
         "confidence",
         "progress",
     ]

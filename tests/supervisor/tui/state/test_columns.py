@@ -5,8 +5,8 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from midwatch_monitor.records import Health
-from midwatch_supervisor.tui.themes import THEMES
 from midwatch_supervisor.tui.widgets.palette import (
+    THEMES,
     Palette,
     health_style,
     laid,

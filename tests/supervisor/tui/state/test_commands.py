@@ -17,20 +17,16 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import alert, delivery, intervention, outcome, transition
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, ROLL
+from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
-    ABOUT_ALERTS,
-    ACTIONS,
     Command,
     Question,
-    confirmation_text,
     is_held,
     question,
     refusal,
-    sensible,
+    result_text,
     terms_in,
 )
-from midwatch_supervisor.tui.state.action_results import Notice, notice
 from midwatch_supervisor.tui.state.row import Row
 
 ALERT = alert("cycle")
@@ -55,6 +51,10 @@ def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> Questio
     found = question(command, about, models=models)
     assert found is not None
     return found
+
+
+def sensible(about: Row, *, pausing: bool = False) -> set[Command]:
+    return {each for each in Command if not refusal(each, about, pausing=pausing)}
 
 
 def problem(found: Question, words: str) -> str:
@@ -84,8 +84,26 @@ def test_what_can_be_done_depends_on_where_the_attempt_stands(
 
 def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
     queued = Row.queued(1, 1, "fix")
-    assert sensible(queued) == frozenset()
+    assert sensible(queued) == set()
     assert refusal(Command.GUIDE, queued) == "it has not begun yet"
+
+
+@pytest.mark.parametrize(
+    ("command", "record", "why"),
+    [
+        (Command.APPROVE, WORKING, "no decision waits for approval"),
+        (Command.MODIFY, BUDGET, "no decision waits for approval"),
+        (Command.SILENCE, WORKING, "no alert fires"),
+        (Command.ACCEPT, WORKING, "there is no result yet: working"),
+        (Command.REFUSE, PARKED, "there is no result yet: waits for you"),
+        (Command.PAUSE, PARKED, "it is paused already, or waits for you"),
+        (Command.RESUME, WORKING, "it is not paused: working"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    command: Command, record: Record, why: str
+) -> None:
+    assert refusal(command, row(record)) == why
 
 
 def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
@@ -98,27 +116,28 @@ def test_a_restart_needs_an_attempt_that_is_left(left: int | None, refused: bool
 
 
 def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
-    assert ACTIONS.keys() == {each for each in Command if not (each.of_decision or each.of_result)}
-    assert ACTIONS.keys() >= ABOUT_ALERTS
+    acting = {each for each in Command if each.effect.action is not None}
+    assert acting == {each for each in Command if not (each.of_decision or each.of_result)}
+    assert acting >= {each for each in Command if each.answers_alerts}
 
 
 def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:
     named = {key.action.removeprefix("act('").removesuffix("')") for key in ACTS}
     assert named == {each.value for each in Command} - {Command.RESUME}
-    keys = [each for key in (*EVERYWHERE, *ROLL, *ACTS) for each in key.keys.split(",")]
+    keys = [each for key in (*EVERYWHERE, *LIST, *ACTS) for each in key.keys.split(",")]
     assert sorted(set(keys)) == sorted(keys)
 
 
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        (Command.RESUME, "fix#1: resume sent"),
-        (Command.ACKNOWLEDGE, "fix#1: alerts acknowledged"),
+        (Command.RESUME, "resume sent"),
+        (Command.ACKNOWLEDGE, "alerts acknowledged"),
     ],
 )
 def test_a_stored_command_is_confirmed_in_a_few_words(command: Command, text: str) -> None:
-    assert confirmation_text(command, row()) == text
-    assert all(confirmation_text(each, row()).startswith("fix#1: ") for each in Command)
+    assert command.effect.confirmation == text
+    assert all(each.effect.confirmation for each in Command)
 
 
 @pytest.mark.parametrize(
@@ -206,15 +225,14 @@ def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
             False,
         ),
         (Action.REPLAN, delivery(1, DeliveryState.REJECTED), "replan rejected", False),
-        (Action.SILENCE, delivery(), None, True),
-        (Action.REPLAN, delivery(1, DeliveryState.APPROVED), None, True),
+        (Action.SILENCE, delivery(), "", True),
+        (Action.REPLAN, delivery(1, DeliveryState.APPROVED), "", True),
     ],
 )
 def test_what_becomes_of_a_followed_command_is_told(
-    action: Action, then: Delivery | OutcomeReport, text: str | None, good: bool
+    action: Action, then: Delivery | OutcomeReport, text: str, good: bool
 ) -> None:
-    told = None if text is None else Notice(text=f"fix#1: {text}", good=good)
-    assert notice("fix#1", action, then) == told
+    assert result_text(action, then) == (text, good)
 
 
 @pytest.mark.parametrize("end", [delivery(2), transition(Lifecycle.FAILED)])

@@ -5,9 +5,19 @@ import pytest
 from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import ConfigError, Place
 from midwatch_supervisor.tui import keys
-from midwatch_supervisor.tui.keymap import check_keys, in_force, named, spoken
-from midwatch_supervisor.tui.keys import Key, all_keys, key_groups
-from midwatch_supervisor.tui.looks import THEME_NAMES, check_looks, following
+from midwatch_supervisor.tui.keys import (
+    THEME_NAMES,
+    Key,
+    all_keys,
+    check_console,
+    check_keys,
+    in_force,
+    key_groups,
+    named,
+    next_theme,
+    spoken,
+    with_new_ids,
+)
 from midwatch_supervisor.tui.widgets.dialogs import help_lines
 
 PLACE = Place(file=Path("midwatch.yaml"))
@@ -44,6 +54,16 @@ def test_what_is_no_key_is_refused(key: str) -> None:
 )
 def test_keys_are_named_as_people_and_textual_name_them(key: str) -> None:
     check_keys({"up": key}, [UP], PLACE)
+
+
+def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    old = ConsoleSettings(keys={"roll.down": "x", "guide": "f9"})
+    with caplog.at_level("WARNING"), pytest.raises(ConfigError, match="of `stop` already"):
+        check_console(old, PLACE)
+    assert caplog.messages == ["midwatch.yaml: `console.keys.roll.down` is now `list.down`"]
+    assert with_new_ids(old.keys) == {"list.down": "x", "guide": "f9"}
 
 
 def test_two_acts_on_one_key_are_refused() -> None:
@@ -97,25 +117,24 @@ def test_the_help_says_every_key_with_its_keys_in_force() -> None:
 
 
 def test_no_table_of_keys_is_missing_in_the_help() -> None:
-    tables = {name for name, value in vars(keys).items() if name.isupper() and value}
-    helped = {id(table) for _, table in key_groups()}
-    assert {name for name in tables if id(getattr(keys, name)) not in helped} == set()
+    tables = {id(each) for each in vars(keys).values() if str(each).startswith("(Key(")}
+    assert tables == {id(table) for _, table in key_groups()}
 
 
 def test_the_themes_follow_each_other_in_a_circle() -> None:
     seen = [THEME_NAMES[0]]
-    while (name := following(seen[-1])) not in seen:
+    while (name := next_theme(seen[-1])) not in seen:
         seen.append(name)
     assert tuple(seen) == THEME_NAMES
-    assert following("nord") == THEME_NAMES[0]
+    assert next_theme("nord") == THEME_NAMES[0]
 
 
 @pytest.mark.parametrize("theme", [*THEME_NAMES, "nord"])
 def test_our_themes_and_textuals_are_taken(theme: str) -> None:
-    check_looks(ConsoleSettings(theme=theme), PLACE)
+    check_console(ConsoleSettings(theme=theme), PLACE)
 
 
 def test_a_theme_that_is_not_there_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(ConfigError, match="did you mean `midwatch-safe`") as caught:
-        check_looks(ConsoleSettings(theme="midwatch-save"), PLACE)
+        check_console(ConsoleSettings(theme="midwatch-save"), PLACE)
     assert caught.value.key == "console.theme"

@@ -37,8 +37,7 @@ from midwatch_supervisor.tui.learned.lists import (
 )
 from midwatch_supervisor.tui.learned.marks import Mark, question, rating_in, refusal
 from midwatch_supervisor.tui.learned.statistics import EMPTY, Statistics
-from midwatch_supervisor.tui.state.learning_counts import HISTORY, LearningCounts
-from midwatch_supervisor.tui.state.learning_view import LearningView, Marked
+from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView, Marked
 from midwatch_supervisor.tui.widgets.palette import Palette
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)

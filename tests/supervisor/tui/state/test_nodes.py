@@ -22,7 +22,7 @@ from midwatch_stage.factories import alert, attempt, entry, run, task
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
-from midwatch_supervisor.tui.screens.nodes import hosts
+from midwatch_supervisor.tui.screens.lists import hosts
 from midwatch_supervisor.tui.state.attention import Queue
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.node_list import NodeList, standing
@@ -153,7 +153,7 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told.board.meet_nodes([NORTH, SOUTH])
     told.board.meet_nodes([LOST, SOUTH])
     (host, _) = hosts(told.board)
-    assert (host.status.name, host.standing, host.attempts) == ("north", "lost", ("fix#1",))
+    assert (host.status.name, standing(host.status), host.attempts) == ("north", "lost", ("fix#1",))
     (lost,) = Queue(told.board).of_nodes
     assert lost.what == "the node is lost; 1 attempt waits for another one"
     told.tell(Change(node="south"))

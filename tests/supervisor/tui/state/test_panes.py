@@ -15,15 +15,14 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import transition
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.screens.checkpoints import since
-from midwatch_supervisor.tui.screens.checkpoints import text as told_in
+from midwatch_supervisor.tui.screens.lists import report_text as told_in
+from midwatch_supervisor.tui.screens.lists import since
 from midwatch_supervisor.tui.screens.overview import (
     Bars,
     Sums,
-    amount,
     axis,
     bars,
-    drawn,
+    draw_bars,
     rate,
     summed,
 )
@@ -66,21 +65,6 @@ def test_the_overview_sums_what_all_attempts_used() -> None:
     assert summed([one, other]) == Sums(needs=needs, requests=6, tokens=800, cost_usd=0.5)
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (840, "840"),
-        (9_999, "9,999"),
-        (12_340, "12.3 k"),
-        (999_960, "1.0 M"),
-        (1_004_300, "1.0 M"),
-        (2_500_000_000, "2.5 G"),
-    ],
-)
-def test_large_numbers_are_written_as_people_write_them(number: int, text: str) -> None:
-    assert amount(number) == text
-
-
 def times(*seconds: int) -> dict[datetime, Counter[str]]:
     return {AT + timedelta(seconds=each): Counter({"alerts": 1}) for each in seconds}
 
@@ -112,9 +96,9 @@ def test_the_span_of_a_bar_is_told_in_words(seconds: int, length: str) -> None:
 
 
 def test_the_largest_bar_fills_the_height_and_the_smallest_is_seen() -> None:
-    assert drawn([16, 8, 1, 0], height=2) == ["█   ", "██▁ "]
-    assert drawn([1, 0], height=1, width=3) == ["███   "]
-    assert drawn([0, 0]) == []
+    assert draw_bars([16, 8, 1, 0], height=2) == ["█   ", "██▁ "]
+    assert draw_bars([1, 0], height=1, width=3) == ["███   "]
+    assert draw_bars([0, 0]) == []
 
 
 def test_an_axis_names_its_ends_beneath_them_or_side_by_side() -> None:

@@ -78,6 +78,12 @@ def asking(reason: str) -> Record:
         ((WORKING, stuck(), WORKING), "stuck", 0, "cycle was seen"),
         ((WORKING, stuck(None), WORKING), "stuck", 3, "cycle was seen"),
         (
+            (WORKING, stuck(), alert("silence", Severity.CRITICAL, at=AT)),
+            "stuck",
+            0,
+            "cycle was seen; silence was seen",
+        ),
+        (
             (WORKING, BUDGET, REVISION),
             "asks",
             2,

@@ -7,24 +7,29 @@ from midwatch_monitor.records import (
     Change,
     DeliveryState,
     Ending,
-    Health,
     Lifecycle,
     Meter,
     Record,
     Severity,
 )
 from midwatch_stage.factories import (
-    after,
+    AT,
     alert,
+    attempt,
     delivery,
     ended,
+    entry,
     feedback,
     intervention,
-    reflecting,
+    run,
+    task,
     transition,
 )
 from midwatch_stage.rows import row
+from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.widgets.palette import palette
 
 HELD = intervention(Action.RESTART, needs_approval=True)
 WORKING = transition()
@@ -56,36 +61,9 @@ def test_a_row_needs_a_person_for_what_is_most_urgent(
     assert row(*records).need is need
 
 
-@pytest.mark.parametrize(
-    ("records", "health"),
-    [
-        (
-            (WORKING, WARNING, alert("silence", Severity.CRITICAL)),
-            Health.STUCK,
-        ),
-        ((WORKING, WARNING, RESOLVED), Health.OK),
-        ((WORKING, NOTICE), Health.NOTICE),
-    ],
-)
-def test_health_is_what_the_worst_firing_alert_says_of_one_that_works(
-    records: tuple[Record, ...], health: Health
-) -> None:
-    assert row(*records).health is health
-
-
 @pytest.mark.parametrize("state", DeliveryState)
 def test_a_decision_that_was_dealt_with_waits_no_more(state: DeliveryState) -> None:
     assert row(WORKING, HELD, delivery(2, state)).need is Need.WORKING
-
-
-def test_it_has_waited_since_the_first_thing_that_it_waits_for() -> None:
-    assert row(WORKING, HELD, HELD, ASKS).state.needed_since == after(2)
-
-
-def test_progress_is_of_the_plan_step_and_100_once_completed() -> None:
-    next_step = row(WORKING, reflecting(4, 80, 70), Change(plan_step=2, plan_steps=5))
-    assert (next_step.state.progress, [*next_step.state.confidences]) == (None, [70])
-    assert row(WORKING, DONE).state.progress == 100
 
 
 def test_used_is_the_share_of_what_is_nearest_to_its_limit() -> None:
@@ -123,3 +101,24 @@ def test_where_it_stands_is_one_word(records: tuple[Record, ...], status: str) -
 def test_a_task_without_an_attempt_is_queued() -> None:
     queued = Row.queued(1, 1, "fix")
     assert (queued.status, queued.need, queued.attempt) == ("queued", Need.QUEUED, None)
+
+
+def cells(about: Row) -> dict[str, str]:
+    """What the fleet shows of a row, by the titles of its columns."""
+    colours = palette({"foreground": "#ffffff", "background": "#000000"})
+    return {each.title: each.draw(about, colours)[0] for each in columns(lambda: AT)}
+
+
+def test_a_result_that_was_not_accepted_has_no_tick() -> None:
+    assert cells(row(WORKING, DONE))["!"] == "✓"
+    assert cells(row(WORKING, DONE, feedback(accepted=False)))["!"] == "✗"
+
+
+def test_an_attempt_that_nobody_judges_says_so() -> None:
+    board = Board()
+    board.meet_run(run(settings='{"mode": "off"}'))
+    board.meet_task(task())
+    board.meet_attempt(attempt())
+    board.fold(entry(1, WORKING))
+    assert cells(board.rows[1])["health"] == "not judged"
+    assert cells(board.rows[1])["!"] == "○"

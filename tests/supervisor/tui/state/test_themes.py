@@ -2,9 +2,8 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from midwatch_supervisor.tui.looks import THEME_NAMES
-from midwatch_supervisor.tui.themes import SAFE, THEMES
-from midwatch_supervisor.tui.widgets.palette import Palette, palette
+from midwatch_supervisor.tui.keys import THEME_NAMES
+from midwatch_supervisor.tui.widgets.palette import SAFE, THEMES, Palette, palette
 
 OKABE_ITO = {"#0072B2", "#56B4E9", "#009E73", "#F0E442", "#E69F00", "#D55E00", "#CC79A7"}
 MEANINGS = ("text", "strong", "heading", "accent", "good", "warn", "bad")

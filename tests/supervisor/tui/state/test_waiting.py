@@ -54,7 +54,7 @@ def task(name: str, *labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
 
 def cells(made: Board) -> list[str]:
     """The activity of each line of the fleet."""
-    (activity,) = (each for each in columns(lambda: AT, wait=made.wait) if each.title == "activity")
+    (activity,) = (each for each in columns(lambda: AT, made.wait) if each.title == "activity")
     return [activity.draw(row, COLOURS)[0] for row in made.all_rows()]
 
 

@@ -1,9 +1,11 @@
-"""Verdicts and what they say of learning, folded from what is watched. Pure."""
+"""What was learned, and the figures of it, as the console shows them."""
 
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.learning import KINDS, Learning, LearningFigures
 from midwatch_monitor.records import (
     Entry,
@@ -11,6 +13,10 @@ from midwatch_monitor.records import (
     Fault,
     Feedback,
     Guidelines,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
     Lesson,
     Record,
     Study,
@@ -18,6 +24,75 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_supervisor.present.text_line import LEARNING
+
+PAGE = 500
+"""Lessons and facts that are shown; `midwatch lessons list` and `facts list` have all of them."""
+
+Marked = KnownLesson | KnownFact | KnownGuidelines
+"""Anything that a person can mark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningView:
+    """Lessons, facts and versions of guidelines, each with what became of it."""
+
+    lessons: tuple[KnownLesson, ...] = ()
+    facts: tuple[KnownFact, ...] = ()
+    guidelines: tuple[KnownGuidelines, ...] = ()
+    others: Mapping[int, KnownFact] = field(default_factory=dict[int, KnownFact])
+    """Older facts that stand in the place of one of `facts`, by journal id."""
+
+    @property
+    def proposed(self) -> tuple[KnownGuidelines, ...]:
+        """The versions that wait for a person."""
+        return tuple(each for each in self.guidelines if each.state is GuidelinesState.PROPOSED)
+
+    def live(self, project: str) -> KnownGuidelines | None:
+        """The version in force in a project."""
+        return next(
+            (
+                each
+                for each in self.guidelines
+                if each.project == project and each.state is GuidelinesState.LIVE
+            ),
+            None,
+        )
+
+    def successor(self, fact: KnownFact) -> KnownFact | None:
+        """What stands in a fact's place, if anything does and it is known."""
+        if fact.instead is None:
+            return None
+        found = (each for each in self.facts if each.id == fact.instead)
+        return next(found, self.others.get(fact.instead))
+
+    def newest(self, known: Marked) -> Marked:
+        """The same as it is now."""
+        every = (*self.lessons, *self.facts, *self.guidelines)
+        return next((each for each in every if each.id == known.id), known)
+
+    def replaced(self, fact: KnownFact) -> tuple[KnownFact, ...]:
+        """The facts in whose place this one stands."""
+        return tuple(each for each in self.facts if each.instead == fact.id)
+
+
+async def read_guidelines(learned: Learned, before: LearningView) -> LearningView:
+    """The same with the versions of the guidelines as they are now. Raises JournalError."""
+    return replace(before, guidelines=tuple(await learned.guidelines()))
+
+
+async def read_learning(learned: Learned) -> LearningView:
+    """Everything as it is now. Raises JournalError."""
+    facts = tuple(await learned.facts(live=False, limit=PAGE))
+    known = {fact.id for fact in facts}
+    lacking = sorted({fact.instead for fact in facts if fact.instead is not None} - known)
+    others = await learned.facts(ids=lacking, live=False) if lacking else []
+    return LearningView(
+        lessons=tuple(await learned.lessons(limit=PAGE)),
+        facts=facts,
+        guidelines=tuple(await learned.guidelines()),
+        others={fact.id: fact for fact in others},
+    )
+
 
 HISTORY = 200
 """Verdicts that are kept with their words; all of them count."""

@@ -1,0 +1,278 @@
+"""The queue of what waits for a person, the checkpoints as they come, and the nodes, as tables."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+
+from midwatch_monitor.records import Course, NodeState, NodeStatus
+from midwatch_supervisor.present.plain import one_line
+from midwatch_supervisor.present.signs import LOST_SIGN
+from midwatch_supervisor.tui.state.attention import Queue, QueueItem
+from midwatch_supervisor.tui.state.board import STREAM, Board, Report
+from midwatch_supervisor.tui.state.node_list import AT_WORK, standing
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.widgets.line_list import Cell
+from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches, span
+
+LATE = 30.0
+"""Seconds without a beat that are shown as too many: a node beats once a second."""
+_LOW = 40
+"""Under this confidence a number is drawn as a warning."""
+_COURSES = {Course.ESCALATE: "bad", Course.PIVOT: "warn"}
+_SIGNS: Mapping[NodeState, tuple[str, str]] = {
+    NodeState.LOST: (LOST_SIGN, "bad"),
+    NodeState.UP: ("●", "good"),
+    NodeState.DRAINING: ("◐", "warn"),
+    NodeState.DOWN: ("⊘", "dim"),
+}
+"""Each with its style, in the order of the lines."""
+
+
+class AttentionPane(Table[QueueItem]):
+    """The queue, the most urgent first."""
+
+    def __init__(self, queue: Queue, now: Callable[[], datetime]) -> None:
+        def age(item: QueueItem, colours: Palette) -> Cell:
+            if item.since is None:
+                return "-", colours.dim
+            return span((now() - item.since).total_seconds()), colours.text
+
+        super().__init__(
+            [
+                Column("!", 1, 0, lambda item, c: (item.sign, tone_style(item.tone, c))),
+                Column("age", 4, 0, age),
+                Column("needs", 8, 2, lambda item, c: (item.kind, c.text)),
+                Column("task", 14, 0, lambda item, c: (item.name, c.strong), grow=1),
+                Column("what", 36, 1, lambda item, c: (item.what or "-", c.text), grow=6),
+                Column("alerts", 16, 3, lambda item, c: (item.rules or "-", c.dim), grow=1),
+            ],
+            name="attention",
+            hint="task, worker, what it needs, or rule",
+            nothing="Nothing waits for a person, or nothing that the filter lets through.",
+            text=lambda item: item.text,
+            key=lambda item: item.key,
+        )
+        self._queue = queue
+
+    @property
+    def chosen(self) -> Row | None:
+        """The attempt of the cursor; a lost node, labels and guidelines have none."""
+        return None if self.current is None else self.current.row
+
+    def refresh_board(self) -> None:
+        """Show the queue as it is now."""
+        self.take([*self._queue.calling, *self._queue.proposals])
+
+
+def report_text(report: Report) -> str:
+    """What a filter looks at."""
+    said = report.checkpoint
+    words = (report.row.name, report.row.state.attempt.worker, said.decision)
+    return " ".join((*words, *said.blockers, said.notes))
+
+
+def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
+    """What came after `last`, oldest first; everything if it is not there any more."""
+    new = list(takewhile(lambda report: report is not last, reversed(reports)))
+    new.reverse()
+    return new
+
+
+class CheckpointsPane(Table[Report]):
+    """What the workers say of themselves; the cursor follows the end once it stands there."""
+
+    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+        super().__init__(
+            [
+                Column("time", 8, 1, lambda each, c: (clock(each.at, now().tzinfo), c.dim)),
+                Column("attempt", 14, 0, lambda each, c: (one_line(each.row.label), c.strong), 1),
+                Column("plan", 5, 6, _plan),
+                Column("prog", 4, 2, _progress),
+                Column("conf", 4, 0, _confidence),
+                Column("±", 4, 3, _change),
+                Column("decision", 8, 2, _decision),
+                Column("blockers", 12, 4, _blockers, grow=2),
+                Column("notes", 12, 5, _notes, grow=4),
+            ],
+            name="checkpoints",
+            hint="task, worker, decision, blocker or note",
+            nothing="No checkpoint yet, or none that the filter lets through.",
+            follow=True,
+        )
+        self._board = board
+        self._last: Report | None = None
+        self._filtered_by = ""
+        self._reports: list[Report] = []
+
+    @property
+    def chosen(self) -> Row | None:
+        """The attempt of the cursor's checkpoint."""
+        return self.current.row if self.current else None
+
+    def refresh_board(self) -> None:
+        """Add what is new; only another filter looks at everything again."""
+        wanted, reports = self.wanted, self._reports
+        if wanted != self._filtered_by:
+            self._last, self._filtered_by = None, wanted
+            reports.clear()
+        new = since(self._board.reports, self._last)
+        if new:
+            self._last = new[-1]
+        reports += [each for each in new if matches(report_text(each), wanted)] if wanted else new
+        gone = max(0, len(reports) - STREAM)
+        at_end = self.list.cursor >= self.list.count - 1
+        del reports[:gone]
+        # Where lines have left at the top, the cursor stays on its line, or at the end.
+        place = len(reports) - 1 if at_end else self.list.cursor - gone
+        self.show(reports, cursor=place if gone else None)
+
+
+def _plan(report: Report, colours: Palette) -> Cell:
+    steps, step = report.row.state.plan_steps, report.checkpoint.plan_step
+    return f"{step}/{steps}" if steps else str(step), colours.text
+
+
+def _progress(report: Report, colours: Palette) -> Cell:
+    return f"{report.checkpoint.progress_percent:>3}%", colours.text
+
+
+def _confidence(report: Report, colours: Palette) -> Cell:
+    stated = report.checkpoint.confidence
+    return f"{stated:>3}%", colours.warn if stated < _LOW else colours.accent
+
+
+def _change(report: Report, colours: Palette) -> Cell:
+    change = report.change
+    if change is None:
+        return "   -", colours.dim
+    return f"{change:>+4}" if change else "   =", colours.warn if change < 0 else colours.good
+
+
+def _decision(report: Report, colours: Palette) -> Cell:
+    decision = report.checkpoint.decision
+    return decision.value, colours[_COURSES.get(decision, "dim")]
+
+
+def _blockers(report: Report, colours: Palette) -> Cell:
+    blockers = report.checkpoint.blockers
+    if not blockers:
+        return "-", colours.dim
+    return one_line(f"{len(blockers)}: {'; '.join(blockers)}"), colours.warn
+
+
+def _notes(report: Report, colours: Palette) -> Cell:
+    return one_line(report.checkpoint.notes) or "-", colours.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A node with what it has in hand."""
+
+    status: NodeStatus
+    attempts: tuple[str, ...] = ()
+    """What people call those that it has, or had when it was last heard, and that are not over."""
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is to be heard."""
+        return self.status.state in AT_WORK
+
+    @property
+    def has(self) -> str:
+        """What it has in hand, in words: the console may follow one run of several."""
+        others = max(0, self.status.busy - len(self.attempts)) if self.lives else 0
+        more = f"{others} more" if self.attempts else f"{others} of other runs"
+        return one_line(", ".join((*self.attempts, *([more] if others else ())))) or "-"
+
+    @property
+    def text(self) -> str:
+        """What a filter looks at."""
+        words = (self.status.name, standing(self.status), self.status.version)
+        return " ".join((*words, *self.status.labels, *self.attempts))
+
+
+def hosts(board: Board) -> list[Host]:
+    """The nodes of a board: what is lost first, then what is up, by name."""
+    at_hand: dict[str, list[str]] = defaultdict(list)
+    for row in board.rows.values():
+        if row.movable and row.need not in (Need.OVER, Need.ANSWER):
+            at_hand[row.state.node].append(row.label)
+    found = [
+        Host(status=status, attempts=tuple(at_hand[name]))
+        for name, status in board.node_list.nodes.items()
+    ]
+    return sorted(found, key=lambda host: [*_SIGNS].index(host.status.state))
+
+
+class NodesPane(Table[Host]):
+    """The nodes; a line opens the attempts that are, or were, at work there."""
+
+    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
+        def beat(host: Host, colours: Palette) -> Cell:
+            seconds = (now() - host.status.beat_at).total_seconds()
+            return span(seconds), colours.warn if host.lives and seconds >= LATE else colours.dim
+
+        super().__init__(
+            [
+                Column("!", 1, 0, _sign),
+                Column("node", 14, 0, _name, grow=1),
+                Column("state", 8, 1, _state),
+                Column("slots", 7, 2, _slots),
+                Column("beat", 4, 3, beat),
+                Column("labels", 10, 5, _labels, grow=1),
+                Column("version", 8, 6, lambda host, c: (one_line(host.status.version), c.dim)),
+                Column("attempts", 16, 4, _attempts, grow=4),
+            ],
+            name="nodes",
+            hint="node, state, label, version or attempt",
+            nothing="No node has been here yet, or none that the filter lets through.",
+            text=lambda host: host.text,
+            key=lambda host: host.status.name,
+        )
+        self._board = board
+
+    @property
+    def chosen(self) -> None:
+        """No line is an attempt."""
+        return
+
+    @property
+    def node(self) -> str | None:
+        """The name of the node of the cursor."""
+        return None if self.current is None else self.current.status.name
+
+    def refresh_board(self) -> None:
+        """Show the nodes as they are now."""
+        self.take(hosts(self._board))
+
+
+def _sign(host: Host, colours: Palette) -> Cell:
+    if standing(host.status) == "doubted":
+        return "?", colours.warn
+    sign, style = _SIGNS[host.status.state]
+    return sign, colours[style]
+
+
+def _name(host: Host, colours: Palette) -> Cell:
+    return one_line(host.status.name), colours.strong if host.lives else colours.dim
+
+
+def _state(host: Host, colours: Palette) -> Cell:
+    lost = host.status.state is NodeState.LOST
+    return standing(host.status), colours.bad if lost else colours.text
+
+
+def _slots(host: Host, colours: Palette) -> Cell:
+    used = str(host.status.busy) if host.lives else "-"
+    return f"{used:>3}/{host.status.slots}", colours.text if host.lives else colours.dim
+
+
+def _labels(host: Host, colours: Palette) -> Cell:
+    return one_line(" ".join(host.status.labels)) or "-", colours.dim
+
+
+def _attempts(host: Host, colours: Palette) -> Cell:
+    return host.has, colours.warn if host.attempts and not host.lives else colours.text

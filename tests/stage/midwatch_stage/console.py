@@ -1,0 +1,193 @@
+"""The console under somebody's keys, on a journal that the test writes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from textual.notifications import SeverityLevel
+from textual.pilot import Pilot
+from textual.widgets import TabbedContent
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Attempt, Commit, Entry, Hint, Record
+from midwatch_stage.factories import AT, drafts
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.tui.app import Console
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.feed import Feed
+from midwatch_supervisor.tui.widgets.line_list import LineList
+
+J = TypeVar("J", bound=Journal)
+
+
+class RecordingConsole(Console):
+    """A console that keeps what it told, and whose time stands still unless it is moved."""
+
+    def __init__(
+        self, feed: Feed, desk: OperatorActions, now: Callable[[], Any] | None = None
+    ) -> None:
+        self.time = AT
+        self.noticed: list[str] = []
+        """All that was told."""
+        self.told: list[str] = []
+        """What was told of acts, and has no title for that."""
+        self.rings = 0
+        self.read = 0
+        """The newest entry that it has read."""
+        super().__init__(feed, desk, now=now or (lambda: self.time))
+
+    def follow_commands(self, entries: Iterable[Entry]) -> None:
+        """Keep how far it has read."""
+        news = tuple(entries)
+        super().follow_commands(news)
+        self.read = news[-1].id if news else self.read
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Keep what is told."""
+        self.noticed.append(message)
+        if not title:
+            self.told.append(message)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def bell(self) -> None:
+        """Keep that it rang."""
+        self.rings += 1
+
+
+@dataclass
+class ConsoleDriver(Generic[J]):
+    """Somebody before the console, and a run that writes."""
+
+    journal: J
+    bus: LocalBus
+    app: RecordingConsole
+    pilot: Pilot[int]
+    run: int = 1
+    attempts: dict[str, Attempt] = field(default_factory=dict[str, Attempt])
+    """By the name of their task."""
+    before: int = 0
+    """The last entry that the operator did not write."""
+
+    async def add(
+        self, name: str = "fix", *, workspace: str = "", spec: str = "{}", **fields: str
+    ) -> Attempt:
+        """Add a task with an attempt."""
+        texts = {"title": "", "spec": spec} | fields
+        task = await self.journal.add_task(run=self.run, name=name, at=AT, **texts)
+        whose = {"worker": "coder", "model": "m", "node": "n", "workspace": workspace}
+        attempt = await self.journal.add_attempt(task=task.id, number=1, at=AT, **whose)
+        self.attempts[name] = attempt
+        return attempt
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt of the task `fix`."""
+        return self.attempts["fix"]
+
+    async def write(self, *records: Record, task: str = "fix") -> int:
+        """Commit records as a task's run would, and wait until the console has them; the last id.
+
+        The task and its attempt are added with its first records.
+        """
+        attempt = self.attempts.get(task) or await self.add(task)
+        commit = Commit(drafts=drafts(attempt, records))
+        self.before = (await self.journal.commit(commit))[-1].id
+        self.bus.publish(Hint(entry=self.before, kind="step", task=attempt.task))
+        await self.until(lambda: self.app.read >= self.before)
+        return self.before
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait for the console; half a minute at most."""
+        async with asyncio.timeout(30):
+            while not happened():
+                await self.pilot.pause()
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after the other, and wait until what they say is stored."""
+        for key in keys:
+            await self.pilot.press(key)
+        await self.pilot.pause()
+        await self.until(lambda: not self.app.storing)
+
+    async def written(self) -> list[Record]:
+        """What stands in the journal since the last record of the run, all acts stored."""
+        await self.until(lambda: not self.app.storing)
+        return [entry.record for entry in await self.journal.entries(self.before)]
+
+    async def open_attempt(self, task: str = "fix") -> AttemptScreen:
+        """Open an attempt's view and wait until it has read the journal."""
+        self.app.open_attempt(self.app.board.rows[self.attempts[task].id])
+        await self.until(lambda: isinstance(self.app.screen, AttemptScreen))
+        screen = self.app.screen
+        assert isinstance(screen, AttemptScreen)
+        await self.until(lambda: screen.timeline.last_id >= self.before and not screen.reading)
+        return screen
+
+    @property
+    def opened(self) -> str | None:
+        """The task whose attempt is in front."""
+        screen = self.app.screen
+        return screen.timeline.task.name if isinstance(screen, AttemptScreen) else None
+
+    @property
+    def tab(self) -> str:
+        """The tab of the first screen that is seen."""
+        return self.app.screen_stack[0].query_one("#panes", TabbedContent).active
+
+    def list(self, name: str) -> LineList:
+        """A list of the screen in front, else of the first screen."""
+        found = self.app.screen.query(f"#{name}") or self.app.screen_stack[0].query(f"#{name}")
+        return found.first(LineList)
+
+    def lines(self, name: str) -> "list[str]":
+        """What a list shows, line by line."""
+        found = self.list(name)
+        return [found.render_line(y).text.rstrip() for y in range(found.count)]
+
+
+@asynccontextmanager
+async def console_on(
+    journal: J,
+    *,
+    desk: Journal | None = None,
+    size: tuple[int, int] = (100, 30),
+    now: Callable[[], Any] | None = None,
+    **feed: Any,
+) -> AsyncGenerator[ConsoleDriver[J]]:
+    """Open the console on the first run of a journal, and wait until all of it was read.
+
+    What is said goes to the journal `desk`, where there is one. `feed` are arguments of the feed.
+    """
+    bus = LocalBus()
+    options: dict[str, Any] = {"run": 1, "poll_seconds": 60, "hertz": 100} | feed
+    operator = OperatorActions(desk or journal, author="ada", bus=bus, clock=lambda: AT)
+    app = RecordingConsole(Feed(journal, bus=bus, **options), operator, now)
+    async with app.run_test(size=size) as pilot:
+        driver = ConsoleDriver(journal, bus, app, pilot, before=await journal.last_id())
+        await driver.until(lambda: app.read >= driver.before)
+        yield driver
+
+
+@asynccontextmanager
+async def console_of(
+    journal: J, *records: Record, project: str = "", spec: str = "{}", **options: Any
+) -> AsyncGenerator[ConsoleDriver[J]]:
+    """Open the console on a new journal that holds records of one attempt of the task `fix`."""
+    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
+    async with console_on(journal, **options) as driver:
+        await driver.add(spec=spec, project=project)
+        if records:
+            await driver.write(*records)
+        yield driver
