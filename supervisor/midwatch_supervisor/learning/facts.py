@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
     Task,
     Wanted,
 )
-from midwatch_supervisor.learning.casebook import case_of
+from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, lacks
 

@@ -34,22 +34,23 @@ from midwatch_monitor.records import (
     StudyState,
     Task,
 )
-from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.learning.lookback import look_back_at
-from midwatch_supervisor.learning.outages import Outages
-from midwatch_supervisor.learning.reflectors import Reflectors
-from midwatch_supervisor.learning.studied import Progress, Studied, studied
-from midwatch_supervisor.learning.study import (
+from midwatch_supervisor.learning.chores import (
     Drawn,
+    Progress,
+    Studied,
     Subject,
     fixed_form,
     is_last,
     lesson_from,
     review_from,
+    studied,
     summary_from,
     why,
 )
+from midwatch_supervisor.learning.implied_feedback import scan
+from midwatch_supervisor.learning.lessons import archive
+from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -161,13 +162,15 @@ class Learner:
         self._tell(entries)
 
     async def _look_back(self, project: str) -> None:
-        await look_back_at(
-            self._journal,
-            project,
-            settings=self._settings,
-            reflectors=self._reflectors,
-            clock=self._clock,
-        )
+        """Have new guidelines proposed, unless they are switched off, and archive old lessons."""
+        if self._settings.learning.guidelines.enabled:
+            task = await newest_task(self._journal, project)
+            model, lacks = (None, "") if task is None else self._reflector(task)
+            if lacks:  # no key, no such package: the run itself was done without
+                log.warning("no look back at %s: %s", project, lacks)
+            await reflect_project(
+                self._journal, project, model=model, settings=self._settings, now=self._clock
+            )
         lessons = self._settings.learning.lessons
         await archive(self._journal, [project], settings=lessons, now=self._clock())
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from midwatch_agents.learning.lessons import chosen, how_many
 from midwatch_agents.learning.section import Portion, learned
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -22,6 +23,9 @@ from midwatch_monitor.records import (
     Group,
     KnownFact,
     KnownLesson,
+    LessonAct,
+    LessonMark,
+    Method,
     Plan,
     Recall,
     Recalled,
@@ -29,11 +33,39 @@ from midwatch_monitor.records import (
     Task,
     Wanted,
 )
-from midwatch_supervisor.learning.casebook import kind_of
-from midwatch_supervisor.learning.given_lessons import given_by_person
-from midwatch_supervisor.learning.study import why
+from midwatch_supervisor.learning.attempt_case import kind_of
+from midwatch_supervisor.learning.chores import why
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_tools.data_blocks import DataBlocks
+
+
+async def given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled, KnownLesson]]:
+    """The lessons that the next attempt of a task is given whatever it is about, in their order.
+
+    One that had no room in a prompt is given to the attempt after it; one that was taken out of
+    use meanwhile is not. Raises JournalError.
+    """
+    waiting: dict[int, None] = {}
+    async for entry in journal.all_entries(task=task.id, kinds=(LessonMark, Recall)):
+        match entry.record:
+            case LessonMark(act=LessonAct.GIVEN) as mark:
+                waiting[mark.lesson] = None
+            case Recall() as recall:
+                for each in recall.lessons:
+                    waiting.pop(each.lesson, None)
+            case _:
+                pass
+    if not waiting:
+        return []
+    found = await Learned(journal).lessons(project=task.project, ids=list(waiting), obsolete=False)
+    by_id = {known.id: known for known in found}
+    return [
+        (Recalled(lesson=id, method=Method.MANUAL, score=1.0), by_id[id])
+        for id in waiting
+        if id in by_id
+    ]
+
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +79,7 @@ _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class RecalledText:
     """What is put into the first prompt, and what the journal is told of it."""
 
     text: str = ""
@@ -74,25 +106,27 @@ async def recall(
     *,
     seconds: float = _SECONDS,
     ticks: Callable[[], float] = time.monotonic,
-) -> Given:
+) -> RecalledText:
     """Find what an attempt is given. Never raises: a failure is a fault, and the work goes on.
 
     After a crash it is found again as it was recorded, and no use is counted twice.
     """
     if not settings.prompt_tokens or not asker.task.project:
-        return Given()
+        return RecalledText()
     began = ticks()
     try:
         async with asyncio.timeout(seconds):
             before = await _recorded(journal, asker.attempt)
             if before is not None:
-                return Given(text=(await _again(journal, asker, before, settings, blocks)).text)
+                return RecalledText(
+                    text=(await _again(journal, asker, before, settings, blocks)).text
+                )
             found, group = await _found(journal, asker, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning("attempt %d begins without what was learned: %s", asker.attempt.id, why(error))
-        return Given(records=(Fault(part=PART, error=why(error)),))
+        return RecalledText(records=(Fault(part=PART, error=why(error)),))
     record = _record(found, group, ticks() - began)
-    return Given(text=found.text, records=(record,) if record else ())
+    return RecalledText(text=found.text, records=(record,) if record else ())
 
 
 def group_of(project: str, task: str, share: float) -> Group:
@@ -209,3 +243,17 @@ async def _again(
         tokens=settings.prompt_tokens,
         blocks=blocks,
     )
+
+
+async def given_by(learned: Learned, recall: Recall) -> Given:
+    """What a recall names, as it stands now; nothing where the journal has it no more."""
+    lessons = [each.lesson for each in recall.lessons]
+    try:
+        version = recall.guidelines
+        return Given(
+            lessons=tuple(await learned.lessons(ids=lessons)) if lessons else (),
+            facts=tuple(await learned.facts(ids=recall.facts, live=False)) if recall.facts else (),
+            guidelines=None if version is None else await learned.guidelines_version(version),
+        )
+    except JournalError:
+        return NOTHING

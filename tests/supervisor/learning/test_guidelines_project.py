@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.reflecting import reflect_project
+from midwatch_supervisor.learning.reflection import reflect_project
 
 Look = Callable[..., Awaitable[Reflection | None]]
 DOCUMENT = """\

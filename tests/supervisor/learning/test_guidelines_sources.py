@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.reflecting import reflect_project
+from midwatch_supervisor.learning.reflection import reflect_project
 
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 DETAIL = "zweihundert"

@@ -34,9 +34,9 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
-from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.reflecting import NO_MODEL, reflect_project
+from midwatch_supervisor.learning.reflection import NO_MODEL, reflect_project
+from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -173,7 +173,7 @@ class Past:
 
     def monitor(self) -> Callable[[], Awaitable[None]]:
         """Another monitor that has the post; it looks each time that it is called."""
-        hindsight = Hindsight(self.journal, clock=lambda: AT)
+        hindsight = FleetReflection(self.journal, clock=lambda: AT)
         learner = self.learner()
         return lambda: hindsight.look(learner)
 
@@ -318,7 +318,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
     await past.over()
     held.clear()
     bus = LocalBus()
-    hindsight = Hindsight(past.journal, clock=lambda: AT)
+    hindsight = FleetReflection(past.journal, clock=lambda: AT)
     working = asyncio.create_task(learn(past.learner(bus), hindsight, seconds=0.05))
     await until(_was_asked)
     await past.begin(settings=OFF, reflector="none", summed=False)

@@ -37,8 +37,8 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.chores import Progress, Studied
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.studied import Progress, Studied
 from midwatch_supervisor.present.assignment import Assignment
 
 REJECTION = Feedback(

@@ -31,8 +31,8 @@ from midwatch_monitor.records import (
     StudyState,
 )
 from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.chores import Progress
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.studied import Progress
 from midwatch_supervisor.present.assignment import Assignment
 
 NO_KEY = ModelSpec(name="m", base_url="http://127.0.0.1:9/v1", api_key_env="MIDWATCH_NO_SUCH_KEY")

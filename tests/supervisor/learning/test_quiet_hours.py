@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from midwatch_supervisor.learning.quiet_hours import Window, next_window
+from midwatch_supervisor.learning.reflection_schedule import Window, next_window
 
 ZONE = timezone(timedelta(hours=2))
 

@@ -21,9 +21,10 @@ from midwatch_supervisor.cli.journals import (
     journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import counted
 from midwatch_tools.watch import now
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ async def nightly(
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
     """Look once in each window of the quiet hours, for ever."""
-    from midwatch_supervisor.learning.quiet_hours import next_window
+    from midwatch_supervisor.learning.reflection_schedule import next_window
 
     done: datetime | None = None
     while True:
@@ -133,7 +134,7 @@ async def _projects(journal: Journal, project: str | None) -> list[str]:
 async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
     """Say what is still to be learned from."""
     from midwatch_supervisor.learning.learner import taken_up
-    from midwatch_supervisor.learning.reflecting import read_batch
+    from midwatch_supervisor.learning.reflection import read_batch
 
     learning, learned = settings.learning, Learned(journal)
     chores = await learned.chores(
@@ -142,7 +143,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:
-        write_line(f"would take up {_counted(len(chores), 'chore')}")
+        write_line(f"would take up {counted(len(chores), 'chore')}")
     for name in await _projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
@@ -151,7 +152,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
             fields = {"type": "reflection", "project": name, "watermark": mark}
             write_json({**fields, "attempts": attempts, "dry_run": True})
         else:
-            write_line(f"would look back at {_counted(len(attempts), 'attempt')} of {name}")
+            write_line(f"would look back at {counted(len(attempts), 'attempt')} of {name}")
 
 
 async def _look(
@@ -190,7 +191,7 @@ async def _look_at(
     json: bool,
 ) -> bool:
     """Look back at one project; whether that worked."""
-    from midwatch_supervisor.learning.reflecting import reflect_project
+    from midwatch_supervisor.learning.reflection import reflect_project
     from midwatch_supervisor.learning.reflectors import newest_task
 
     task = await newest_task(journal, project)
@@ -227,12 +228,8 @@ def _words(found: Reflection) -> str:
         return f"no look back: {found.skipped}"
     if not found.attempts:
         return f"the look back failed: {found.error}"
-    said = f"looked back at {_counted(len(found.attempts), 'attempt')}"
-    said += f", {_counted(found.insights, 'insight')}"
+    said = f"looked back at {counted(len(found.attempts), 'attempt')}"
+    said += f", {counted(found.insights, 'insight')}"
     if found.proposed:
         said += ", new guidelines: `midwatch guidelines diff`"
     return f"{said}; {found.error}" if found.error else said
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
