@@ -222,24 +222,3 @@ async def _untouched(journal: Journal, attempt: int, settings: LearningSettings)
         return "lessons are switched off"
     task = await journal.task((await journal.attempt(attempt)).task)
     return "" if task.project else "its task belongs to no project"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How many chores were done, refused and failed."""
-
-    done: int = 0
-    refused: int = 0
-    failed: int = 0
-
-    def __add__(self, other: "Progress") -> "Progress":
-        return Progress(
-            done=self.done + other.done,
-            refused=self.refused + other.refused,
-            failed=self.failed + other.failed,
-        )
-
-    @property
-    def all(self) -> int:
-        """How many were taken up."""
-        return self.done + self.refused + self.failed

@@ -10,6 +10,7 @@ not wait: its facts are shared unreviewed, so that none stays hidden for want of
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -36,7 +37,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.learning.chores import (
     Drawn,
-    Progress,
     Studied,
     Subject,
     fixed_form,
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 log = logging.getLogger(__name__)
+
+Progress = Counter[StudyState]
+"""How many chores were done, refused and failed."""
 
 _NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
 """Kinds of entries that a chore may follow from."""
@@ -178,8 +181,12 @@ class Learner:
 
     async def study_all(self) -> Progress:
         """Do every open chore once. Raises JournalError."""
+        total: Progress = Counter()
         async with self._busy:
-            return await self._everything()
+            # Until nothing is open: the facts of a summary are to be reviewed after it.
+            while (progress := await self._pass()) is not None:
+                total += progress
+        return total
 
     async def study(self, *, attempt: int) -> Studied:
         """Draw the lessons of one attempt; what came of its newest verdict.
@@ -192,13 +199,6 @@ class Learner:
         return await studied(self._journal, attempt, settings=self._settings.learning)
 
     # -- chores ----------------------------------------------------------------------------
-
-    async def _everything(self) -> Progress:
-        """Do what is open until nothing is: the facts of a summary are to be reviewed after it."""
-        total = Progress()
-        while (progress := await self._pass()) is not None:
-            total += progress
-        return total
 
     async def _pass(
         self, *, attempt: int | None = None, only: Chore | None = None
@@ -239,7 +239,8 @@ class Learner:
             state = await self._do(chore)
             if chore.chore is Chore.SUMMARY and state is not StudyState.FAILED:
                 waiting.discard(chore.about)
-            progress = (progress or Progress()) + _counted(state)
+            progress = Counter() if progress is None else progress
+            progress.update([] if state is None else [state])
         return progress
 
     def _takes(self, chore: OpenChore, *, asked: bool) -> bool:
@@ -360,15 +361,3 @@ async def _news(hints: Subscription, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while not any(hint.kind in _NEWS for hint in await hints.wait()):
                 pass
-
-
-def _counted(state: StudyState | None) -> Progress:
-    match state:
-        case StudyState.DONE:
-            return Progress(done=1)
-        case StudyState.REFUSED:
-            return Progress(refused=1)
-        case StudyState.FAILED:
-            return Progress(failed=1)
-        case None:
-            return Progress()

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from midwatch_agents.learning.lessons import chosen, how_many
 from midwatch_agents.learning.section import Portion, learned
 from midwatch_monitor.config.learning import LearningSettings, LessonSettings
-from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
@@ -36,36 +35,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.learning.attempt_case import kind_of
 from midwatch_supervisor.learning.chores import why
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_tools.data_blocks import DataBlocks
-
-
-async def given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled, KnownLesson]]:
-    """The lessons that the next attempt of a task is given whatever it is about, in their order.
-
-    One that had no room in a prompt is given to the attempt after it; one that was taken out of
-    use meanwhile is not. Raises JournalError.
-    """
-    waiting: dict[int, None] = {}
-    async for entry in journal.all_entries(task=task.id, kinds=(LessonMark, Recall)):
-        match entry.record:
-            case LessonMark(act=LessonAct.GIVEN) as mark:
-                waiting[mark.lesson] = None
-            case Recall() as recall:
-                for each in recall.lessons:
-                    waiting.pop(each.lesson, None)
-            case _:
-                pass
-    if not waiting:
-        return []
-    found = await Learned(journal).lessons(project=task.project, ids=list(waiting), obsolete=False)
-    by_id = {known.id: known for known in found}
-    return [
-        (Recalled(lesson=id, method=Method.MANUAL, score=1.0), by_id[id])
-        for id in waiting
-        if id in by_id
-    ]
-
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +154,7 @@ async def _found(
         if group is not Group.CONTROL:
             earlier = await _earlier(journal, asker.attempt)
             lessons = await _lessons(known, asker, earlier, settings.lessons)
-    if asker.task.project and (given := await given_by_person(journal, asker.task)):
+    if asker.task.project and (given := await _given_by_person(journal, asker.task)):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
         # An attempt with lessons is no control, and one that a person chose them for is no sample.
@@ -222,6 +192,33 @@ def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
 
 
+async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled, KnownLesson]]:
+    """The lessons that the next attempt of a task is given whatever it is about, in their order.
+
+    One that had no room in a prompt is given to the attempt after it; one that was taken out of
+    use meanwhile is not. Raises JournalError.
+    """
+    waiting: dict[int, None] = {}
+    async for entry in journal.all_entries(task=task.id, kinds=(LessonMark, Recall)):
+        match entry.record:
+            case LessonMark(act=LessonAct.GIVEN) as mark:
+                waiting[mark.lesson] = None
+            case Recall() as recall:
+                for each in recall.lessons:
+                    waiting.pop(each.lesson, None)
+            case _:
+                pass
+    if not waiting:
+        return []
+    found = await Learned(journal).lessons(project=task.project, ids=list(waiting), obsolete=False)
+    by_id = {known.id: known for known in found}
+    return [
+        (Recalled(lesson=id, method=Method.MANUAL, score=1.0), by_id[id])
+        for id in waiting
+        if id in by_id
+    ]
+
+
 async def _again(
     journal: Journal,
     asker: Asker,
@@ -243,17 +240,3 @@ async def _again(
         tokens=settings.prompt_tokens,
         blocks=blocks,
     )
-
-
-async def given_by(learned: Learned, recall: Recall) -> Given:
-    """What a recall names, as it stands now; nothing where the journal has it no more."""
-    lessons = [each.lesson for each in recall.lessons]
-    try:
-        version = recall.guidelines
-        return Given(
-            lessons=tuple(await learned.lessons(ids=lessons)) if lessons else (),
-            facts=tuple(await learned.facts(ids=recall.facts, live=False)) if recall.facts else (),
-            guidelines=None if version is None else await learned.guidelines_version(version),
-        )
-    except JournalError:
-        return NOTHING

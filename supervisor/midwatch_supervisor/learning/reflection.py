@@ -54,11 +54,291 @@ from midwatch_monitor.records import (
     Reflection,
 )
 
+log = logging.getLogger(__name__)
+
+PART = "learning: guidelines"
+"""The part that a fault names."""
+OFF = "guidelines are switched off"
+NO_MODEL = "there is no model to look back with"
+_PAGE = 100
 _EACH = 5
 """Asides of one attempt and kind at most."""
+_EARLIER = 40
+"""Insights of earlier looks that a new text is written with at most."""
 
 
-async def asides(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The summaries since the last look."""
+
+    deep: tuple[KnownSummary, ...] = ()
+    """Those with enough turns, oldest first."""
+    newest: KnownSummary | None = None
+    """The last one that was looked at."""
+    before: KnownSummary | None = None
+    """The last one before the first of the deep ones."""
+
+
+async def reflect_project(
+    journal: Journal,
+    project: str,
+    *,
+    model: Model | None,
+    settings: Settings,
+    now: Callable[[], datetime],
+    end: RunEnd | None = None,
+) -> Reflection | None:
+    """Look back at the attempts of a project since the last time; what it came to.
+
+    All that comes of it is stored in one commit: insights as lessons, a new version of the
+    guidelines, proposed and never in force by itself, how far the look went, and what it cost.
+    What was skipped stands in the journal only where that moves the watermark, or where the look
+    is made because a run of a fleet is over, at `end`: for each there is one, whatever comes of
+    it. Answers `None` where another process looked back at the same time; then nothing is stored.
+    Raises JournalError, and nothing else.
+    """
+    config = settings.learning.guidelines
+    learned = Learned(journal)
+    mark = await learned.watermark(project)
+    look = _Look(
+        journal=journal, learned=learned, project=project, settings=settings, now=now, end=end
+    )
+    try:
+        if not config.enabled or model is None:
+            return await look.leave(mark, NO_MODEL if config.enabled else OFF)
+        batch = await read_batch(learned, project, config, after=mark)
+        if batch.newest is None:
+            return await look.leave(mark, NO_ATTEMPTS)
+        if reason := gate(batch.deep, config):
+            return await look.pass_over(batch, mark, reason if batch.deep else NO_DEPTH)
+        return await look.back(batch, mark, batch.newest, model)
+    except StaleIncarnationError:
+        log.info("another process looked back at the same attempts; this look stores nothing")
+        return None
+
+
+async def read_batch(
+    learned: Learned, project: str, config: GuidelinesSettings, *, after: int
+) -> Batch:
+    """The summaries above a watermark, with at most `max_runs` deep ones among them."""
+    found: list[KnownSummary] = []
+    newest = before = None
+    while page := await learned.summaries(project, after=after, limit=_PAGE):
+        for each in page:
+            if deep([each], config):
+                if len(found) == config.max_runs:
+                    return Batch(deep=tuple(found), newest=newest, before=before)
+                found.append(each)
+            elif not found:
+                before = each
+            newest, after = each, each.id
+    return Batch(deep=tuple(found), newest=newest, before=before)
+
+
+def _skipped(project: str, mark: int, reason: str) -> Reflection:
+    log.debug("no look back at %s: %s", project, reason)
+    return Reflection(watermark=mark, skipped=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """One look back at one project."""
+
+    journal: Journal
+    learned: Learned
+    project: str
+    settings: Settings
+    now: Callable[[], datetime]
+    end: RunEnd | None
+
+    async def leave(self, mark: int, reason: str) -> Reflection:
+        """Ask nothing, and leave the watermark where it is."""
+        skipped = _skipped(self.project, mark, reason)
+        if self.end is not None:
+            await self._put(self._draft(skipped, self.end.task))
+        return skipped
+
+    async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
+        """Leave out the attempts that will never count; those that may, wait."""
+        shallow = batch.before if batch.deep else batch.newest
+        if shallow is None:
+            return await self.leave(mark, reason)
+        skipped = _skipped(self.project, shallow.id, reason)
+        await self._commit(shallow, (skipped,))
+        return skipped
+
+    async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
+        learning = self.settings.learning
+        versions = await self.learned.guidelines(self.project)
+        live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
+        result = await reflect_on_runs(
+            batch.deep,
+            live.guidelines.text if live else None,
+            model,
+            learning.guidelines,
+            asides=await _asides(
+                self.journal,
+                [each.attempt for each in batch.deep],
+                lessons=learning.guidelines.with_lessons,
+                operators=learning.guidelines.with_operators,
+            ),
+            earlier=await self._earlier(versions),
+            seconds=learning.timeout_seconds,
+        )
+        if not result.spending:
+            return await self._failed(batch, mark, newest, result)
+        result = await self._without_known(result)
+        text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
+        reflection = Reflection(
+            watermark=newest.id,
+            attempts=tuple(each.attempt for each in batch.deep),
+            insights=len(result.insights) if learning.lessons.enabled else 0,
+            proposed=bool(text),
+            error=_error(result),
+        )
+        await self._store(batch, result, reflection, text, versions, model.model_name)
+        log.info(
+            "looked back at %d attempts of %s: %d insights, %d dropped, %s",
+            len(batch.deep),
+            self.project,
+            len(result.insights),
+            result.dropped,
+            f"{len(text.split())} words proposed" if text else "no new guidelines",
+        )
+        return reflection
+
+    async def _without_known(self, result: ReflectionResult) -> ReflectionResult:
+        """Without insights that say what a lesson of the project says, also one that is retired.
+
+        What was retired would come back by them, and what hurt would begin anew with no uses.
+        """
+        fresh, before = result.insights, None
+        while fresh and (page := await self.learned.lessons(project=self.project, before=before)):
+            fresh = await asyncio.to_thread(_fresh, fresh, [each.lesson.text for each in page])
+            before = page[-1].id
+        dropped = result.dropped + len(result.insights) - len(fresh)
+        return replace(result, insights=fresh, dropped=dropped)
+
+    async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
+        """Insights that neither the text in force nor one that was turned down was made from."""
+        settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
+        since = max((each.id for each in versions if each.state in settled), default=0)
+        known = await self.learned.lessons(project=self.project)
+        found = [
+            each.lesson.text
+            for each in known
+            if each.lesson.born is Birth.REFLECTION and each.id > since and not each.obsolete
+        ]
+        return found[:_EARLIER][::-1]
+
+    async def _failed(
+        self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
+    ) -> Reflection:
+        """The first question failed: try the same attempts later, but not for ever."""
+        tries = await self._failures(mark) + 1
+        over = tries >= self.settings.learning.tries
+        reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
+        log.warning("the look back at %s failed, try %d", self.project, tries)
+        await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
+        return reflection
+
+    async def _failures(self, mark: int) -> int:
+        """How often a look from here failed at its first question."""
+        looks: list[Reflection] = []
+        async for entry in self.journal.all_entries(mark, kinds=(Reflection,)):
+            match entry.record:
+                case Reflection(watermark=at) as look if at == mark:
+                    task = await self.journal.task(entry.task)
+                    looks += [look] if task.project == self.project else []
+                case _:
+                    pass
+        # What brought the watermark here looked back from before, whatever became of that.
+        since = looks[1:] if mark else looks
+        return sum(bool(each.error) for each in since)
+
+    async def _store(
+        self,
+        batch: Batch,
+        result: ReflectionResult,
+        reflection: Reflection,
+        text: str,
+        versions: Sequence[KnownGuidelines],
+        model: str,
+    ) -> None:
+        live = next((each.id for each in versions if each.state is GuidelinesState.LIVE), None)
+        version = Guidelines(
+            version=max((each.guidelines.version for each in versions), default=0) + 1,
+            text=text,
+            base=live,
+            sources=reflection.attempts,
+            model=model,
+        )
+        proposed = (version,) if text else ()
+        faults = (Fault(part=PART, error=reflection.error),) if reflection.error else ()
+        insights = result.insights if self.settings.learning.lessons.enabled else ()
+        at = self.now()
+        by_attempt = {each.attempt: each for each in batch.deep}
+        lessons = [_lesson(each, by_attempt, model, at) for each in insights]
+        await self._commit(
+            batch.deep[-1], (*proposed, reflection, *result.spending, *faults), lessons
+        )
+
+    async def _commit(
+        self, newest: KnownSummary, records: Sequence[Record], more: Sequence[Draft] = ()
+    ) -> None:
+        # The lessons first: a version that was made from them has the higher id.
+        drafts = [*more]
+        for record in records:
+            # People look for faults at attempts; the rest is the project's.
+            attempt = newest.attempt if isinstance(record, Fault) else None
+            drafts.append(self._draft(record, newest.task, attempt))
+        await self._put(*drafts)
+
+    def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
+        if isinstance(record, Reflection) and self.end is not None:
+            record = replace(record, after=self.end.entry)
+        return Draft(record=record, at=self.now(), task=task, attempt=attempt)
+
+    async def _put(self, *drafts: Draft) -> None:
+        await self.journal.commit(Commit(drafts=drafts))
+
+
+def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
+    """The insights that none of some texts says too."""
+    return tuple(
+        each for each in insights if all(likeness(each.content, text) < ALIKE for text in known)
+    )
+
+
+def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:
+    """An insight as a lesson, with the newest of the attempts that show it."""
+    newest = attempts[max(insight.sources)]
+    lesson = Lesson(
+        text=insight.content,
+        tags=insight.topics,
+        model=model,
+        born=Birth.REFLECTION,
+        sources=insight.sources,
+        waits=BY_A_MODEL,
+    )
+    return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
+
+
+def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
+    """Whether a text was proposed before, and waits or was turned down."""
+    settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
+    return text is not None and any(
+        each.guidelines.text.split() == text.split() for each in versions if each.state in settled
+    )
+
+
+def _error(result: ReflectionResult) -> str:
+    """What failed, for people; that there is nothing new is no failure."""
+    refused = (result.reason,) if result.refused and not result.errors else ()
+    return "; ".join((*refused, *result.errors))
+
+
+async def _asides(
     journal: Journal, attempts: Sequence[int], *, lessons: bool, operators: bool
 ) -> tuple[Aside, ...]:
     """The lessons of attempts, and what operators told and answered them, as far as wanted."""
@@ -100,295 +380,3 @@ def _said(attempt: int, entry: Entry) -> Aside | None:
             return Aside(attempt=attempt, kind=f"a person {verdict} the result", text=text)
         case _:
             return None
-
-
-log = logging.getLogger(__name__)
-
-PART = "learning: guidelines"
-"""The part that a fault names."""
-OFF = "guidelines are switched off"
-NO_MODEL = "there is no model to look back with"
-_PAGE = 100
-_EARLIER = 40
-"""Insights of earlier looks that a new text is written with at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """The summaries since the last look."""
-
-    deep: tuple[KnownSummary, ...] = ()
-    """Those with enough turns, oldest first."""
-    newest: KnownSummary | None = None
-    """The last one that was looked at."""
-    before: KnownSummary | None = None
-    """The last one before the first of the deep ones."""
-
-
-async def reflect_project(
-    journal: Journal,
-    project: str,
-    *,
-    model: Model | None,
-    settings: Settings,
-    now: Callable[[], datetime],
-    end: RunEnd | None = None,
-) -> Reflection | None:
-    """Look back at the attempts of a project since the last time; what it came to.
-
-    All that comes of it is stored in one commit: insights as lessons, a new version of the
-    guidelines, proposed and never in force by itself, how far the look went, and what it cost.
-    What was skipped stands in the journal only where that moves the watermark, or where the look
-    is made because a run of a fleet is over, at `end`: for each there is one, whatever comes of
-    it. Answers `None` where another process looked back at the same time; then nothing is stored.
-    Raises JournalError, and nothing else.
-    """
-    config = settings.learning.guidelines
-    learned = Learned(journal)
-    mark = await learned.watermark(project)
-    look = _Look(journal, learned, project, settings, now, end)
-    try:
-        if not config.enabled or model is None:
-            return await look.leave(mark, NO_MODEL if config.enabled else OFF)
-        batch = await read_batch(learned, project, config, after=mark)
-        if batch.newest is None:
-            return await look.leave(mark, NO_ATTEMPTS)
-        if reason := gate(batch.deep, config):
-            return await look.pass_over(batch, mark, reason if batch.deep else NO_DEPTH)
-        return await look.back(batch, mark, batch.newest, model)
-    except StaleIncarnationError:
-        log.info("another process looked back at the same attempts; this look stores nothing")
-        return None
-
-
-async def read_batch(
-    learned: Learned, project: str, config: GuidelinesSettings, *, after: int
-) -> Batch:
-    """The summaries above a watermark, with at most `max_runs` deep ones among them."""
-    found: list[KnownSummary] = []
-    newest = before = None
-    while page := await learned.summaries(project, after=after, limit=_PAGE):
-        for each in page:
-            if deep([each], config):
-                if len(found) == config.max_runs:
-                    return Batch(deep=tuple(found), newest=newest, before=before)
-                found.append(each)
-            elif not found:
-                before = each
-            newest, after = each, each.id
-    return Batch(deep=tuple(found), newest=newest, before=before)
-
-
-def _skipped(project: str, mark: int, reason: str) -> Reflection:
-    log.debug("no look back at %s: %s", project, reason)
-    return Reflection(watermark=mark, skipped=reason)
-
-
-class _Look:
-    """One look back at one project."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        learned: Learned,
-        project: str,
-        settings: Settings,
-        now: Callable[[], datetime],
-        end: RunEnd | None,
-    ) -> None:
-        self._journal = journal
-        self._learned = learned
-        self._project = project
-        self._settings = settings
-        self._now = now
-        self._end = end
-
-    async def leave(self, mark: int, reason: str) -> Reflection:
-        """Ask nothing, and leave the watermark where it is."""
-        skipped = _skipped(self._project, mark, reason)
-        if self._end is not None:
-            await self._put(self._draft(skipped, self._end.task))
-        return skipped
-
-    async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
-        """Leave out the attempts that will never count; those that may, wait."""
-        shallow = batch.before if batch.deep else batch.newest
-        if shallow is None:
-            return await self.leave(mark, reason)
-        skipped = _skipped(self._project, shallow.id, reason)
-        await self._commit(shallow, (skipped,))
-        return skipped
-
-    async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
-        learning = self._settings.learning
-        versions = await self._learned.guidelines(self._project)
-        live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
-        result = await reflect_on_runs(
-            batch.deep,
-            live.guidelines.text if live else None,
-            model,
-            learning.guidelines,
-            asides=await self._asides(batch.deep),
-            earlier=await self._earlier(versions),
-            seconds=learning.timeout_seconds,
-        )
-        if not result.spending:
-            return await self._failed(batch, mark, newest, result)
-        result = await self._without_known(result)
-        text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
-        reflection = Reflection(
-            watermark=newest.id,
-            attempts=tuple(each.attempt for each in batch.deep),
-            insights=len(result.insights) if learning.lessons.enabled else 0,
-            proposed=bool(text),
-            error=_error(result),
-        )
-        await self._store(batch, result, reflection, text, versions, model.model_name)
-        log.info(
-            "looked back at %d attempts of %s: %d insights, %d dropped, %s",
-            len(batch.deep),
-            self._project,
-            len(result.insights),
-            result.dropped,
-            f"{len(text.split())} words proposed" if text else "no new guidelines",
-        )
-        return reflection
-
-    async def _without_known(self, result: ReflectionResult) -> ReflectionResult:
-        """Without insights that say what a lesson of the project says, also one that is retired.
-
-        What was retired would come back by them, and what hurt would begin anew with no uses.
-        """
-        fresh, before = result.insights, None
-        while fresh and (page := await self._learned.lessons(project=self._project, before=before)):
-            fresh = await asyncio.to_thread(_fresh, fresh, [each.lesson.text for each in page])
-            before = page[-1].id
-        dropped = result.dropped + len(result.insights) - len(fresh)
-        return replace(result, insights=fresh, dropped=dropped)
-
-    async def _asides(self, chosen: Sequence[KnownSummary]) -> tuple[Aside, ...]:
-        config = self._settings.learning.guidelines
-        return await asides(
-            self._journal,
-            [each.attempt for each in chosen],
-            lessons=config.with_lessons,
-            operators=config.with_operators,
-        )
-
-    async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
-        """Insights that neither the text in force nor one that was turned down was made from."""
-        settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
-        since = max((each.id for each in versions if each.state in settled), default=0)
-        known = await self._learned.lessons(project=self._project)
-        found = [
-            each.lesson.text
-            for each in known
-            if each.lesson.born is Birth.REFLECTION and each.id > since and not each.obsolete
-        ]
-        return found[:_EARLIER][::-1]
-
-    async def _failed(
-        self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
-    ) -> Reflection:
-        """The first question failed: try the same attempts later, but not for ever."""
-        tries = await self._failures(mark) + 1
-        over = tries >= self._settings.learning.tries
-        reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
-        log.warning("the look back at %s failed, try %d", self._project, tries)
-        await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
-        return reflection
-
-    async def _failures(self, mark: int) -> int:
-        """How often a look from here failed at its first question."""
-        looks: list[Reflection] = []
-        async for entry in self._journal.all_entries(mark, kinds=(Reflection,)):
-            match entry.record:
-                case Reflection(watermark=at) as look if at == mark:
-                    task = await self._journal.task(entry.task)
-                    looks += [look] if task.project == self._project else []
-                case _:
-                    pass
-        # What brought the watermark here looked back from before, whatever became of that.
-        since = looks[1:] if mark else looks
-        return sum(bool(each.error) for each in since)
-
-    async def _store(
-        self,
-        batch: Batch,
-        result: ReflectionResult,
-        reflection: Reflection,
-        text: str,
-        versions: Sequence[KnownGuidelines],
-        model: str,
-    ) -> None:
-        live = next((each.id for each in versions if each.state is GuidelinesState.LIVE), None)
-        version = Guidelines(
-            version=max((each.guidelines.version for each in versions), default=0) + 1,
-            text=text,
-            base=live,
-            sources=reflection.attempts,
-            model=model,
-        )
-        proposed = (version,) if text else ()
-        faults = (Fault(part=PART, error=reflection.error),) if reflection.error else ()
-        insights = result.insights if self._settings.learning.lessons.enabled else ()
-        at = self._now()
-        by_attempt = {each.attempt: each for each in batch.deep}
-        lessons = [_lesson(each, by_attempt, model, at) for each in insights]
-        await self._commit(
-            batch.deep[-1], (*proposed, reflection, *result.spending, *faults), lessons
-        )
-
-    async def _commit(
-        self, newest: KnownSummary, records: Sequence[Record], more: Sequence[Draft] = ()
-    ) -> None:
-        # The lessons first: a version that was made from them has the higher id.
-        drafts = [*more]
-        for record in records:
-            # People look for faults at attempts; the rest is the project's.
-            attempt = newest.attempt if isinstance(record, Fault) else None
-            drafts.append(self._draft(record, newest.task, attempt))
-        await self._put(*drafts)
-
-    def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
-        if isinstance(record, Reflection) and self._end is not None:
-            record = replace(record, after=self._end.entry)
-        return Draft(record=record, at=self._now(), task=task, attempt=attempt)
-
-    async def _put(self, *drafts: Draft) -> None:
-        await self._journal.commit(Commit(drafts=drafts))
-
-
-def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
-    """The insights that none of some texts says too."""
-    return tuple(
-        each for each in insights if all(likeness(each.content, text) < ALIKE for text in known)
-    )
-
-
-def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:
-    """An insight as a lesson, with the newest of the attempts that show it."""
-    newest = attempts[max(insight.sources)]
-    lesson = Lesson(
-        text=insight.content,
-        tags=insight.topics,
-        model=model,
-        born=Birth.REFLECTION,
-        sources=insight.sources,
-        waits=BY_A_MODEL,
-    )
-    return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
-
-
-def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
-    """Whether a text was proposed before, and waits or was turned down."""
-    settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
-    return text is not None and any(
-        each.guidelines.text.split() == text.split() for each in versions if each.state in settled
-    )
-
-
-def _error(result: ReflectionResult) -> str:
-    """What failed, for people; that there is nothing new is no failure."""
-    refused = (result.reason,) if result.refused and not result.errors else ()
-    return "; ".join((*refused, *result.errors))

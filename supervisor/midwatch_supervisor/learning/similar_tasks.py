@@ -1,7 +1,7 @@
 """How similar tasks of the same project went: for whoever plans or does a task."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,15 +13,17 @@ from midwatch_monitor.records import (
     Origin,
     Plan,
     PlanStepState,
-    Record,
     Step,
     Task,
     TaskTransition,
 )
+from midwatch_supervisor.present.numbers import counted
 from midwatch_tools.data_blocks import plain
 
 MAX_CHARS = 1_500
 _TITLE_CHARS = 80
+
+_KINDS = (TaskTransition, Plan, Step, Feedback)
 
 _WORD = re.compile(r"[^\W_]{3,}")
 _EMPTY = """
@@ -42,26 +44,6 @@ class _Spec(BaseModel):
     task: _Wanted = _Wanted()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precedent:
-    """How one finished task went."""
-
-    title: str
-    run: int
-    outcome: str
-    attempts: int
-    steps: int
-    """Of all attempts together."""
-    done: int
-    """Plan steps that were finished in the last attempt."""
-    planned: int
-    passed: int = 0
-    """Acceptance checks that passed in the end."""
-    checks: int = 0
-    verdict: str = ""
-    """What a person made of the result afterwards."""
-
-
 async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     """How at most `limit` similar finished tasks of the project went, one a line.
 
@@ -72,13 +54,12 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     lines: list[str] = []
     alike = await _alike(journal, task, about) if project else []
     for other in alike:
-        end = await _last(journal, other, TaskTransition)
-        if not isinstance(end, TaskTransition) or not end.lifecycle.over:
+        line = await _precedent(journal, other)
+        if not line:
             continue
-        told = described(await _precedent(journal, other, end))
-        if len("\n".join([*lines, told])) > MAX_CHARS:
+        if len("\n".join([*lines, line])) > MAX_CHARS:
             break
-        lines.append(told)
+        lines.append(line)
         if len(lines) == limit:
             break
     return "\n".join(lines)
@@ -94,58 +75,47 @@ async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Ta
         if each.id != task.id and project_of(each) == project
     ]
     rated = [(jaccard(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
-    return [each for _, each in sorted((pair for pair in rated if pair[0]), key=_rank)]
+    alike = sorted((-likeness, -each.id, each) for likeness, each in rated if likeness)
+    return [each for _, _, each in alike]
 
 
-def _rank(rated: tuple[float, Task]) -> tuple[float, int]:
-    return -rated[0], -rated[1].id
-
-
-async def _precedent(journal: Journal, task: Task, end: TaskTransition) -> Precedent:
-    attempts = await journal.attempts(task.id)
-    plan = await _last(journal, task, Plan)
-    plan_steps = plan.steps if isinstance(plan, Plan) else ()
-    return Precedent(
-        title=task.title or task.name,
-        run=task.run,
-        outcome=end.lifecycle,
-        attempts=len(attempts),
-        steps=await _steps(journal, task),
-        done=sum(each.state is PlanStepState.DONE for each in plan_steps),
-        planned=len(plan_steps),
-        passed=end.passed,
-        checks=end.total,
-        verdict=await _verdict(journal, task),
-    )
-
-
-async def _verdict(journal: Journal, task: Task) -> str:
-    """What a person said of the result last; else what the person did with it."""
-    said: dict[Origin, Feedback] = {}
-    async for entry in journal.all_entries(task=task.id, kinds=(Feedback,)):
-        if isinstance(entry.record, Feedback):
-            said[entry.record.origin] = entry.record
-    verdict = said.get(Origin.EXPLICIT) or said.get(Origin.IMPLIED)
-    if verdict is None:
+async def _precedent(journal: Journal, task: Task) -> str:
+    """How one task went, in a line; empty if it is not over."""
+    end, plan, steps = None, Plan(steps=()), 0
+    verdicts: dict[Origin, Feedback] = {}
+    async for entry in journal.all_entries(task=task.id, kinds=_KINDS):
+        match entry.record:
+            case TaskTransition() as state:
+                end = state
+            case Plan() as newest:
+                plan = newest
+            case Step():
+                steps += 1
+            case Feedback(origin=origin) as verdict:
+                verdicts[origin] = verdict
+            case _:
+                pass
+    if end is None or not end.lifecycle.over:
         return ""
-    if verdict.origin is Origin.EXPLICIT:
-        return f"then {'accepted' if verdict.accepted else 'rejected'} by a person"
-    return f"then {verdict.sign} by a person"
+    attempts = counted(len(await journal.attempts(task.id)), "attempt")
+    line = (
+        f"- {plain(task.title or task.name, _TITLE_CHARS)} (run {task.run}): {end.lifecycle} "
+        f"after {attempts}, {counted(steps, 'step')}"
+    )
+    if len(plan.steps) > 1:
+        done = sum(each.state is PlanStepState.DONE for each in plan.steps)
+        line += f"; {done} of {len(plan.steps)} plan steps done"
+    if end.total:
+        line += f"; {end.passed} of {end.total} checks passed"
+    return line + _judged(verdicts)
 
 
-async def _last(journal: Journal, task: Task, kind: type[Record]) -> Record | None:
-    """The newest record of a kind that a task has."""
-    found = None
-    async for entry in journal.all_entries(task=task.id, kinds=(kind,)):
-        found = entry.record
-    return found
-
-
-async def _steps(journal: Journal, task: Task) -> int:
-    after, count = 0, 0
-    while page := await journal.entries(after, task=task.id, kinds=(Step,)):
-        after, count = page[-1].id, count + len(page)
-    return count
+def _judged(verdicts: Mapping[Origin, Feedback]) -> str:
+    """What a person said of the result last; else what the person did with it."""
+    if (said := verdicts.get(Origin.EXPLICIT)) is not None:
+        return f", then {'accepted' if said.accepted else 'rejected'} by a person"
+    implied = verdicts.get(Origin.IMPLIED)
+    return f", then {implied.sign} by a person" if implied is not None else ""
 
 
 def _goal(task: Task) -> str:
@@ -158,18 +128,3 @@ def _goal(task: Task) -> str:
 def words(text: str) -> frozenset[str]:
     """The words that tell what a text is about, in small letters."""
     return frozenset(_WORD.findall(text.casefold())) - _EMPTY_WORDS
-
-
-def described(precedent: Precedent) -> str:
-    """A precedent in one line."""
-    tries = "1 attempt" if precedent.attempts == 1 else f"{precedent.attempts} attempts"
-    steps = "1 step" if precedent.steps == 1 else f"{precedent.steps} steps"
-    told = (
-        f"- {plain(precedent.title, _TITLE_CHARS)} (run {precedent.run}): {precedent.outcome} "
-        f"after {tries}, {steps}"
-    )
-    if precedent.planned > 1:
-        told += f"; {precedent.done} of {precedent.planned} plan steps done"
-    if precedent.checks:
-        told += f"; {precedent.passed} of {precedent.checks} checks passed"
-    return f"{told}, {precedent.verdict}" if precedent.verdict else told

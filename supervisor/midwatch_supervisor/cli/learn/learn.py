@@ -14,7 +14,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Reflection
+from midwatch_monitor.records import Reflection, StudyState
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
@@ -172,13 +172,13 @@ async def _look(
 
 async def _study(learner: "Learner", *, json: bool) -> bool:
     progress = await learner.study_all()
-    counts = {"done": progress.done, "refused": progress.refused, "failed": progress.failed}
+    counts = {state.value: progress[state] for state in StudyState}
     if json:
         write_json({"type": "chores", **counts})
     else:
         said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         write_line(f"chores: {said or 'nothing to do'}")
-    return not progress.failed
+    return not progress[StudyState.FAILED]
 
 
 async def _look_at(
