@@ -22,6 +22,10 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.records.verdict import verdict_of
 
+AUTHOR = "midwatch"
+_PAGE = 1_000
+_NONE: Mapping[int, datetime] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -124,11 +128,6 @@ async def _marks(journal: Journal, known: KnownLesson) -> AsyncIterator[Mark]:
     async for entry in journal.all_entries(known.id, attempt=known.attempt, kinds=[LessonMark]):
         if isinstance(entry.record, LessonMark) and entry.record.lesson == known.id:
             yield Mark(at=entry.at, mark=entry.record)
-
-
-AUTHOR = "midwatch"
-_PAGE = 1_000
-_NONE: Mapping[int, datetime] = {}
 
 
 def unused(

@@ -16,6 +16,11 @@ from midwatch_supervisor.present.lookup import assignment_of
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+FAILURES = 3
+"""Failures of one model in a row after which it is left alone."""
+PAUSE = timedelta(minutes=5)
+"""For so long; then one question tries it."""
+
 
 def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
     """The reflector of a task: its own model, by default the worker's; `None` if there is none.
@@ -74,15 +79,6 @@ async def newest_task(journal: Journal, project: str) -> Task | None:
             if task.project == project:
                 return task
     return None
-
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
-
-FAILURES = 3
-"""Failures of one model in a row after which it is left alone."""
-PAUSE = timedelta(minutes=5)
-"""For so long; then one question tries it."""
 
 
 @dataclass(slots=True)
