@@ -31,6 +31,7 @@ from midwatch_monitor.records import (
     Entry,
     Feedback,
     OpenChore,
+    Reflection,
     Study,
     StudyState,
     Task,
@@ -167,13 +168,7 @@ class Learner:
     async def _look_back(self, project: str) -> None:
         """Have new guidelines proposed, unless they are switched off, and archive old lessons."""
         if self._settings.learning.guidelines.enabled:
-            task = await newest_task(self._journal, project)
-            model, lacks = (None, "") if task is None else self._reflector(task)
-            if lacks:  # no key, no such package: the run itself was done without
-                log.warning("no look back at %s: %s", project, lacks)
-            await reflect_project(
-                self._journal, project, model=model, settings=self._settings, now=self._clock
-            )
+            await self.reflect(project)
         lessons = self._settings.learning.lessons
         await archive(self._journal, [project], settings=lessons, now=self._clock())
 
@@ -197,6 +192,21 @@ class Learner:
             while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
                 pass
         return await studied(self._journal, attempt, settings=self._settings.learning)
+
+    async def reflect(self, project: str) -> Reflection:
+        """Look back at a project, by the reflector of its newest task; what that came to.
+
+        Where the reflector cannot be built, that is the error. Raises JournalError.
+        """
+        task = await newest_task(self._journal, project)
+        model, lacks = (None, "") if task is None else self._reflector(task)
+        found = await reflect_project(
+            self._journal, project, model=model, settings=self._settings, now=self._clock
+        )
+        if lacks:  # no key, no such package: the other projects may have one
+            log.warning("no look back at %s: %s", project, lacks)
+            return Reflection(watermark=found.watermark if found else 0, error=lacks)
+        return found or Reflection(watermark=0, skipped="another process looks back already")
 
     # -- chores ----------------------------------------------------------------------------
 

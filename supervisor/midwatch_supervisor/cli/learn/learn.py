@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +28,6 @@ from midwatch_tools.watch import now
 
 if TYPE_CHECKING:
     from midwatch_supervisor.learning.learner import Learner
-    from midwatch_supervisor.learning.reflectors import Reflectors
 
 WaitOption = Annotated[
     bool,
@@ -160,13 +158,14 @@ async def _look(
 ) -> bool:
     """Do the open chores and look back; whether nothing failed."""
     from midwatch_supervisor.learning.learner import Learner
-    from midwatch_supervisor.learning.reflectors import Reflectors
 
     names = await _projects(journal, project)
-    fine = await _study(Learner(journal, settings=settings, clock=clock), json=json)
-    reflectors = Reflectors(settings.provider)
+    learner = Learner(journal, settings=settings, clock=clock)
+    fine = await _study(learner, json=json)
     for name in names:
-        fine &= await _look_at(journal, name, reflectors, settings, clock=clock, json=json)
+        found = await learner.reflect(name)
+        _print_reflection(name, found, json=json)
+        fine &= not found.error
     return fine
 
 
@@ -181,29 +180,7 @@ async def _study(learner: "Learner", *, json: bool) -> bool:
     return not progress[StudyState.FAILED]
 
 
-async def _look_at(
-    journal: Journal,
-    project: str,
-    reflectors: "Reflectors",
-    settings: Settings,
-    *,
-    clock: Clock,
-    json: bool,
-) -> bool:
-    """Look back at one project; whether that worked."""
-    from midwatch_supervisor.learning.reflection import reflect_project
-    from midwatch_supervisor.learning.reflectors import newest_task
-
-    task = await newest_task(journal, project)
-    model, error = None, ""
-    try:
-        model = reflectors.of(task) if task else None
-    except UsageError as unusable:  # no key, no such package: the other projects may have one
-        error = str(unusable)
-    found = await reflect_project(journal, project, model=model, settings=settings, now=clock)
-    found = found or Reflection(watermark=0, skipped="another process looks back already")
-    if error:
-        found = replace(found, skipped="", error=error)
+def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
     if json:
         write_json(
             {
@@ -219,7 +196,6 @@ async def _look_at(
         )
     else:
         write_line(f"{project}: {_words(found)}")
-    return not found.error
 
 
 def _words(found: Reflection) -> str:
