@@ -1,7 +1,7 @@
 """What becomes of the facts of an ended attempt: stored, reviewed, put together. Never lost."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
@@ -33,7 +33,7 @@ from midwatch_monitor.records import (
     Task,
     Wanted,
 )
-from midwatch_supervisor.learning.casebook import case_of
+from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, lacks
 
@@ -68,7 +68,7 @@ async def store(
     limits = settings.learning.facts
     if not limits.enabled or not task.project:
         return
-    shelf = Facts(journal=journal, task=task, attempt=attempt)
+    recorded = Facts(journal=journal, task=task, attempt=attempt)
     state = FactState.PENDING if limits.review else FactState.WAITING
     taken = [_extracted(each, state) for each in facts]
     sound = distinct([each for each in taken if not lacks(each)])
@@ -81,12 +81,12 @@ async def store(
         return id_
 
     for fact in sound[: limits.max_per_attempt]:
-        twin = await shelf.twin(fact)
+        twin = await recorded.twin(fact)
         # What may yet be removed must not end what is known.
         if twin is None or not covers(twin.fact, fact):
             await write(fact)
         else:
-            await shelf.absorb(fact, twin, write=write, at=now)
+            await recorded.absorb(fact, twin, write=write, at=now)
 
 
 def _extracted(fact: Fact, state: FactState) -> Fact:
@@ -115,11 +115,19 @@ async def settle(
     about = await _end(journal, attempt)
     if not new or about is None:
         return None
-    desk = _Desk(journal, learned, task, attempt, settings, now, lacks)
+    reviewer = _Reviewer(
+        journal=journal,
+        learned=learned,
+        task=task,
+        attempt=attempt,
+        settings=settings,
+        now=now,
+        no_model=NO_MODEL + (f": {lacks}" if lacks else ""),
+    )
     reasons: list[str] = []
     for start in range(0, len(new), _BATCH):
         batch = new[start : start + _BATCH]
-        reasons.append(await desk.review(batch, model))
+        reasons.append(await reviewer.review(batch, model))
     reason = "; ".join(dict.fromkeys(filter(None, reasons)))
     return Study(about=about, chore=Chore.REVIEW, state=StudyState.DONE, reason=reason)
 
@@ -145,7 +153,7 @@ class _Outcome:
     settlement: Settlement
     error: str = ""
     model: str = ""
-    spending: Spending | None = None
+    spending: tuple[Spending, ...] = ()
 
     def record(self, new: Sequence[KnownFact]) -> FactReview:
         it = self.settlement
@@ -162,47 +170,39 @@ class _Outcome:
         )
 
 
-class _Desk:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reviewer:
     """Reviews the facts of one attempt, and writes down what comes of it."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        learned: Learned,
-        task: Task,
-        attempt: Attempt,
-        settings: Settings,
-        now: datetime,
-        lacks: str,
-    ) -> None:
-        self._journal = journal
-        self._learned = learned
-        self._task = task
-        self._attempt = attempt
-        self._settings = settings
-        self._limits = settings.learning.facts
-        self._now = now
-        self._without = NO_MODEL + (f": {lacks}" if lacks else "")
+    journal: Journal
+    learned: Learned
+    task: Task
+    attempt: Attempt
+    settings: Settings
+    now: datetime
+    no_model: str
+    """Why nobody reviews them, where there is no model."""
 
     async def review(self, new: Sequence[KnownFact], model: "Model | None") -> str:
         """Review some facts; why that was not possible, empty if it was."""
         known = await self._beside(new)
         outcome = await self._outcome(new, known, model)
-        records: list[Record] = [outcome.record(new)]
-        if outcome.spending is not None:
-            records.append(outcome.spending)
         # Committed at one moment: what a review cost is told by that.
-        await self._commit(records)
-        fresh = await self._apply(outcome.settlement.moves, new)
-        await self._put_together(fresh)
+        await self._write([outcome.record(new), *outcome.spending])
+        # No new fact that stands is to say the same as another one.
+        ids = await self._apply(outcome.settlement.moves, new)
+        fresh = [each for each in await self.learned.facts(ids=ids) if each.shared]
+        moves = merged(fresh, await self._beside(fresh))
+        await self._apply(moves, fresh)
         return outcome.error
 
     async def _outcome(
         self, new: Sequence[KnownFact], known: Sequence[KnownFact], model: "Model | None"
     ) -> _Outcome:
-        on = self._limits.review and self._limits.enabled
+        limits = self.settings.learning.facts
+        on = limits.review and limits.enabled
         if model is None or not on:
-            why = self._without if on else "the review is switched off"
+            why = self.no_model if on else "the review is switched off"
             return _Outcome(state=ReviewState.SKIPPED, settlement=held(new, why), error=why)
         try:
             return await self._ask(new, known, model)
@@ -213,7 +213,7 @@ class _Desk:
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
                 "the review of %d facts of attempt %d failed (%s): they wait for a person",
-                *(len(new), self._attempt.id, type(error.__cause__ or error).__name__),
+                *(len(new), self.attempt.id, type(error.__cause__ or error).__name__),
             )
             return _Outcome(
                 state=ReviewState.FALLBACK,
@@ -227,58 +227,42 @@ class _Desk:
     ) -> _Outcome:
         from midwatch_agents.factreviewer import review_facts
 
-        case = await case_of(self._journal, self._task, self._attempt)
-        told = await review_facts(
-            model,
-            new=new,
-            known=known,
-            case=case,
-            settings=self._settings,
-        )
+        case = await case_of(self.journal, self.task, self.attempt)
+        told = await review_facts(model, new=new, known=known, case=case, settings=self.settings)
         found = settled(told.answer, new, known)
-        nothing = found.empty
         return _Outcome(
-            state=ReviewState.FALLBACK if nothing else ReviewState.OK,
+            state=ReviewState.FALLBACK if found.empty else ReviewState.OK,
             settlement=found,
-            error="the answer says nothing that can be done of any fact" if nothing else "",
+            error="the answer says nothing that can be done of any fact" if found.empty else "",
             model=model.model_name,
-            spending=told.spending,
+            spending=(told.spending,) if told.spending else (),
         )
 
     async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
         """The shared facts of the project that fit the new ones best, without these."""
         ids = {each.id for each in new}
-        found = [
-            await self._learned.facts_like(
-                Wanted(
-                    project=self._task.project,
-                    text=each.fact.text,
-                    files=each.fact.files,
-                    tags=each.fact.tags,
-                ),
-                limit=_EACH + len(ids),
+        found: list[list[KnownFact]] = []
+        for each in new:
+            wanted = Wanted(
+                project=self.task.project,
+                text=each.fact.text,
+                files=each.fact.files,
+                tags=each.fact.tags,
             )
-            for each in new
-        ]
-        return _by_turns([_without(each, ids)[:_EACH] for each in found])[:_KNOWN]
-
-    async def _put_together(self, ids: Iterable[int]) -> None:
-        """Let no new fact that stands say the same as another one."""
-        standing = await self._learned.facts(ids=tuple(ids))
-        fresh = [each for each in standing if each.shared]
-        moves = merged(fresh, await self._beside(fresh))
-        await self._apply(moves, fresh)
-
-    # -- writing ---------------------------------------------------------------------------
+            like = await self.learned.facts_like(wanted, limit=_EACH + len(ids))
+            found.append([other for other in like if other.shared and other.id not in ids][:_EACH])
+        # The best of each first, then the second of each; every fact once.
+        turns = (each for rank in zip_longest(*found) for each in rank if each is not None)
+        return list({each.id: each for each in turns}.values())[:_KNOWN]
 
     async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> list[int]:
         """Do it, as far as the facts still stand; the facts of the attempt that are there now."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
-        standing = {each.id: each for each in await self._learned.facts(ids=tuple(named))}
+        standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
         own = {each.id for each in new}
         possible = [each for move in moves if (each := _possible(move, standing, own)) is not None]
         facts = [move.fact for move in possible if move.fact is not None]
-        ids = iter(await _written(self._journal, self._task.id, self._attempt.id, facts, self._now))
+        ids = iter(await self._write(facts))
         written = [None if move.fact is None else next(ids) for move in possible]
         heirs = {
             old: heir
@@ -299,28 +283,24 @@ class _Desk:
             instead=instead if move.act is FactAct.REPLACED else None,
             reason=move.reason,
         )
-        whose = await self._journal.attempt(of.attempt)
-        draft = Draft(record=mark, at=self._now, task=whose.task, attempt=whose.id)
+        whose = await self.journal.attempt(of.attempt)
+        draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
-            await self._journal.commit(Commit(drafts=(draft,)))
+            await self.journal.commit(Commit(drafts=(draft,)))
         except StaleIncarnationError:  # a person was quicker; the other facts go on
             log.info("fact %d is no longer what the review saw", of.id)
 
-    async def _commit(self, records: Sequence[Record]) -> None:
-        drafts = [
-            Draft(record=each, at=self._now, task=self._task.id, attempt=self._attempt.id)
-            for each in records
-        ]
-        await self._journal.commit(Commit(drafts=tuple(drafts)))
+    async def _write(self, records: Sequence[Record]) -> list[int]:
+        return await _written(self.journal, self.task.id, self.attempt.id, records, self.now)
 
 
 async def _written(
-    journal: Journal, task: int, attempt: int, facts: Sequence[Fact], at: datetime
+    journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
 ) -> list[int]:
-    """Write facts; their ids, in the same order."""
-    if not facts:
+    """Write records of an attempt; their ids, in the same order."""
+    if not records:
         return []
-    drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in facts)
+    drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
     return [entry.id for entry in await journal.commit(Commit(drafts=drafts))]
 
 
@@ -334,13 +314,3 @@ def _possible(move: Move, standing: dict[int, KnownFact], own: set[int]) -> Move
     kept = tuple(id_ for id_ in facts if id_ in own)
     why = "what should stand in its place is gone"
     return Move(facts=kept, act=FactAct.HELD, reason=why) if kept else None
-
-
-def _without(facts: Iterable[KnownFact], ids: set[int]) -> list[KnownFact]:
-    return [each for each in facts if each.shared and each.id not in ids]
-
-
-def _by_turns(found: Sequence[Sequence[KnownFact]]) -> list[KnownFact]:
-    """The best of each list first, then the second of each; every fact once."""
-    turns = (each for rank in zip_longest(*found) for each in rank if each is not None)
-    return list({each.id: each for each in turns}.values())

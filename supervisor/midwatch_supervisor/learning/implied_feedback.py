@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -32,7 +32,6 @@ from midwatch_supervisor.learning import repository
 from midwatch_supervisor.learning.branch_history import Chronicle
 from midwatch_supervisor.learning.merge_outcome import (
     Judgement,
-    Landing,
     Work,
     agents,
     judge,
@@ -84,25 +83,6 @@ class _Ended:
         return branch_of(Path(self.attempt.workspace))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Trail:
-    """What the journal says of recent attempts."""
-
-    endings: dict[int, tuple[datetime, Ending]] = field(
-        default_factory=dict[int, tuple[datetime, Ending]]
-    )
-    signs: dict[int, Sign] = field(default_factory=dict[int, Sign])
-
-    def take(self, entry: Entry) -> None:
-        match entry.record:
-            case AttemptTransition(ending=Ending() as ending) if entry.attempt is not None:
-                self.endings[entry.attempt] = (entry.at, ending)
-            case Feedback(origin=Origin.IMPLIED, sign=sign) if entry.attempt is not None:
-                self.signs[entry.attempt] = sign
-            case _:
-                pass
-
-
 async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Entry]:
     """Look for implied verdicts and store them; nothing where they are switched off.
 
@@ -141,10 +121,18 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 
 async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
     """The attempts that ended since a moment, oldest first."""
-    trail, after = _Trail(), await _last_before(journal, since)
+    endings: dict[int, tuple[datetime, Ending]] = {}
+    signs: dict[int, Sign] = {}
+    after = await _last_before(journal, since)
     async for entry in journal.all_entries(after, kinds=(AttemptTransition, Feedback)):
-        trail.take(entry)
-    found, ids = list[_Ended](), sorted(trail.endings)
+        match entry.record:
+            case AttemptTransition(ending=Ending() as ending) if entry.attempt is not None:
+                endings[entry.attempt] = (entry.at, ending)
+            case Feedback(origin=Origin.IMPLIED, sign=sign) if entry.attempt is not None:
+                signs[entry.attempt] = sign
+            case _:
+                pass
+    found, ids = list[_Ended](), sorted(endings)
     for start in range(0, len(ids), _BATCH):
         attempts = await journal.attempts_with(ids[start : start + _BATCH])
         tasks = {t.id: t for t in await journal.tasks_with({each.task for each in attempts})}
@@ -152,9 +140,9 @@ async def _ended(journal: Journal, since: datetime) -> list[_Ended]:
             _Ended(
                 task=tasks[each.task],
                 attempt=each,
-                at=trail.endings[each.id][0],
-                done=trail.endings[each.id][1] is Ending.DONE,
-                stored=trail.signs.get(each.id),
+                at=endings[each.id][0],
+                done=endings[each.id][1] is Ending.DONE,
+                stored=signs.get(each.id),
             )
             for each in attempts
             if each.task in tasks  # else it was erased just now
@@ -201,45 +189,39 @@ async def _judged(
     """The verdicts on what was done in one repository. Raises WorkspaceError or TimeoutError."""
     if not await asyncio.to_thread(home.is_dir):
         raise WorkspaceError("the folder is gone")
+    works, takers = await _works(home, ended)
+    began = min((each.attempt.started_at for each in ended), default=now)
+    found: list[Implied] = []
+    for into, open_ones in takers.items():
+        base = await repository.base_of(home, into)
+        history = await repository.read(home, base, began - _SLACK)
+        judged = await asyncio.to_thread(
+            _judgements, open_ones, works, history, settings=settings, now=now
+        )
+        for each, judgement in judged:
+            diff = await repository.diff_of(home, judgement)
+            into = base.removeprefix("refs/heads/")
+            feedback = verdict(judgement, into=into, diff=diff, settings=settings)
+            found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+    return found
+
+
+async def _works(
+    home: Path, ended: Iterable[_Ended]
+) -> tuple[dict[int, Work], dict[str, list[_Ended]]]:
+    """What attempts made, by their ids; and those still to be judged, by the branch for them."""
     known = await repository.refs(home)
     works: dict[int, Work] = {}
     takers: dict[str, list[_Ended]] = {}
     for each in ended:
-        ref = known.get(each.branch)
-        if ref is None:
+        if (ref := known.get(each.branch)) is None:
             continue
         work = await repository.work_of(home, each.attempt, ref, ended=each.at)
         if work is not None:
             works[each.attempt.id] = work
             if each.open:
                 takers.setdefault(ref.into, []).append(each)
-    began = min((each.attempt.started_at for each in ended), default=now)
-    found: list[Implied] = []
-    for into, open_ones in takers.items():
-        base = await repository.base_of(home, into)
-        history = await repository.read(home, base, began - _SLACK)
-        found += await _verdicts(home, base, open_ones, works, history, settings=settings, now=now)
-    return found
-
-
-async def _verdicts(
-    home: Path,
-    base: str,
-    ended: Iterable[_Ended],
-    works: Mapping[int, Work],
-    history: Chronicle,
-    *,
-    settings: FeedbackSettings,
-    now: datetime,
-) -> list[Implied]:
-    into = base.removeprefix("refs/heads/")
-    found: list[Implied] = []
-    judged = await asyncio.to_thread(_judgements, ended, works, history, settings=settings, now=now)
-    for each, judgement in judged:
-        diff = await repository.diff_of(home, judgement)
-        feedback = verdict(judgement, into=into, diff=diff, settings=settings)
-        found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
-    return found
+    return works, takers
 
 
 def _judgements(
@@ -250,7 +232,7 @@ def _judgements(
     settings: FeedbackSettings,
     now: datetime,
 ) -> list[tuple[_Ended, Judgement]]:
-    landings: dict[int, Landing] = {
+    landings = {
         id: landed for id, work in works.items() if (landed := landing(work, history)) is not None
     }
     theirs = agents(works.values(), landings, history)
@@ -278,18 +260,13 @@ def verdict(judgement: Judgement, *, into: str, diff: str, settings: FeedbackSet
     commits = _named([each.id[:12] for each in judgement.revisions])
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
     said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
-    reason = f"{said} (" if said else ""
-    end = ")" if said else ""
-    match judgement.sign:
-        case Sign.KEPT:
-            span = settings.kept_after.text
-            comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
-        case Sign.REVERTED:
-            comment = (
-                f"{reason}taken back on {into} after it was merged, in {commits}: {files}{end}"
-            )
-        case _:
-            comment = f"{reason}changed on {into} after it was merged, in {commits}: {files}{end}"
+    if judgement.sign is Sign.KEPT:
+        span = settings.kept_after.text
+        comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
+    else:
+        what = "taken back" if judgement.sign is Sign.REVERTED else "changed"
+        comment = f"{what} on {into} after it was merged, in {commits}: {files}"
+        comment = f"{said} ({comment})" if said else comment
     return Feedback(
         accepted=judgement.sign is Sign.KEPT,
         comment=comment,

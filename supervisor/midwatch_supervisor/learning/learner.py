@@ -10,6 +10,7 @@ not wait: its facts are shared unreviewed, so that none stays hidden for want of
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -30,31 +31,35 @@ from midwatch_monitor.records import (
     Entry,
     Feedback,
     OpenChore,
+    Reflection,
     Study,
     StudyState,
     Task,
 )
-from midwatch_supervisor.learning.archive import archive
-from midwatch_supervisor.learning.implied_feedback import scan
-from midwatch_supervisor.learning.lookback import look_back_at
-from midwatch_supervisor.learning.outages import Outages
-from midwatch_supervisor.learning.reflectors import Reflectors
-from midwatch_supervisor.learning.studied import Progress, Studied, studied
-from midwatch_supervisor.learning.study import (
+from midwatch_supervisor.learning.chores import (
     Drawn,
+    Studied,
     Subject,
     fixed_form,
     is_last,
     lesson_from,
     review_from,
+    studied,
     summary_from,
     why,
 )
+from midwatch_supervisor.learning.implied_feedback import scan
+from midwatch_supervisor.learning.lessons import archive
+from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 log = logging.getLogger(__name__)
+
+Progress = Counter[StudyState]
+"""How many chores were done, refused and failed."""
 
 _NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
 """Kinds of entries that a chore may follow from."""
@@ -161,13 +166,9 @@ class Learner:
         self._tell(entries)
 
     async def _look_back(self, project: str) -> None:
-        await look_back_at(
-            self._journal,
-            project,
-            settings=self._settings,
-            reflectors=self._reflectors,
-            clock=self._clock,
-        )
+        """Have new guidelines proposed, unless they are switched off, and archive old lessons."""
+        if self._settings.learning.guidelines.enabled:
+            await self.reflect(project)
         lessons = self._settings.learning.lessons
         await archive(self._journal, [project], settings=lessons, now=self._clock())
 
@@ -175,8 +176,12 @@ class Learner:
 
     async def study_all(self) -> Progress:
         """Do every open chore once. Raises JournalError."""
+        total: Progress = Counter()
         async with self._busy:
-            return await self._everything()
+            # Until nothing is open: the facts of a summary are to be reviewed after it.
+            while (progress := await self._pass()) is not None:
+                total += progress
+        return total
 
     async def study(self, *, attempt: int) -> Studied:
         """Draw the lessons of one attempt; what came of its newest verdict.
@@ -188,14 +193,22 @@ class Learner:
                 pass
         return await studied(self._journal, attempt, settings=self._settings.learning)
 
-    # -- chores ----------------------------------------------------------------------------
+    async def reflect(self, project: str) -> Reflection:
+        """Look back at a project, by the reflector of its newest task; what that came to.
 
-    async def _everything(self) -> Progress:
-        """Do what is open until nothing is: the facts of a summary are to be reviewed after it."""
-        total = Progress()
-        while (progress := await self._pass()) is not None:
-            total += progress
-        return total
+        Where the reflector cannot be built, that is the error. Raises JournalError.
+        """
+        task = await newest_task(self._journal, project)
+        model, lacks = (None, "") if task is None else self._reflector(task)
+        found = await reflect_project(
+            self._journal, project, model=model, settings=self._settings, now=self._clock
+        )
+        if lacks:  # no key, no such package: the other projects may have one
+            log.warning("no look back at %s: %s", project, lacks)
+            return Reflection(watermark=found.watermark if found else 0, error=lacks)
+        return found or Reflection(watermark=0, skipped="another process looks back already")
+
+    # -- chores ----------------------------------------------------------------------------
 
     async def _pass(
         self, *, attempt: int | None = None, only: Chore | None = None
@@ -236,7 +249,8 @@ class Learner:
             state = await self._do(chore)
             if chore.chore is Chore.SUMMARY and state is not StudyState.FAILED:
                 waiting.discard(chore.about)
-            progress = (progress or Progress()) + _counted(state)
+            progress = Counter() if progress is None else progress
+            progress.update([] if state is None else [state])
         return progress
 
     def _takes(self, chore: OpenChore, *, asked: bool) -> bool:
@@ -357,15 +371,3 @@ async def _news(hints: Subscription, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             while not any(hint.kind in _NEWS for hint in await hints.wait()):
                 pass
-
-
-def _counted(state: StudyState | None) -> Progress:
-    match state:
-        case StudyState.DONE:
-            return Progress(done=1)
-        case StudyState.REFUSED:
-            return Progress(refused=1)
-        case StudyState.FAILED:
-            return Progress(failed=1)
-        case None:
-            return Progress()

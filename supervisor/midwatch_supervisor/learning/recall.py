@@ -22,6 +22,9 @@ from midwatch_monitor.records import (
     Group,
     KnownFact,
     KnownLesson,
+    LessonAct,
+    LessonMark,
+    Method,
     Plan,
     Recall,
     Recalled,
@@ -29,9 +32,8 @@ from midwatch_monitor.records import (
     Task,
     Wanted,
 )
-from midwatch_supervisor.learning.casebook import kind_of
-from midwatch_supervisor.learning.given_lessons import given_by_person
-from midwatch_supervisor.learning.study import why
+from midwatch_supervisor.learning.attempt_case import kind_of
+from midwatch_supervisor.learning.chores import why
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -47,7 +49,7 @@ _BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class RecalledText:
     """What is put into the first prompt, and what the journal is told of it."""
 
     text: str = ""
@@ -74,25 +76,27 @@ async def recall(
     *,
     seconds: float = _SECONDS,
     ticks: Callable[[], float] = time.monotonic,
-) -> Given:
+) -> RecalledText:
     """Find what an attempt is given. Never raises: a failure is a fault, and the work goes on.
 
     After a crash it is found again as it was recorded, and no use is counted twice.
     """
     if not settings.prompt_tokens or not asker.task.project:
-        return Given()
+        return RecalledText()
     began = ticks()
     try:
         async with asyncio.timeout(seconds):
             before = await _recorded(journal, asker.attempt)
             if before is not None:
-                return Given(text=(await _again(journal, asker, before, settings, blocks)).text)
+                return RecalledText(
+                    text=(await _again(journal, asker, before, settings, blocks)).text
+                )
             found, group = await _found(journal, asker, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning("attempt %d begins without what was learned: %s", asker.attempt.id, why(error))
-        return Given(records=(Fault(part=PART, error=why(error)),))
+        return RecalledText(records=(Fault(part=PART, error=why(error)),))
     record = _record(found, group, ticks() - began)
-    return Given(text=found.text, records=(record,) if record else ())
+    return RecalledText(text=found.text, records=(record,) if record else ())
 
 
 def group_of(project: str, task: str, share: float) -> Group:
@@ -150,7 +154,7 @@ async def _found(
         if group is not Group.CONTROL:
             earlier = await _earlier(journal, asker.attempt)
             lessons = await _lessons(known, asker, earlier, settings.lessons)
-    if asker.task.project and (given := await given_by_person(journal, asker.task)):
+    if asker.task.project and (given := await _given_by_person(journal, asker.task)):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
         # An attempt with lessons is no control, and one that a person chose them for is no sample.
@@ -186,6 +190,33 @@ def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
     if lesson.lesson.born is Birth.PERSON:
         return False
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
+
+
+async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled, KnownLesson]]:
+    """The lessons that the next attempt of a task is given whatever it is about, in their order.
+
+    One that had no room in a prompt is given to the attempt after it; one that was taken out of
+    use meanwhile is not. Raises JournalError.
+    """
+    waiting: dict[int, None] = {}
+    async for entry in journal.all_entries(task=task.id, kinds=(LessonMark, Recall)):
+        match entry.record:
+            case LessonMark(act=LessonAct.GIVEN) as mark:
+                waiting[mark.lesson] = None
+            case Recall() as recall:
+                for each in recall.lessons:
+                    waiting.pop(each.lesson, None)
+            case _:
+                pass
+    if not waiting:
+        return []
+    found = await Learned(journal).lessons(project=task.project, ids=list(waiting), obsolete=False)
+    by_id = {known.id: known for known in found}
+    return [
+        (Recalled(lesson=id, method=Method.MANUAL, score=1.0), by_id[id])
+        for id in waiting
+        if id in by_id
+    ]
 
 
 async def _again(

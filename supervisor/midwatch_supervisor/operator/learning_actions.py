@@ -46,17 +46,14 @@ class LearningActions:
         self._clock = clock
         self.author = author
 
-    async def retire_lesson(self, lesson: int, comment: str = "") -> int:
-        """Take a lesson out of every prompt from now on."""
-        return await self._mark_lesson(lesson, LessonAct.RETIRED, comment=comment)
-
-    async def restore_lesson(self, lesson: int, comment: str = "") -> int:
-        """Let a lesson that waits, or that was retired or archived, be given."""
-        return await self._mark_lesson(lesson, LessonAct.RESTORED, comment=comment)
-
-    async def rate_lesson(self, lesson: int, rating: int, comment: str = "") -> int:
-        """Say what a lesson is worth, from 1 to 5."""
-        return await self._mark_lesson(lesson, LessonAct.RATED, rating=rating, comment=comment)
+    async def mark_lesson(
+        self, lesson: int, act: LessonAct, comment: str = "", *, rating: int = 0
+    ) -> int:
+        """Retire, restore or rate a lesson. One that waits for a person is restored too."""
+        mark = LessonMark(
+            lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
+        )
+        return await self._write(lesson, Lesson, mark)
 
     async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
         """Keep a lesson that the author wrote, with an attempt of the project that it is for."""
@@ -68,42 +65,13 @@ class LearningActions:
         mark = LessonMark(lesson=lesson, act=LessonAct.GIVEN, author=self.author, comment=comment)
         return await self._commit(mark, task=task)
 
-    async def retire_fact(self, fact: int, reason: str = "") -> int:
-        """Take a fact back: it is no longer shared."""
-        mark = FactMark(fact=fact, act=FactAct.RETIRED, reason=reason, author=self.author)
+    async def mark_fact(self, fact: int, act: FactAct, reason: str = "") -> int:
+        """Share a fact that waits, take one back, or let one that ended stand again."""
+        mark = FactMark(fact=fact, act=act, reason=reason, author=self.author)
         return await self._write(fact, Fact, mark)
 
-    async def restore_fact(self, fact: int, reason: str = "") -> int:
-        """Let a fact that was replaced, removed or retired stand again."""
-        mark = FactMark(fact=fact, act=FactAct.RESTORED, reason=reason, author=self.author)
-        return await self._write(fact, Fact, mark)
-
-    async def approve_fact(self, fact: int, reason: str = "") -> int:
-        """Let a fact that waits be shared."""
-        mark = FactMark(fact=fact, act=FactAct.REVIEWED, reason=reason, author=self.author)
-        return await self._write(fact, Fact, mark)
-
-    async def approve(self, version: int, comment: str = "") -> int:
-        """Put a version of the guidelines in force."""
-        return await self._mark_guidelines(version, GuidelinesAct.APPROVED, comment)
-
-    async def reject(self, version: int, comment: str = "") -> int:
-        """Turn a proposed version of the guidelines down."""
-        return await self._mark_guidelines(version, GuidelinesAct.REJECTED, comment)
-
-    async def roll_back(self, version: int, comment: str = "") -> int:
-        """Take a version out of force; what was before it is in force again."""
-        return await self._mark_guidelines(version, GuidelinesAct.ROLLED_BACK, comment)
-
-    async def _mark_lesson(
-        self, lesson: int, act: LessonAct, *, comment: str, rating: int = 0
-    ) -> int:
-        mark = LessonMark(
-            lesson=lesson, act=act, rating=rating, author=self.author, comment=comment
-        )
-        return await self._write(lesson, Lesson, mark)
-
-    async def _mark_guidelines(self, version: int, act: GuidelinesAct, comment: str) -> int:
+    async def mark_guidelines(self, version: int, act: GuidelinesAct, comment: str = "") -> int:
+        """Approve or reject a version, or roll it back: what was before it is in force again."""
         mark = GuidelinesMark(
             guidelines=version, act=act, by=Actor.OPERATOR, author=self.author, comment=comment
         )

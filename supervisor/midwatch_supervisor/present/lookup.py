@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Attempt, Lifecycle, NodeStatus, Run, Task, TaskTransition
+from midwatch_monitor.journal.learned.learned import Learned
+from midwatch_monitor.records import (
+    Attempt,
+    Lifecycle,
+    NodeStatus,
+    Recall,
+    Run,
+    Task,
+    TaskTransition,
+)
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.waiting import turn_of
 
 
@@ -168,3 +178,17 @@ def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
     names = ", ".join(dict.fromkeys(each.name for run in tasks for each in run))
     there = f"the tasks are: {names}" if names else "nothing has run yet"
     return UsageError(f"there is no task or attempt `{id}`; {there}")
+
+
+async def given_by(learned: Learned, recall: Recall) -> Given:
+    """What a recall names, as it stands now; nothing where the journal has it no more."""
+    lessons = [each.lesson for each in recall.lessons]
+    try:
+        version = recall.guidelines
+        return Given(
+            lessons=tuple(await learned.lessons(ids=lessons)) if lessons else (),
+            facts=tuple(await learned.facts(ids=recall.facts, live=False)) if recall.facts else (),
+            guidelines=None if version is None else await learned.guidelines_version(version),
+        )
+    except JournalError:
+        return NOTHING

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from midwatch_agents.prompt import Past, opening
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Task
-from midwatch_supervisor.learning.precedents import precedents
 from midwatch_supervisor.learning.recall import Asker, recall
+from midwatch_supervisor.learning.similar_tasks import precedents
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_start import circumstances, drafted
 from midwatch_supervisor.run.context import RunResources

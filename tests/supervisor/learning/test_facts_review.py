@@ -53,10 +53,10 @@ FLAGS = dict.fromkeys(("names_a_command", "about_checks", "about_instructions"),
 KEEP_BOTH = [{"number": 1, "action": "keep"}, {"number": 2, "action": "keep"}]
 
 
-def settings(**facts: Any) -> Settings:
+def settings(*, seconds: float = 60, **facts: Any) -> Settings:
     return Settings(
         learning=LearningSettings(
-            facts=FactSettings.model_validate({"review": True, **facts}), timeout_seconds=0.5
+            facts=FactSettings.model_validate({"review": True, **facts}), timeout_seconds=seconds
         )
     )
 
@@ -257,7 +257,8 @@ async def test_v5_an_enriched_fact_keeps_its_value_and_its_source(desk: Desk) ->
 async def test_v18_whatever_the_model_does_every_fact_waits_for_a_person(
     desk: Desk, found: Found, turns: Sequence[Say], said: str
 ) -> None:
-    study = await desk.settle(await found(), Model(*turns))
+    seconds = 0.5 if "silence" in turns else 60
+    study = await desk.settle(await found(), Model(*turns), settings(seconds=seconds))
     assert await desk.facts() == [(REACT, WAITING), (TESTS, WAITING)]
     review = await desk.review()
     assert review.state is ReviewState.FALLBACK

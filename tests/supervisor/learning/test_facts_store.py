@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
     Draft,
     Ending,
     Fact,
+    FactAct,
     FactMaker,
     FactState,
     KnownFact,
@@ -91,7 +92,9 @@ async def test_v7_an_extracted_fact_that_is_known_only_adds_its_source(
 ) -> None:
     before, attempt = await ended(), await ended()
     (known,) = await take(before, Fact(text=REACT))
-    await LearningActions(journal, author="ann", clock=lambda: at).approve_fact(known.id)
+    await LearningActions(journal, author="ann", clock=lambda: at).mark_fact(
+        known.id, FactAct.REVIEWED
+    )
     for _ in range(2):  # the second time as after a crash
         (known,) = await take(attempt, Fact(text=REACT))
         assert known.sources == (before.id, attempt.id)
@@ -103,7 +106,9 @@ async def test_what_waits_ends_no_shared_fact(
     journal: Journal, ended: Ended, take: Take, at: datetime, review: bool
 ) -> None:
     (known,) = await take(await ended(), Fact(text=REACT))
-    await LearningActions(journal, author="ann", clock=lambda: at).approve_fact(known.id)
+    await LearningActions(journal, author="ann", clock=lambda: at).mark_fact(
+        known.id, FactAct.REVIEWED
+    )
     more = Fact(text=REACT, value='"19.1"')
     found = await take(await ended(), more, settings=given(review=review))
     assert [each.shared for each in found] == [True, False]

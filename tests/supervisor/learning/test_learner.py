@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +38,8 @@ from midwatch_monitor.records import (
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
+from midwatch_supervisor.learning.chores import Studied
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.studied import Progress, Studied
 from midwatch_supervisor.present.assignment import Assignment
 
 REJECTION = Feedback(
@@ -215,7 +216,7 @@ async def test_requirement_18_two_learners_at_once_write_one_lesson(school: Scho
     done = await asyncio.gather(*(school.learner().study_all() for _ in range(4)))
     assert len(await school.told(attempt, Lesson)) == 1
     assert len(await school.told(attempt, Summary)) == 1
-    assert sum(each.done for each in done) == 2
+    assert sum(each[StudyState.DONE] for each in done) == 2
 
 
 async def test_without_a_model_a_lesson_has_a_fixed_form_that_begins_with_the_comment(
@@ -320,7 +321,7 @@ async def test_v25_no_review_comes_before_the_facts_of_a_summary_that_failed(
 async def test_s34_a_chore_that_fails_harms_no_other_one(school: School) -> None:
     good, broken = await school.rejected(model=True), await school.rejected("broken", model=True)
     progress = await school.learner().study_all()
-    assert progress == Progress(done=2, failed=2)
+    assert progress == Counter(done=2, failed=2)
     assert len(await school.told(good, Lesson)) == 1
     assert await school.told(broken, Lesson) == []
 
@@ -375,9 +376,9 @@ async def test_requirement_21_no_text_of_a_lesson_or_a_transcript_is_logged(
 
 async def test_an_outage_does_not_cost_every_chore_a_try(school: School) -> None:
     attempts = [await school.rejected("broken", model=True) for _ in range(4)]
-    assert await school.learner().study_all() == Progress(failed=3)
+    assert await school.learner().study_all() == Counter(failed=3)
     assert await school.studies(attempts[0]) == []
-    assert await school.learner().study_all() == Progress(failed=3)
+    assert await school.learner().study_all() == Counter(failed=3)
 
 
 async def test_an_outage_stops_nothing_that_needs_no_model(school: School) -> None:

@@ -70,7 +70,7 @@ async def test_a_command_takes_up_all_of_them(past: PastAttempts) -> None:
         await past.end(await past.attempt(), Ending.DONE)
     few = Settings(learning=LearningSettings(look_back=2))
     progress = await Learner(past.journal, settings=few, clock=lambda: past.at).study_all()
-    assert progress.done == 5
+    assert progress[StudyState.DONE] == 5
 
 
 async def test_a_journal_that_fails_ends_the_learner_and_nothing_else(

@@ -1,6 +1,7 @@
 """The learner where its reflector is missing or silent, and where chores pile up."""
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.studied import Progress
 from midwatch_supervisor.present.assignment import Assignment
 
 NO_KEY = ModelSpec(name="m", base_url="http://127.0.0.1:9/v1", api_key_env="MIDWATCH_NO_SUCH_KEY")
@@ -208,11 +208,11 @@ async def test_what_an_outage_put_off_is_done_once_it_is_over(past: PastAttempts
     _down.append("totals")
     attempts = [await ended(past) for _ in range(5)]
     same = learner(past)
-    assert await same.study_all() == Progress(failed=3)
+    assert await same.study_all() == Counter(failed=3)
     _down.clear()
-    assert await same.study_all() == Progress()
+    assert await same.study_all() == Counter()
     past.at += timedelta(minutes=5)
-    assert await same.study_all() == Progress(done=2)
+    assert await same.study_all() == Counter(done=2)
     assert [await studies(past, each) for each in attempts] == 2 * [[DONE]] + 3 * [[FAILED]]
 
 
@@ -246,7 +246,7 @@ async def test_an_outage_of_one_model_stops_no_other(past: PastAttempts) -> None
     fine = await ended(past, "fine")
     for _ in range(4):
         await ended(past, "broken")
-    assert await learner(past).study_all() == Progress(done=1, failed=3)
+    assert await learner(past).study_all() == Counter(done=1, failed=3)
     assert await studies(past, fine) == [DONE]
 
 
@@ -258,7 +258,7 @@ async def test_lessons_that_are_switched_off_hold_up_no_older_summary(past: Past
     for _ in range(4):
         await past.say(of, REJECTION)
     off = LessonSettings(enabled=False)
-    assert await learner(past, lessons=off, look_back=2).study_all() == Progress(done=1)
+    assert await learner(past, lessons=off, look_back=2).study_all() == Counter(done=1)
 
 
 async def test_what_fails_holds_up_nothing_that_is_older(past: PastAttempts) -> None:
@@ -266,7 +266,7 @@ async def test_what_fails_holds_up_nothing_that_is_older(past: PastAttempts) -> 
     await ended(past, "fine")
     for _ in range(3):
         await ended(past, "broken")
-    assert await learner(past, look_back=2).study_all() == Progress(done=1, failed=3)
+    assert await learner(past, look_back=2).study_all() == Counter(done=1, failed=3)
 
 
 async def test_every_rejection_of_an_attempt_is_studied_for_who_asks(past: PastAttempts) -> None:

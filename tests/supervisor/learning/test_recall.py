@@ -35,7 +35,7 @@ from midwatch_monitor.records import (
     Recall,
     Record,
 )
-from midwatch_supervisor.learning.recall import PART, Asker, Given, group_of, recall
+from midwatch_supervisor.learning.recall import PART, Asker, RecalledText, group_of, recall
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -114,7 +114,7 @@ class Shop:
         (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
         return entry.id
 
-    async def given(self, asker: Asker, settings: LearningSettings = ON) -> Given:
+    async def given(self, asker: Asker, settings: LearningSettings = ON) -> RecalledText:
         """What an attempt is given, as the journal is told."""
         found = await recall(self.journal, asker, settings, BLOCKS, ticks=lambda: next(self._ticks))
         for record in found.records:
@@ -127,7 +127,7 @@ def shop(journal: Journal, at: datetime) -> Shop:
     return Shop(journal, at)
 
 
-def recalled(given: Given) -> Recall:
+def recalled(given: RecalledText) -> Recall:
     (record,) = given.records
     assert isinstance(record, Recall)
     return record
@@ -172,7 +172,7 @@ async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts
     asker = await shop.asker()
     before = await shop.given(asker)
     await shop.put(asker, CENT)  # what came meanwhile changes nothing
-    assert await shop.given(asker) == Given(text=before.text)
+    assert await shop.given(asker) == RecalledText(text=before.text)
     assert (await Learned(journal).lesson(lesson)).used == 1
 
 
@@ -182,8 +182,8 @@ async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> N
     asker = await shop.asker()
     await shop.given(asker)
     await shop.put(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
-    assert await shop.given(await shop.asker()) == Given()
-    assert await shop.given(asker) == Given()
+    assert await shop.given(await shop.asker()) == RecalledText()
+    assert await shop.given(asker) == RecalledText()
 
 
 async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_project(
@@ -192,7 +192,9 @@ async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_pro
     await shop.put(await shop.asker(tags=("python",)), CENT)
     other = await shop.given(await shop.asker("rounding", tags=("python",)))
     assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
-    assert await shop.given(await shop.asker(project="elsewhere", tags=("python",))) == Given()
+    assert (
+        await shop.given(await shop.asker(project="elsewhere", tags=("python",))) == RecalledText()
+    )
 
 
 async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tells_of_that(
@@ -200,7 +202,7 @@ async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tell
 ) -> None:
     first = await shop.asker()
     await shop.put(first, replace(CENT, sources=(first.attempt.id,)))
-    assert await shop.given(await shop.again(first)) == Given()
+    assert await shop.given(await shop.again(first)) == RecalledText()
     assert CENT.text in (await shop.given(await shop.asker())).text
 
 
@@ -229,7 +231,7 @@ async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_t
 
 async def test_s58_a_version_that_nobody_approved_is_given_to_no_one(shop: Shop) -> None:
     await shop.put(await shop.asker(), RULES)
-    assert await shop.given(await shop.asker()) == Given()
+    assert await shop.given(await shop.asker()) == RecalledText()
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
@@ -282,7 +284,7 @@ async def test_c16_what_is_switched_off_is_not_given(
     source = await shop.asker()
     await shop.put(source, CENT)
     await shop.put(source, PORT)
-    assert await shop.given(await shop.asker(), settings) == Given()
+    assert await shop.given(await shop.asker(), settings) == RecalledText()
 
 
 async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
@@ -301,4 +303,4 @@ async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
 
 async def test_a_journal_that_is_too_slow_is_not_waited_for(shop: Shop) -> None:
     given = await recall(shop.journal, await shop.asker(), ON, BLOCKS, seconds=0)
-    assert given == Given(records=(Fault(part=PART, error="TimeoutError"),))
+    assert given == RecalledText(records=(Fault(part=PART, error="TimeoutError"),))

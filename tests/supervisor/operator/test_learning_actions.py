@@ -51,7 +51,7 @@ async def put(journal: Journal, attempt: Attempt, record: Record) -> int:
 
 
 @pytest.fixture
-def shelf(journal: Journal) -> LearningActions:
+def actions(journal: Journal) -> LearningActions:
     return LearningActions(journal, author="ada", clock=lambda: AT)
 
 
@@ -65,12 +65,12 @@ async def after(journal: Journal, id: int) -> list[Record]:
 
 
 async def test_r58_a_lesson_is_retired_restored_and_rated(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     id = await put(journal, attempt, LESSON)
-    await shelf.retire_lesson(id, "old")
-    await shelf.restore_lesson(id)
-    await shelf.rate_lesson(id, 4, "ok")
+    await actions.mark_lesson(id, LessonAct.RETIRED, "old")
+    await actions.mark_lesson(id, LessonAct.RESTORED)
+    await actions.mark_lesson(id, LessonAct.RATED, "ok", rating=4)
     assert await after(journal, id) == [
         LessonMark(lesson=id, act=LessonAct.RETIRED, author="ada", comment="old"),
         LessonMark(lesson=id, act=LessonAct.RESTORED, author="ada"),
@@ -79,11 +79,11 @@ async def test_r58_a_lesson_is_retired_restored_and_rated(
 
 
 async def test_a_fact_is_retired_and_restored(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     id = await put(journal, attempt, FACT)
-    await shelf.retire_fact(id, "no")
-    await shelf.restore_fact(id)
+    await actions.mark_fact(id, FactAct.RETIRED, "no")
+    await actions.mark_fact(id, FactAct.RESTORED)
     assert await after(journal, id) == [
         FactMark(fact=id, act=FactAct.RETIRED, author="ada", reason="no"),
         FactMark(fact=id, act=FactAct.RESTORED, author="ada"),
@@ -91,11 +91,11 @@ async def test_a_fact_is_retired_and_restored(
 
 
 async def test_a_version_is_approved_and_rolled_back(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     id = await put(journal, attempt, GUIDELINES)
-    await shelf.approve(id)
-    await shelf.roll_back(id, "worse")
+    await actions.mark_guidelines(id, GuidelinesAct.APPROVED)
+    await actions.mark_guidelines(id, GuidelinesAct.ROLLED_BACK, "worse")
     assert await after(journal, id) == [
         GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED, author="ada"),
         GuidelinesMark(guidelines=id, act=GuidelinesAct.ROLLED_BACK, author="ada", comment="worse"),
@@ -103,27 +103,27 @@ async def test_a_version_is_approved_and_rolled_back(
 
 
 async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     id = await put(journal, attempt, FACT)
-    (entry,) = await journal.entries(await shelf.retire_fact(id) - 1)
+    (entry,) = await journal.entries(await actions.mark_fact(id, FactAct.RETIRED) - 1)
     assert (entry.task, entry.attempt) == (attempt.task, attempt.id)
 
 
 async def test_what_is_no_lesson_is_not_marked_as_one(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     fact = await put(journal, attempt, FACT)
     with pytest.raises(JournalError, match=f"has no lesson {fact}"):
-        await shelf.retire_lesson(fact)
+        await actions.mark_lesson(fact, LessonAct.RETIRED)
     with pytest.raises(JournalError, match="has no fact 999"):
-        await shelf.retire_fact(999)
+        await actions.mark_fact(999, FactAct.RETIRED)
 
 
 async def test_a_version_that_somebody_else_settled_is_not_settled_again(
-    journal: Journal, attempt: Attempt, shelf: LearningActions
+    journal: Journal, attempt: Attempt, actions: LearningActions
 ) -> None:
     id = await put(journal, attempt, GUIDELINES)
-    await shelf.reject(id)
+    await actions.mark_guidelines(id, GuidelinesAct.REJECTED)
     with pytest.raises(StaleIncarnationError):
-        await shelf.approve(id)
+        await actions.mark_guidelines(id, GuidelinesAct.APPROVED)

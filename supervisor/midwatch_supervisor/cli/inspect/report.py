@@ -13,7 +13,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_supervisor.cli.inspect.files import new_file, refuse_existing
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
-from midwatch_supervisor.cli.learn.projects import project_named
+from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.report.html import page

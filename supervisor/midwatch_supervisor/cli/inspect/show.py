@@ -36,7 +36,6 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.learning.given import given_by
 from midwatch_supervisor.present.intervention_text import action_text, alert_text, author_text
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
@@ -45,6 +44,7 @@ from midwatch_supervisor.present.lookup import (
     account_of,
     assignment_of,
     find,
+    given_by,
     say_turn,
     states_before,
 )

@@ -2,8 +2,7 @@
 
 import json as json_
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from pydantic import JsonValue
@@ -14,11 +13,15 @@ from midwatch_supervisor.cli.journals import (
     JournalOption,
     journal_to_read,
 )
-from midwatch_supervisor.cli.learn.options import UNSAID, Remark
-from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.learn.options import (
+    UNMARKED,
+    MarkOptions,
+    ProjectOption,
+    project_named,
+)
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.present.text_line import because, by
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
@@ -29,32 +32,6 @@ app = App(name="facts")
 FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, as `list` tells it.")]
 
 _PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactLine:
-    """One fact as it stands."""
-
-    type: Literal["fact"] = "fact"
-    id: int
-    text: str
-    certainty: str
-    state: str
-    files: tuple[str, ...]
-    tags: tuple[str, ...]
-    value: JsonValue
-    """As it was recorded; `None` if there is none."""
-    live: bool
-    instead: int | None
-    """The fact that stands in its place."""
-    ended: str | None
-    """What ended it: `replaced`, `removed` or `retired`; `None` while it stands."""
-    sources: tuple[int, ...]
-    """All attempts that said it."""
-    source_attempt: int
-    reason: str
-    """Of the last change."""
-    project: str
 
 
 @app.command(name="list")
@@ -95,61 +72,54 @@ async def show(
     async with await journal_to_read(journal) as opened:
         known = await _known(opened, number)
         if json:
-            write_json(asdict(fact_line(known)))
+            write_json(_fields(known))
             return
         _tell(known, json=False)
         for line in _details(known):
             write_line(f"    {line}")
         for entry, mark in await _marks(opened, known):
-            who = f" by {mark.author}" if mark.author else ""
-            why = f": {mark.reason}" if mark.reason else ""
-            write_line(f"    {entry.at.astimezone():%Y-%m-%d %H:%M} {mark.act}{who}{why}")
+            when = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
+            write_line(f"    {when} {mark.act}{by(mark.author)}{because(mark.reason)}")
 
 
 @app.command
-async def approve(*numbers: FactNumber, remark: Remark = UNSAID) -> None:
+async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
     """Let facts that wait for a person be shared with workers; read them first."""
     for number in numbers:
-        await _mark(number, FactAct.REVIEWED, "approve", remark)
+        await _mark(number, FactAct.REVIEWED, "approve", options)
 
 
 @app.command
-async def retire(number: FactNumber, *, remark: Remark = UNSAID) -> None:
+async def retire(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
     """Take a fact back: no worker is given it from now on."""
-    await _mark(number, FactAct.RETIRED, "retire", remark)
+    await _mark(number, FactAct.RETIRED, "retire", options)
 
 
 @app.command
-async def restore(number: FactNumber, *, remark: Remark = UNSAID) -> None:
+async def restore(number: FactNumber, *, options: MarkOptions = UNMARKED) -> None:
     """Let a fact that was replaced, removed or retired stand again."""
-    await _mark(number, FactAct.RESTORED, "restore", remark)
+    await _mark(number, FactAct.RESTORED, "restore", options)
 
 
-async def _mark(number: int, act: FactAct, verb: str, remark: Remark) -> None:
-    async with await remark.opened() as opened:
+async def _mark(number: int, act: FactAct, verb: str, options: MarkOptions) -> None:
+    done = "approved" if act is FactAct.REVIEWED else act.value
+    async with await options.opened() as opened:
         known = await _known(opened, number)
         if act is FactAct.REVIEWED and not known.waiting:
             raise UsageError(f"fact {number} does not wait for anybody")
         if known.live == (act is FactAct.RESTORED):
             raise UsageError(f"fact {number} {'stands' if known.live else 'is gone'} already")
-        shelf = remark.shelf(opened)
-        mark = None if remark.dry_run else await _write(shelf, number, act, remark.comment)
-    if remark.json:
-        fields = {"fact": number, "act": act.value, "dry_run": remark.dry_run}
-        write_json({"type": "fact_mark", "id": mark, **fields})
-    elif remark.dry_run:
-        write_line(f"would {verb} fact {number}: {known.fact.text}")
-    else:
-        write_line(f"{'approved' if act is FactAct.REVIEWED else act} fact {number} ({mark})")
-
-
-async def _write(shelf: "LearningActions", number: int, act: FactAct, comment: str) -> int:
-    acts = {
-        FactAct.REVIEWED: shelf.approve_fact,
-        FactAct.RESTORED: shelf.restore_fact,
-        FactAct.RETIRED: shelf.retire_fact,
-    }
-    return await acts[act](number, comment)
+        await options.store(
+            opened,
+            lambda actions: actions.mark_fact(number, act, options.comment),
+            kind="fact_mark",
+            fields={"fact": number, "act": act.value},
+            text=lambda mark: (
+                f"{done} fact {number} ({mark})"
+                if mark
+                else f"would {verb} fact {number}: {known.fact.text}"
+            ),
+        )
 
 
 async def _known(journal: "Journal", number: int) -> KnownFact:
@@ -161,25 +131,26 @@ async def _known(journal: "Journal", number: int) -> KnownFact:
     return found[0]
 
 
-def fact_line(known: KnownFact) -> FactLine:
-    """What is said of one fact."""
+def _fields(known: KnownFact) -> dict[str, object]:
+    """A fact as one object."""
     fact = known.fact
-    return FactLine(
-        id=known.id,
-        text=fact.text,
-        certainty=fact.certainty.value,
-        state=known.state.value,
-        files=fact.files,
-        tags=fact.tags,
-        value=_value(fact.value),
-        live=known.live,
-        instead=known.instead,
-        ended=known.ended.value if known.ended else None,
-        sources=tuple(dict.fromkeys((known.attempt, *known.sources))),
-        source_attempt=known.attempt,
-        reason=known.reason,
-        project=known.project,
-    )
+    return {
+        "type": "fact",
+        "id": known.id,
+        "text": fact.text,
+        "certainty": fact.certainty.value,
+        "state": known.state.value,
+        "files": fact.files,
+        "tags": fact.tags,
+        "value": _value(fact.value),
+        "live": known.live,
+        "instead": known.instead,
+        "ended": known.ended.value if known.ended else None,
+        "sources": tuple(dict.fromkeys((known.attempt, *known.sources))),
+        "source_attempt": known.attempt,
+        "reason": known.reason,
+        "project": known.project,
+    }
 
 
 def _value(text: str) -> JsonValue:
@@ -208,21 +179,16 @@ async def _marks(journal: "Journal", known: KnownFact) -> list[tuple[Entry, Fact
 
 def _tell(known: KnownFact, *, json: bool) -> None:
     if json:
-        write_json(asdict(fact_line(known)))
+        write_json(_fields(known))
         return
     doubts = [
         *([known.ended.value] if known.ended else []),
         *([] if known.state is FactState.REVIEWED or known.waiting else [known.state.value]),
-        *([f"waits for you{because(known)}"] if known.waiting else []),
+        *([f"waits for you{because(known.reason)}"] if known.waiting else []),
         *(["inferred"] if known.fact.certainty is Certainty.INFERRED else []),
     ]
     said = f" ({', '.join(doubts)})" if doubts else ""
     write_line(f"{known.id}{said}: {known.fact.text}")
-
-
-def because(known: KnownFact) -> str:
-    """Why a fact waits for a person, where its review said that."""
-    return f": {known.reason}" if known.reason else ""
 
 
 def _details(known: KnownFact) -> list[str]:

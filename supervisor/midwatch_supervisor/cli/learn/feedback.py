@@ -1,6 +1,8 @@
 """`midwatch feedback`: whether the result of an attempt is any good, said or implied."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -11,7 +13,17 @@ from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, present
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import AttemptTransition, Chore, Feedback, Lifecycle, Origin
+from midwatch_monitor.records import (
+    Attempt,
+    AttemptTransition,
+    Chore,
+    Entry,
+    Feedback,
+    Lifecycle,
+    Origin,
+    Task,
+)
+from midwatch_monitor.records.verdict import verdict_of
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
@@ -19,22 +31,30 @@ from midwatch_supervisor.cli.journals import (
     journal_to_read,
     journal_to_write,
 )
+from midwatch_supervisor.cli.learn.options import write_note
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.learning.verdicts import (
-    Given,
-    given_verdicts,
-    verdict_fields,
-    verdict_words,
-)
 from midwatch_supervisor.present.lookup import Found, find
+from midwatch_supervisor.present.text_line import by
 from midwatch_tools.watch import now
 
 app = App(name="feedback")
 
 AGAIN = "the next `run` or `reflect` tries again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """A verdict on an attempt."""
+
+    task: Task
+    attempt: Attempt
+    at: datetime
+    verdict: Feedback
+    id: int | None = None
+    """Of the journal's entry that says or implies it; `None` if it is not stored."""
 
 
 @app.default
@@ -90,15 +110,14 @@ async def list_verdicts(
 ) -> None:
     """Print all verdicts, oldest first: said by persons, implied, and automatic."""
     async with await journal_to_read(journal) as opened:
-        none = True
-        async for given in _given(opened, id, project):
-            none = False
+        given = None
+        async for given in _verdicts_on(opened, id, project):
             if json:
-                write_json(verdict_fields(given))
+                write_json(_verdict_fields(given))
             else:
-                write_line(verdict_words(given))
-        if none and not json:
-            write_line(f"no verdict yet in {opened.name}")
+                write_line(_verdict_line(given))
+        if given is None:
+            write_note(f"no verdict yet in {opened.name}", json=json)
 
 
 @app.command
@@ -116,25 +135,25 @@ async def scan(
     switched_on: FeedbackSettings = settings_in_force(config).learning.feedback.model_copy(
         update={"implied": True}
     )
-    found: list[Given] = []
     opening = journal_to_read if dry_run else journal_to_write
     async with await opening(journal) as opened:
-        moment = await present(opened)
+        at = await present(opened)
         if dry_run:
-            for each in await implied.look(opened, settings=switched_on, now=moment):
-                found.append(
-                    Given(task=each.task, attempt=each.attempt, at=moment, verdict=each.feedback)
-                )
+            found = [
+                _Verdict(task=each.task, attempt=each.attempt, at=at, verdict=each.feedback)
+                for each in await implied.look(opened, settings=switched_on, now=at)
+            ]
         else:
-            entries = await implied.scan(opened, settings=switched_on, now=moment)
-            found = await given_verdicts(opened, entries)
+            found = await _verdicts(
+                opened, await implied.scan(opened, settings=switched_on, now=at)
+            )
     for given in found:
         if json:
-            write_json(verdict_fields(given))
+            write_json(_verdict_fields(given))
         else:
-            write_line(f"{'would store: ' if dry_run else ''}{verdict_words(given)}")
-    if not found and not json:
-        write_line("nothing new became of merged work")
+            write_line(f"{'would store: ' if dry_run else ''}{_verdict_line(given)}")
+    if not found:
+        write_note("nothing new became of merged work", json=json)
 
 
 # -- what is named -------------------------------------------------------------------------
@@ -167,7 +186,9 @@ def _name(found: Found) -> str:
     return f"{found.task.name}#{number}"
 
 
-async def _given(journal: Journal, id: str | None, project: str | None) -> AsyncIterator[Given]:
+async def _verdicts_on(
+    journal: Journal, id: str | None, project: str | None
+) -> AsyncIterator[_Verdict]:
     found = None if id is None else await find(journal, id)
     task = None if found is None else found.task.id
     only = None if found is None or found.attempt is None else found.attempt.id
@@ -175,7 +196,7 @@ async def _given(journal: Journal, id: str | None, project: str | None) -> Async
     while page := await journal.entries(
         after, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
     ):
-        for given in await given_verdicts(journal, page):
+        for given in await _verdicts(journal, page):
             if project in (None, given.task.project):
                 yield given
         after = page[-1].id
@@ -231,3 +252,67 @@ def _told(
     fields = {"type": "feedback", "attempt": attempt, "accepted": accepted}
     more_fields = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
     write_json({**fields, **more_fields})
+
+
+# -- verdicts as they are listed ---------------------------------------------------------------
+
+
+async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict]:
+    """The verdicts among a page of entries, in their order; how an attempt ended is one too.
+
+    What is erased meanwhile is left out. Two questions to the journal, whatever their number.
+    """
+    found = [
+        (entry, entry.attempt, verdict)
+        for entry in entries
+        if entry.attempt is not None and (verdict := verdict_of(entry.record)) is not None
+    ]
+    if not found:
+        return []
+    named = await journal.attempts_with({attempt for _, attempt, _ in found})
+    attempts = {each.id: each for each in named}
+    tasks = {each.id: each for each in await journal.tasks_with({each.task for each in named})}
+    return [
+        _Verdict(
+            task=tasks[entry.task],
+            attempt=attempts[attempt],
+            at=entry.at,
+            verdict=verdict,
+            id=entry.id,
+        )
+        for entry, attempt, verdict in found
+        if attempt in attempts and entry.task in tasks
+    ]
+
+
+def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
+    """A verdict as JSON takes it."""
+    moment = given.at.astimezone(UTC).isoformat(timespec="milliseconds")
+    return {
+        "type": "feedback",
+        "at": moment.replace("+00:00", "Z"),
+        "id": given.id,
+        "project": given.task.project,
+        "task": given.task.name,
+        "attempt": given.attempt.id,
+        "number": given.attempt.number,
+        "accepted": given.verdict.accepted,
+        "origin": given.verdict.origin,
+        "sign": given.verdict.sign,
+        "author": given.verdict.author,
+        "comment": given.verdict.comment,
+        "diff": given.verdict.diff,
+    }
+
+
+def _verdict_line(given: _Verdict) -> str:
+    """A verdict on one line for people; a diff only as its length."""
+    verdict = given.verdict
+    id = "" if given.id is None else f"{given.id} "
+    when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
+    what = "accepted" if verdict.accepted else "rejected"
+    comment = f": {' '.join(verdict.comment.split())}" if verdict.comment.strip() else ""
+    diff = f" (diff of {len(verdict.diff)} characters)" if verdict.diff else ""
+    name = f"{given.task.name}#{given.attempt.number}"
+    why = f"({verdict.origin}, {verdict.sign}){by(verdict.author)}{comment}"
+    return f"{id}{when} {name} {what} {why}{diff}"

@@ -2,8 +2,7 @@
 
 import asyncio
 import sys
-from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -17,27 +16,14 @@ from midwatch_supervisor.cli.journals import (
     journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.learn.projects import project_named
+from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
+from midwatch_supervisor.present.numbers import counted
 
 KEPT = "Git is not touched: worktrees, branches and what was merged stay where they are."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureLine:
-    """What was deleted, or would be; `id` is that of the record that is left of it."""
-
-    type: Literal["erasure"] = "erasure"
-    id: int | None
-    at: str | None
-    project: str
-    tasks: int
-    attempts: int
-    entries: int
-    dry_run: bool
 
 
 async def forget(
@@ -93,16 +79,18 @@ def says_yes(answer: str) -> bool:
 
 def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
     if json:
-        line = ErasureLine(
-            id=erasure.id or None,
-            at=None if dry_run else erasure.at.isoformat(),
-            project=project,
-            tasks=erasure.tasks,
-            attempts=erasure.attempts,
-            entries=erasure.entries,
-            dry_run=dry_run,
+        write_json(
+            {
+                "type": "erasure",
+                "id": erasure.id or None,
+                "at": None if dry_run else erasure.at.isoformat(),
+                "project": project,
+                "tasks": erasure.tasks,
+                "attempts": erasure.attempts,
+                "entries": erasure.entries,
+                "dry_run": dry_run,
+            }
         )
-        write_json(asdict(line))
         return
     verb = "would delete" if dry_run else "deleted"
     record = "" if dry_run else f" (record {erasure.id})"
@@ -111,6 +99,5 @@ def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
 
 
 def _counted(erasure: Erasure) -> str:
-    tasks = "1 task" if erasure.tasks == 1 else f"{erasure.tasks} tasks"
-    attempts = "1 attempt" if erasure.attempts == 1 else f"{erasure.attempts} attempts"
+    tasks, attempts = counted(erasure.tasks, "task"), counted(erasure.attempts, "attempt")
     return f"{tasks}, {attempts} and {erasure.entries} entries"

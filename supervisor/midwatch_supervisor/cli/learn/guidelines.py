@@ -1,8 +1,9 @@
 """`midwatch guidelines`: the working principles of a project; read them, and decide on new ones."""
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -11,22 +12,17 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import GuidelinesAct, GuidelinesState, KnownGuidelines
-from midwatch_supervisor.cli.journals import (
-    JournalOption,
-    journal_to_read,
+from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
+from midwatch_supervisor.cli.learn.options import (
+    UNMARKED,
+    MarkOptions,
+    ProjectOption,
+    project_named,
+    write_note,
 )
-from midwatch_supervisor.cli.learn.options import UNSAID, Remark
-from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.learning.guidelines_words import (
-    change_fields,
-    changes,
-    outdated,
-    version_fields,
-    version_line,
-)
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.present.numbers import counted
 from midwatch_supervisor.present.plain import visible
 
 app = App(name="guidelines")
@@ -83,7 +79,7 @@ async def list_versions(
     """Print all versions of a project's guidelines, newest first, and where each stands."""
     async with await journal_to_read(journal) as opened:
         if project is None and not await Learned(opened).projects():
-            _say_unless(f"no guidelines yet in {opened.name}", json=json)
+            write_note(f"no guidelines yet in {opened.name}", json=json)
             return
         versions = await _versions(opened, project)
     for known in versions.known:
@@ -92,7 +88,7 @@ async def list_versions(
         else:
             write_line(version_line(known))
     if not versions.known:
-        _say_unless(f"{versions.project} has no guidelines yet", json=json)
+        write_note(f"{versions.project} has no guidelines yet", json=json)
 
 
 @app.command
@@ -108,7 +104,7 @@ async def show(
         versions = await _versions(opened, project)
     known = versions.live if version is None else versions.named(version)
     if known is None:
-        _say_unless(_none_in_force(versions), json=json)
+        write_note(_none_in_force(versions), json=json)
     elif json:
         write_json(version_fields(known, text=True))
     else:
@@ -130,14 +126,14 @@ async def diff(
     async with await journal_to_read(journal) as opened:
         versions = await _versions(opened, project)
     if version is None and versions.proposed is None:
-        _say_unless(f"no version of {versions.project} waits", json=json)
+        write_note(f"no version of {versions.project} waits", json=json)
         return
     known = _waiting(versions, version) if version is None else versions.named(version)
     lines = changes(versions.live, known)
     if json:
         write_json(change_fields(versions.live, known, lines))
         return
-    _paint(lines or ["it is the text in force"])
+    _print_diff(lines or ["it is the text in force"])
     if known.state is GuidelinesState.PROPOSED and outdated(known, versions.live):
         write_line(_OUTDATED)
 
@@ -151,15 +147,7 @@ def _none_in_force(versions: _Versions) -> str:
     return f"no guidelines are in force in {versions.project}{hint}"
 
 
-def _say_unless(text: str, *, json: bool) -> None:
-    if not json:
-        write_line(text)
-
-
 # -- deciding ------------------------------------------------------------------------------
-
-
-Marking = Callable[[LearningActions, int, str], Awaitable[int]]
 
 
 @app.command
@@ -167,15 +155,15 @@ async def approve(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    remark: Remark = UNSAID,
+    options: MarkOptions = UNMARKED,
 ) -> None:
     """Put a version in force; without a number the newest one that waits."""
-    async with await remark.opened() as opened:
+    async with await options.opened() as opened:
         versions = await _versions(opened, project)
         chosen = _waiting(versions, version)
         if outdated(chosen, versions.live):
-            _say_unless(_OUTDATED, json=remark.json)
-        await _mark(opened, chosen, GuidelinesAct.APPROVED, LearningActions.approve, remark)
+            write_note(_OUTDATED, json=options.json)
+        await _mark(opened, chosen, GuidelinesAct.APPROVED, options)
 
 
 @app.command
@@ -183,12 +171,12 @@ async def reject(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    remark: Remark = UNSAID,
+    options: MarkOptions = UNMARKED,
 ) -> None:
     """Turn a version down; without a number the newest one that waits."""
-    async with await remark.opened() as opened:
+    async with await options.opened() as opened:
         chosen = _waiting(await _versions(opened, project), version)
-        await _mark(opened, chosen, GuidelinesAct.REJECTED, LearningActions.reject, remark)
+        await _mark(opened, chosen, GuidelinesAct.REJECTED, options)
 
 
 @app.command
@@ -196,17 +184,16 @@ async def rollback(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    remark: Remark = UNSAID,
+    options: MarkOptions = UNMARKED,
 ) -> None:
     """Take the version in force back; the text before it is in force again, to the letter."""
-    async with await remark.opened() as opened:
+    async with await options.opened() as opened:
         versions = await _versions(opened, project)
-        chosen = _in_force(versions, version)
-        await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, LearningActions.roll_back, remark)
-        if not remark.dry_run:
+        await _mark(opened, _in_force(versions, version), GuidelinesAct.ROLLED_BACK, options)
+        if not options.dry_run:
             now = (await _versions(opened, versions.project)).live
             number = f"version {now.guidelines.version} is" if now else "no guidelines are"
-            _say_unless(f"{number} in force", json=remark.json)
+            write_note(f"{number} in force", json=options.json)
 
 
 @app.command
@@ -214,22 +201,20 @@ async def retire(
     version: VersionOption = None,
     *,
     project: ProjectOption = None,
-    remark: Remark = UNSAID,
+    options: MarkOptions = UNMARKED,
 ) -> None:
     """Have no guidelines: those in force and all before them. One that waits is turned down."""
-    async with await remark.opened() as opened:
+    async with await options.opened() as opened:
         versions = await _versions(opened, project)
         chosen = versions.live if version is None else versions.named(version)
         if chosen is not None and chosen.state is GuidelinesState.PROPOSED:
-            await _mark(opened, chosen, GuidelinesAct.REJECTED, LearningActions.reject, remark)
+            await _mark(opened, chosen, GuidelinesAct.REJECTED, options)
             return
         chosen = _in_force(versions, version)
         while chosen is not None:
-            await _mark(
-                opened, chosen, GuidelinesAct.ROLLED_BACK, LearningActions.roll_back, remark
-            )
+            await _mark(opened, chosen, GuidelinesAct.ROLLED_BACK, options)
             again = (await _versions(opened, versions.project)).live
-            chosen = None if remark.dry_run else again
+            chosen = None if options.dry_run else again
 
 
 def _waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
@@ -257,31 +242,102 @@ def _in_state(known: KnownGuidelines, state: GuidelinesState) -> KnownGuidelines
 
 
 async def _mark(
-    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, marking: Marking, remark: Remark
+    journal: Journal, known: KnownGuidelines, act: GuidelinesAct, options: MarkOptions
 ) -> None:
-    id = None if remark.dry_run else await marking(remark.shelf(journal), known.id, remark.comment)
     version = known.guidelines.version
-    if remark.json:
-        write_json(
-            {
-                "type": "guidelines_mark",
-                "id": id,
-                "guidelines": known.id,
-                "project": known.project,
-                "version": version,
-                "act": act.value,
-                "dry_run": remark.dry_run,
-            }
+    await options.store(
+        journal,
+        lambda actions: actions.mark_guidelines(known.id, act, options.comment),
+        kind="guidelines_mark",
+        fields={
+            "guidelines": known.id,
+            "project": known.project,
+            "version": version,
+            "act": act.value,
+        },
+        text=lambda id: f"version {version} of {known.project} {'is' if id else 'would be'} {act}",
+    )
+
+
+# -- one version as text -------------------------------------------------------------------
+
+_NEXT = {
+    GuidelinesState.PROPOSED: "waits for `midwatch guidelines approve`",
+    GuidelinesState.LIVE: "is in force",
+    GuidelinesState.FORMER: "was in force",
+    GuidelinesState.REJECTED: "was turned down",
+}
+
+
+def version_fields(known: KnownGuidelines, *, text: bool = False) -> dict[str, object]:
+    """A version as JSON has it; with its text where that is wanted."""
+    of = known.guidelines
+    fields: dict[str, object] = {
+        "type": "guidelines",
+        "id": known.id,
+        "at": known.at.isoformat(),
+        "project": known.project,
+        "version": of.version,
+        "state": known.state.value,
+        "words": len(of.text.split()),
+        "sources": list(of.sources),
+        "base": of.base,
+        "model": of.model,
+        "decided_at": known.decided_at.isoformat() if known.decided_at else None,
+        "author": known.author,
+        "comment": known.comment,
+    }
+    return {**fields, "text": of.text} if text else fields
+
+
+def version_line(known: KnownGuidelines) -> str:
+    """A version in one line."""
+    of = known.guidelines
+    size = f"{len(of.text.split())} words from {counted(len(of.sources), 'attempt')}"
+    decided = f", {known.author}" if known.author else ""
+    why = f": {known.comment}" if known.comment else ""
+    return f"version {of.version} ({known.id}) {_NEXT[known.state]}{decided}{why}; {size}"
+
+
+def changes(before: KnownGuidelines | None, after: KnownGuidelines) -> list[str]:
+    """What a version would change, as a unified diff in lines; empty if nothing."""
+    old = before.guidelines.text if before else ""
+    return list(
+        unified_diff(
+            old.splitlines(),
+            after.guidelines.text.splitlines(),
+            fromfile=f"version {before.guidelines.version}" if before else "nothing",
+            tofile=f"version {after.guidelines.version}",
+            lineterm="",
         )
-    else:
-        would = f"would be {act}" if remark.dry_run else f"is {act}"
-        write_line(f"version {version} of {known.project} {would}")
+    )
+
+
+def change_fields(
+    before: KnownGuidelines | None, after: KnownGuidelines, lines: Sequence[str]
+) -> dict[str, object]:
+    """What a version would change as JSON has it."""
+    body = [line for line in lines if not line.startswith(("+++", "---"))]
+    return {
+        "type": "diff",
+        "project": after.project,
+        "from": before.guidelines.version if before else None,
+        "to": after.guidelines.version,
+        "added": sum(line.startswith("+") for line in body),
+        "removed": sum(line.startswith("-") for line in body),
+        "diff": "\n".join(lines),
+    }
+
+
+def outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
+    """Whether a proposal was written over another version than the one in force."""
+    return known.guidelines.base != (live.id if live else None)
 
 
 # -- colours -------------------------------------------------------------------------------
 
 
-def _paint(lines: Sequence[str]) -> None:
+def _print_diff(lines: Sequence[str]) -> None:
     """Print a diff; on a terminal in colours."""
     if not sys.stdout.isatty():
         for line in lines:

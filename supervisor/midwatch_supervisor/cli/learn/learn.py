@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,21 +13,21 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Reflection
+from midwatch_monitor.records import Reflection, StudyState
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
     journal_to_read,
     journal_to_write,
 )
-from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
+from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.present.numbers import counted
 from midwatch_tools.watch import now
 
 if TYPE_CHECKING:
     from midwatch_supervisor.learning.learner import Learner
-    from midwatch_supervisor.learning.reflectors import Reflectors
 
 WaitOption = Annotated[
     bool,
@@ -101,7 +100,7 @@ async def nightly(
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
     """Look once in each window of the quiet hours, for ever."""
-    from midwatch_supervisor.learning.quiet_hours import next_window
+    from midwatch_supervisor.learning.reflection_schedule import next_window
 
     done: datetime | None = None
     while True:
@@ -133,7 +132,7 @@ async def _projects(journal: Journal, project: str | None) -> list[str]:
 async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
     """Say what is still to be learned from."""
     from midwatch_supervisor.learning.learner import taken_up
-    from midwatch_supervisor.learning.reflecting import read_batch
+    from midwatch_supervisor.learning.reflection import read_batch
 
     learning, learned = settings.learning, Learned(journal)
     chores = await learned.chores(
@@ -142,7 +141,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     if json:
         write_json({"type": "chores", "open": len(chores), "dry_run": True})
     else:
-        write_line(f"would take up {_counted(len(chores), 'chore')}")
+        write_line(f"would take up {counted(len(chores), 'chore')}")
     for name in await _projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
@@ -151,7 +150,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
             fields = {"type": "reflection", "project": name, "watermark": mark}
             write_json({**fields, "attempts": attempts, "dry_run": True})
         else:
-            write_line(f"would look back at {_counted(len(attempts), 'attempt')} of {name}")
+            write_line(f"would look back at {counted(len(attempts), 'attempt')} of {name}")
 
 
 async def _look(
@@ -159,50 +158,29 @@ async def _look(
 ) -> bool:
     """Do the open chores and look back; whether nothing failed."""
     from midwatch_supervisor.learning.learner import Learner
-    from midwatch_supervisor.learning.reflectors import Reflectors
 
     names = await _projects(journal, project)
-    fine = await _study(Learner(journal, settings=settings, clock=clock), json=json)
-    reflectors = Reflectors(settings.provider)
+    learner = Learner(journal, settings=settings, clock=clock)
+    fine = await _study(learner, json=json)
     for name in names:
-        fine &= await _look_at(journal, name, reflectors, settings, clock=clock, json=json)
+        found = await learner.reflect(name)
+        _print_reflection(name, found, json=json)
+        fine &= not found.error
     return fine
 
 
 async def _study(learner: "Learner", *, json: bool) -> bool:
     progress = await learner.study_all()
-    counts = {"done": progress.done, "refused": progress.refused, "failed": progress.failed}
+    counts = {state.value: progress[state] for state in StudyState}
     if json:
         write_json({"type": "chores", **counts})
     else:
         said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         write_line(f"chores: {said or 'nothing to do'}")
-    return not progress.failed
+    return not progress[StudyState.FAILED]
 
 
-async def _look_at(
-    journal: Journal,
-    project: str,
-    reflectors: "Reflectors",
-    settings: Settings,
-    *,
-    clock: Clock,
-    json: bool,
-) -> bool:
-    """Look back at one project; whether that worked."""
-    from midwatch_supervisor.learning.reflecting import reflect_project
-    from midwatch_supervisor.learning.reflectors import newest_task
-
-    task = await newest_task(journal, project)
-    model, error = None, ""
-    try:
-        model = reflectors.of(task) if task else None
-    except UsageError as unusable:  # no key, no such package: the other projects may have one
-        error = str(unusable)
-    found = await reflect_project(journal, project, model=model, settings=settings, now=clock)
-    found = found or Reflection(watermark=0, skipped="another process looks back already")
-    if error:
-        found = replace(found, skipped="", error=error)
+def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
     if json:
         write_json(
             {
@@ -218,7 +196,6 @@ async def _look_at(
         )
     else:
         write_line(f"{project}: {_words(found)}")
-    return not found.error
 
 
 def _words(found: Reflection) -> str:
@@ -227,12 +204,8 @@ def _words(found: Reflection) -> str:
         return f"no look back: {found.skipped}"
     if not found.attempts:
         return f"the look back failed: {found.error}"
-    said = f"looked back at {_counted(len(found.attempts), 'attempt')}"
-    said += f", {_counted(found.insights, 'insight')}"
+    said = f"looked back at {counted(len(found.attempts), 'attempt')}"
+    said += f", {counted(found.insights, 'insight')}"
     if found.proposed:
         said += ", new guidelines: `midwatch guidelines diff`"
     return f"{said}; {found.error}" if found.error else said
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

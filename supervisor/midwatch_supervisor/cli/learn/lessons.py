@@ -1,36 +1,43 @@
 """`midwatch lessons`: what failures taught; read, write, give, approve, rate or retire it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from midwatch_agents.learning.classes import OTHER, UNKNOWN, named_class
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import KnownLesson, LessonAct
-from midwatch_supervisor.cli.journals import (
-    JournalOption,
-    journal_to_read,
-)
-from midwatch_supervisor.cli.learn.lessons_by_hand import add, give, lesson_with
-from midwatch_supervisor.cli.learn.options import UNSAID, Remark
-from midwatch_supervisor.cli.learn.projects import ProjectOption, project_named
-from midwatch_supervisor.cli.output import write_json, write_line
-from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.learning.lesson_words import (
+from midwatch_monitor.records import Attempt, KnownLesson, Lesson, LessonAct, Task
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.learn.lesson_text import (
     lesson_fields,
     lesson_story,
     lesson_table,
     story_fields,
 )
-from midwatch_supervisor.learning.provenance import provenance
-from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_supervisor.cli.learn.options import (
+    UNMARKED,
+    MarkOptions,
+    ProjectOption,
+    project_named,
+    write_note,
+)
+from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.learning.lessons import provenance
+from midwatch_supervisor.operator.actions import operator_name
+from midwatch_supervisor.present.lookup import account_of, find
 
 app = App(name="lessons")
-app.command(add)
-app.command(give)
+MAX_TEXT = 2000
+"""Characters of a lesson, and of each thing to do instead: what a prompt shows of one."""
 
+Several = tuple[str, ...]
 LISTED = 50
 """Lessons that are listed for people; `--json` has them all."""
 _PAGE = 500
@@ -39,16 +46,6 @@ LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `less
 AllOption = Annotated[
     bool, Parameter(name="--all", negative="", help="Retired and archived ones too.")
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Filter:
-    """Which lessons are wanted; what is `None` does not matter."""
-
-    project: str
-    task: str | None
-    failure_class: str | None
-    obsolete: bool
 
 
 @app.command(name="list")
@@ -67,55 +64,39 @@ async def list_lessons(
     async with await journal_to_read(journal) as opened:
         learned = Learned(opened)
         if project is None and not await learned.projects():
-            _nothing(f"no lesson yet in {opened.name}", json=json)
+            write_note(f"no lesson yet in {opened.name}", json=json)
             return
         name = await project_named(learned, project)
-        wanted = _Filter(project=name, task=task, failure_class=failure_class, obsolete=all)
+        found = _lessons(learned, name, task=task, failure_class=failure_class, obsolete=all)
         if json:
-            async for known in _every(learned, wanted):
+            async for known in found:
                 write_json(lesson_fields(known))
             return
-        lessons = [known async for known in _every(learned, wanted)]
-    if not lessons:
-        _nothing(f"no such lesson in {name}", json=False)
-        return
-    for line in lesson_table(lessons[:LISTED]):
+        lessons = [known async for known in found]
+    for line in lesson_table(lessons[:LISTED]) if lessons else (f"no such lesson in {name}",):
         write_line(line)
     if len(lessons) > LISTED:
         write_line(f"these are the newest {LISTED}; --json has them all")
 
 
-async def _every(learned: Learned, wanted: _Filter) -> AsyncIterator[KnownLesson]:
+async def _lessons(
+    learned: Learned, project: str, *, task: str | None, failure_class: str | None, obsolete: bool
+) -> AsyncIterator[KnownLesson]:
     before: int | None = None
-    while page := await _page(learned, wanted, before=before):
+    while page := await learned.lessons(
+        project=project, task=task, failure_class=failure_class, before=before, limit=_PAGE
+    ):
         for known in page:
-            if wanted.obsolete or not known.obsolete:
+            if obsolete or not known.obsolete:
                 yield known
         before = page[-1].id
-
-
-async def _page(
-    learned: Learned, wanted: _Filter, *, before: int | None = None
-) -> list[KnownLesson]:
-    return await learned.lessons(
-        project=wanted.project,
-        task=wanted.task,
-        failure_class=wanted.failure_class,
-        before=before,
-        limit=_PAGE,
-    )
-
-
-def _nothing(text: str, *, json: bool) -> None:
-    if not json:
-        write_line(text)
 
 
 @app.command
 async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption = False) -> None:
     """Print everything about one lesson: where it comes from, and what became of its uses."""
     async with await journal_to_read(journal) as opened:
-        known = await lesson_with(opened, id)
+        known = await _lesson_with(opened, id)
         found = await provenance(opened, known)
     if json:
         write_json(story_fields(known, found))
@@ -125,22 +106,22 @@ async def show(id: LessonId, *, journal: JournalOption = None, json: JsonOption 
 
 
 @app.command
-async def approve(*ids: LessonId, remark: Remark = UNSAID) -> None:
+async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
     """Let lessons that wait for a person be given to attempts; read them first."""
     for id in ids:
-        await _mark(id, _Act(LessonAct.RESTORED, "approve"), remark)
+        await _mark(id, LessonAct.RESTORED, "approve", options)
 
 
 @app.command
-async def retire(id: LessonId, *, remark: Remark = UNSAID) -> None:
+async def retire(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
     """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
-    await _mark(id, _Act(LessonAct.RETIRED, "retire"), remark)
+    await _mark(id, LessonAct.RETIRED, "retire", options)
 
 
 @app.command
-async def restore(id: LessonId, *, remark: Remark = UNSAID) -> None:
+async def restore(id: LessonId, *, options: MarkOptions = UNMARKED) -> None:
     """Bring a retired or archived lesson back into use."""
-    await _mark(id, _Act(LessonAct.RESTORED, "restore"), remark)
+    await _mark(id, LessonAct.RESTORED, "restore", options)
 
 
 @app.command
@@ -151,58 +132,193 @@ async def rate(
         Parameter(name="RATING", help="What it is worth: 1 is misleading, 5 saved the day."),
     ],
     *,
-    remark: Remark = UNSAID,
+    options: MarkOptions = UNMARKED,
 ) -> None:
     """Say what a lesson is worth; the last rating counts, and a 1 keeps it out of prompts."""
-    await _mark(id, _Act(LessonAct.RATED, "rate", rating=int(rating)), remark)
+    await _mark(id, LessonAct.RATED, "rate", options, rating=int(rating))
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
-    act: LessonAct
-    verb: str
-    rating: int = 0
-
-
-async def _mark(id: int, act: _Act, remark: Remark) -> None:
-    async with await remark.opened() as opened:
-        known = await lesson_with(opened, id)
-        _require_change(known, act)
-        shelf = remark.shelf(opened)
-        mark = None if remark.dry_run else await _write(shelf, id, act, remark.comment)
-    if remark.json:
-        write_json(
-            {
-                "type": "lesson_mark",
-                "id": mark,
-                "lesson": id,
-                "act": act.act.value,
-                "rating": act.rating or None,
-                "dry_run": remark.dry_run,
-            }
+async def _mark(
+    id: int, act: LessonAct, verb: str, options: MarkOptions, *, rating: int = 0
+) -> None:
+    done = "approved" if verb == "approve" else act.value
+    value = f" with {rating}" if rating else ""
+    async with await options.opened() as opened:
+        _require_change(await _lesson_with(opened, id), verb)
+        await options.store(
+            opened,
+            lambda actions: actions.mark_lesson(id, act, options.comment, rating=rating),
+            kind="lesson_mark",
+            fields={"lesson": id, "act": act.value, "rating": rating or None},
+            text=lambda mark: f"{done if mark else f'would {verb}'} lesson {id}{value}",
         )
-        return
-    value = f" with {act.rating}" if act.rating else ""
-    done = "approved" if act.verb == "approve" else act.act.value
-    write_line(f"{f'would {act.verb}' if remark.dry_run else done} lesson {id}{value}")
 
 
-async def _write(shelf: LearningActions, id: int, act: _Act, comment: str) -> int:
-    match act.act:
-        case LessonAct.RETIRED:
-            return await shelf.retire_lesson(id, comment)
-        case LessonAct.RESTORED:
-            return await shelf.restore_lesson(id, comment)
-        case _:
-            return await shelf.rate_lesson(id, act.rating, comment)
-
-
-def _require_change(known: KnownLesson, act: _Act) -> None:
-    """Raise UsageError if the act could change nothing."""
-    if act.act is LessonAct.RETIRED and known.obsolete:
+def _require_change(known: KnownLesson, verb: str) -> None:
+    """Raise UsageError if the command could change nothing."""
+    if verb == "retire" and known.obsolete:
         raise UsageError(f"lesson {known.id} is out of use already")
-    if act.verb == "approve" and not known.waiting:
+    if verb == "approve" and not known.waiting:
         raise UsageError(f"lesson {known.id} does not wait for anybody")
-    if act.verb == "restore" and not known.obsolete:
+    if verb == "restore" and not known.obsolete:
         waits = "waits: `midwatch lessons approve` lets it be given"
         raise UsageError(f"lesson {known.id} {waits if known.waiting else 'is in use'}")
+
+
+async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
+    found = await Learned(journal).lessons(ids=[id])
+    if not found:
+        raise UsageError(f"there is no lesson {id}; `midwatch lessons list --all` lists them")
+    return found[0]
+
+
+# -- writing one, and giving one -----------------------------------------------------------
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """What a lesson has beside its text."""
+
+    instead: Annotated[
+        Several, Parameter(negative="", help="What to do instead; may be repeated.")
+    ] = ()
+    tag: Annotated[Several, Parameter(negative="", help="A tag; may be repeated.")] = ()
+    file: Annotated[
+        Several, Parameter(negative="", help="A file that it is about; may be repeated.")
+    ] = ()
+    failure_class: Annotated[
+        str, Parameter(name="--class", help="The class of the failure, one of the configuration.")
+    ] = UNKNOWN
+
+    def lesson(self, text: str, classes: Mapping[str, Several]) -> Lesson:
+        """The lesson with this text. Raises UsageError."""
+        return Lesson(
+            text=_checked(text),
+            failure_class=_class(self.failure_class, classes),
+            insights=tuple(map(_checked, self.instead)),
+            tags=self.tag,
+            files=self.file,
+        )
+
+
+_PLAIN = Fields()
+
+
+@app.command
+async def add(
+    text: Annotated[
+        str | None,
+        Parameter(name="TEXT", help="What to know, do or avoid. Default: read from stdin."),
+    ] = None,
+    *,
+    fields: Fields = _PLAIN,
+    project: ProjectOption = None,
+    task: Annotated[
+        str | None, Parameter(help="The task that it is about. Default: the newest one.")
+    ] = None,
+    options: MarkOptions = UNMARKED,
+    config: ConfigOption = None,
+) -> None:
+    """Write a lesson of your own: like all others it is given where it fits, and waits for nobody.
+
+    It is kept with an attempt of the project, and deleted with the project.
+    """
+    if options.comment:
+        raise UsageError("the text of a lesson needs no --comment")
+    classes = settings_in_force(config).learning.lessons.failure_classes
+    lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
+    async with await options.opened() as opened:
+        name, attempt = await _place(opened, project, task)
+        await options.store(
+            opened,
+            lambda actions: actions.add_lesson(lesson, attempt),
+            kind="lesson",
+            fields={
+                "project": name,
+                "source_attempt": attempt.id,
+                "text": lesson.text,
+                "author": operator_name(options.author),
+            },
+            text=lambda id: (
+                f"added lesson {id} to {name}" if id else f"would add a lesson to {name}"
+            ),
+        )
+
+
+@app.command
+async def give(
+    id: Annotated[int, Parameter(name="LESSON", help="The lesson's id, from `lessons list`.")],
+    task: Annotated[
+        str, Parameter(name="TASK", help="A task's id, or the unique beginning of one.")
+    ],
+    *,
+    run: RunOption = None,
+    options: MarkOptions = UNMARKED,
+) -> None:
+    """Give a lesson to the next attempt of a task, whether or not it would be found for it.
+
+    A task of a comparison of runs with and without lessons then belongs to neither group.
+    """
+    async with await options.opened() as opened:
+        known = await _lesson_with(opened, id)
+        found = (await find(opened, task, run=run)).task
+        await _require_use(opened, known, found)
+        to = f"to the next attempt of {found.name}"
+        await options.store(
+            opened,
+            lambda actions: actions.give_lesson(id, found.id, options.comment),
+            kind="lesson_mark",
+            fields={"lesson": id, "act": LessonAct.GIVEN.value, "task": found.name},
+            text=lambda mark: f"{'gave' if mark else 'would give'} lesson {id} {to}",
+        )
+
+
+async def _from_stdin() -> str:
+    if sys.stdin.isatty():
+        raise UsageError("say what the lesson is, or pipe it in")
+    return await asyncio.to_thread(sys.stdin.read)
+
+
+def _checked(text: str) -> str:
+    if not (stripped := text.strip()):
+        raise UsageError("a lesson needs a text")
+    if len(stripped) > MAX_TEXT:
+        raise UsageError(f"{len(stripped)} characters are too many; at most {MAX_TEXT} are shown")
+    return stripped
+
+
+def _class(name: str, known: Mapping[str, Several]) -> str:
+    found = named_class(name, known)
+    if found == OTHER and name != OTHER:
+        raise UsageError(f"there is no class `{name}`; there is: {', '.join((*known, OTHER))}")
+    return found
+
+
+async def _place(journal: Journal, project: str | None, task: str | None) -> tuple[str, Attempt]:
+    """The project of a new lesson, and the attempt of it that the lesson is kept with."""
+    if task is not None:
+        found = await find(journal, task)
+        tasks: Sequence[Task] = (found.task,)
+        name = found.task.project
+        if not name or project not in (None, name):
+            raise UsageError(f"task {found.task.name} is none of project {project or 'at all'}")
+    else:
+        name = await project_named(Learned(journal), project)
+        runs = (await journal.runs())[::-1]
+        tasks = [each for run in runs for each in (await journal.tasks(run.id))[::-1]]
+    for each in tasks:
+        if each.project == name and (attempts := await journal.attempts(each.id)):
+            return name, attempts[-1]
+    raise UsageError(f"nothing was tried in {name} yet; a lesson is kept with an attempt")
+
+
+async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None:
+    """Raise UsageError where no attempt would be given it."""
+    if known.project != task.project:
+        raise UsageError(f"lesson {known.id} is of {known.project}; {task.name} is not")
+    if known.waiting or known.obsolete:
+        verb = "approve" if known.waiting else "restore"
+        raise UsageError(f"lesson {known.id} is not in use; `midwatch lessons {verb} {known.id}`")
+    if (await account_of(journal, task)).lifecycle.over:
+        raise UsageError(f"task {task.name} is over: it has no next attempt")

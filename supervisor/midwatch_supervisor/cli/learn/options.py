@@ -1,10 +1,14 @@
-"""The options of a command by which a person judges something that was learned."""
+"""What the commands about what was learned have in common: whose it is, and how it is marked."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
@@ -13,14 +17,73 @@ from midwatch_supervisor.cli.journals import (
     journal_to_write,
 )
 from midwatch_supervisor.cli.operate.tell import FromOption
+from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.operator.learning_actions import LearningActions
+from midwatch_tools.journal_location import main_worktree
+
+if TYPE_CHECKING:
+    from midwatch_monitor.journal.learned.learned import Learned
+
+# -- which project -------------------------------------------------------------------------
+
+ProjectOption = Annotated[
+    str | None,
+    Parameter(
+        name="--project",
+        help="The project: its name, the unique beginning of one, or its folder's name. "
+        "Default: that of this folder, else the only one there is.",
+    ),
+]
+
+
+async def project_named(learned: "Learned", option: str | None) -> str:
+    """The project that an option names, or the one of this folder, or the only one.
+
+    Raises UsageError with what there is.
+    """
+    known = await learned.projects()
+    here = await asyncio.to_thread(lambda: str(main_worktree(Path.cwd())))
+    return choose_project(known, option, here=here)
+
+
+def choose_project(known: Sequence[str], option: str | None, *, here: str) -> str:
+    """Which of the known projects is meant; `here` is the name of this folder's. Pure.
+
+    An exact name wins over a folder's, and both over a beginning. Raises UsageError.
+    """
+    if not known:
+        raise UsageError("nothing has been learned yet; `midwatch run FILE` begins with it")
+    names = ", ".join(known)
+    if option is None:
+        if here in known or len(known) == 1:
+            return here if here in known else known[0]
+        raise UsageError(f"say which project with --project; there is: {names}")
+    for found in _matches(known, option):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"`{option}` may mean each of {', '.join(found)}")
+    raise UsageError(f"there is no project `{option}`; there is: {names}")
+
+
+def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
+    """What an option may mean, the surest first."""
+    bare = option.rstrip("/")
+    return (
+        [name for name in known if name == option],
+        [name for name in known if bare and Path(name).name == bare],
+        [name for name in known if option and name.startswith(option)],
+    )
+
+
+# -- marking -------------------------------------------------------------------------------
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class MarkOptions:
     """Who judges, why, and whether only to try it."""
 
     comment: Annotated[str, Parameter(help="Why; `list` or `show` says it.")] = ""
@@ -34,10 +97,37 @@ class Remark:
         opening = journal_to_read if self.dry_run else journal_to_write
         return await opening(self.journal)
 
-    def shelf(self, journal: Journal) -> LearningActions:
-        """Where the person's marks are put."""
-        return LearningActions(journal, author=operator_name(self.author))
+    async def store(
+        self,
+        journal: Journal,
+        write: Callable[[LearningActions], Awaitable[int]],
+        *,
+        kind: str,
+        fields: Mapping[str, object],
+        text: Callable[[int | None], str],
+    ) -> None:
+        """Store something, unless it is only tried, and print what was done.
+
+        Args:
+            journal: As `opened` gave it.
+            write: Stores it, and answers its journal id.
+            kind: The `type` of the JSON object.
+            fields: What else the object has.
+            text: The line for people; it is given no id where nothing was stored.
+        """
+        actions = LearningActions(journal, author=operator_name(self.author))
+        id = None if self.dry_run else await write(actions)
+        if self.json:
+            write_json({"type": kind, "id": id, **fields, "dry_run": self.dry_run})
+        else:
+            write_line(text(id))
 
 
-UNSAID = Remark()
+UNMARKED = MarkOptions()
 """No option was given."""
+
+
+def write_note(text: str, *, json: bool) -> None:
+    """Print a line that is for people only."""
+    if not json:
+        write_line(text)

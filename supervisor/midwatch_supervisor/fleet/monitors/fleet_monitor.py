@@ -45,8 +45,8 @@ from midwatch_supervisor.fleet.monitors.leader_roles import (
 from midwatch_supervisor.fleet.monitors.leases import LeaseChanges, Leases, log_lease_changes
 from midwatch_supervisor.fleet.monitors.run_monitor import RelayBus, RunMonitor
 from midwatch_supervisor.fleet.process import JournalOutageLog
-from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
+from midwatch_supervisor.learning.reflection_schedule import FleetReflection, learn
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class FleetMonitor:
         self._unattended = Unattended(journal)
         self._relay = RelayBus(bus)
         self._calibrator = Calibrator(journal)
-        self._hindsight = Hindsight(journal, clock=clock)
+        self._hindsight = FleetReflection(journal, clock=clock)
         self._leases = Leases(
             self._watches,
             holder=holder,

@@ -1,8 +1,17 @@
 """What a person can do about what was learned, when it makes sense, and how it is stored."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
-from midwatch_monitor.records import GuidelinesState, KnownFact, KnownGuidelines, KnownLesson
+from midwatch_monitor.records import (
+    FactAct,
+    GuidelinesAct,
+    GuidelinesState,
+    KnownFact,
+    KnownGuidelines,
+    KnownLesson,
+    LessonAct,
+)
 from midwatch_supervisor.operator.learning_actions import LearningActions
 from midwatch_supervisor.tui.learned.lists import former_of, version_diff
 from midwatch_supervisor.tui.operator_command import Question
@@ -124,33 +133,31 @@ def stored(mark: Mark, known: Marked) -> str:
     }[mark]
 
 
+_LESSON_ACTS: Mapping[Mark, LessonAct] = {
+    Mark.RATE: LessonAct.RATED,
+    Mark.RETIRE: LessonAct.RETIRED,
+    Mark.RESTORE: LessonAct.RESTORED,
+    Mark.APPROVE: LessonAct.RESTORED,
+}
+_FACT_ACTS: Mapping[Mark, FactAct] = {
+    Mark.RETIRE: FactAct.RETIRED,
+    Mark.RESTORE: FactAct.RESTORED,
+    Mark.APPROVE: FactAct.REVIEWED,
+}
+_GUIDELINES_ACTS: Mapping[Mark, GuidelinesAct] = {
+    Mark.APPROVE: GuidelinesAct.APPROVED,
+    Mark.REJECT: GuidelinesAct.REJECTED,
+    Mark.ROLL_BACK: GuidelinesAct.ROLLED_BACK,
+}
+
+
 async def store_mark(actions: LearningActions, mark: Mark, known: Marked, words: str) -> int:
     """Store a mark that makes sense; answers its journal id. Raises JournalError."""
     match known:
         case KnownLesson():
-            return await _of_lesson(actions, mark, known.id, words)
+            rating, comment = rating_in(words) if mark is Mark.RATE else (0, words)
+            return await actions.mark_lesson(known.id, _LESSON_ACTS[mark], comment, rating=rating)
         case KnownFact():
-            write = {
-                Mark.APPROVE: actions.approve_fact,
-                Mark.RESTORE: actions.restore_fact,
-                Mark.RETIRE: actions.retire_fact,
-            }[mark]
-            return await write(known.id, words)
-        case _:
-            write = {
-                Mark.APPROVE: actions.approve,
-                Mark.REJECT: actions.reject,
-                Mark.ROLL_BACK: actions.roll_back,
-            }[mark]
-            return await write(known.id, words)
-
-
-async def _of_lesson(actions: LearningActions, mark: Mark, lesson: int, words: str) -> int:
-    match mark:
-        case Mark.RATE:
-            rating, comment = rating_in(words)
-            return await actions.rate_lesson(lesson, rating, comment)
-        case Mark.RETIRE:
-            return await actions.retire_lesson(lesson, words)
-        case _:
-            return await actions.restore_lesson(lesson, words)
+            return await actions.mark_fact(known.id, _FACT_ACTS[mark], words)
+        case KnownGuidelines():
+            return await actions.mark_guidelines(known.id, _GUIDELINES_ACTS[mark], words)

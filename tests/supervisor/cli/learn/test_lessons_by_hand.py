@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import midwatch
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.recall import Asker, Given, recall
+from midwatch_supervisor.learning.recall import Asker, RecalledText, recall
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -50,7 +50,9 @@ async def added(capsys: Capture, *argv: str) -> int:
     return (await lesson_line(capsys, "add", TEXT, *argv))["id"]
 
 
-async def given_to(past: PastAttempts, attempt: Attempt, settings: LearningSettings = ON) -> Given:
+async def given_to(
+    past: PastAttempts, attempt: Attempt, settings: LearningSettings = ON
+) -> RecalledText:
     """What an attempt is given, and the journal is told."""
     task = await past.journal.task(attempt.task)
     assignment = Assignment(
@@ -68,7 +70,7 @@ async def given_to(past: PastAttempts, attempt: Attempt, settings: LearningSetti
     return found
 
 
-def methods(given: Given) -> list[Method]:
+def methods(given: RecalledText) -> list[Method]:
     """How the lessons of an attempt were found."""
     return [
         each.method
@@ -143,7 +145,7 @@ async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
     chart = await past.attempt(task="chart")
     await midwatch("lessons", "give", str(id), "chart")
     await midwatch("lessons", "retire", str(id))
-    assert await given_to(past, chart) == Given()
+    assert await given_to(past, chart) == RecalledText()
 
 
 async def test_a_task_with_a_given_lesson_is_in_no_group_of_the_comparison(

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli.learn.projects import choose_project
+from midwatch_supervisor.cli.learn.options import choose_project
 
 KNOWN = ("/srv/ada/shop", "/srv/ada/shop-api", "site")
 

@@ -35,19 +35,24 @@ from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, RunEnd
 from midwatch_monitor.records import (
+    Actor,
     Birth,
     Commit,
+    Delivery,
     Draft,
+    Entry,
     Fault,
+    Feedback,
     Guidelines,
     GuidelinesState,
+    Intervention,
     KnownGuidelines,
     KnownSummary,
     Lesson,
+    Origin,
     Record,
     Reflection,
 )
-from midwatch_supervisor.learning.concurrent_attempts import asides
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +61,8 @@ PART = "learning: guidelines"
 OFF = "guidelines are switched off"
 NO_MODEL = "there is no model to look back with"
 _PAGE = 100
+_EACH = 5
+"""Asides of one attempt and kind at most."""
 _EARLIER = 40
 """Insights of earlier looks that a new text is written with at most."""
 
@@ -93,7 +100,9 @@ async def reflect_project(
     config = settings.learning.guidelines
     learned = Learned(journal)
     mark = await learned.watermark(project)
-    look = _Look(journal, learned, project, settings, now, end)
+    look = _Look(
+        journal=journal, learned=learned, project=project, settings=settings, now=now, end=end
+    )
     try:
         if not config.enabled or model is None:
             return await look.leave(mark, NO_MODEL if config.enabled else OFF)
@@ -131,30 +140,22 @@ def _skipped(project: str, mark: int, reason: str) -> Reflection:
     return Reflection(watermark=mark, skipped=reason)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
     """One look back at one project."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        learned: Learned,
-        project: str,
-        settings: Settings,
-        now: Callable[[], datetime],
-        end: RunEnd | None,
-    ) -> None:
-        self._journal = journal
-        self._learned = learned
-        self._project = project
-        self._settings = settings
-        self._now = now
-        self._end = end
+    journal: Journal
+    learned: Learned
+    project: str
+    settings: Settings
+    now: Callable[[], datetime]
+    end: RunEnd | None
 
     async def leave(self, mark: int, reason: str) -> Reflection:
         """Ask nothing, and leave the watermark where it is."""
-        skipped = _skipped(self._project, mark, reason)
-        if self._end is not None:
-            await self._put(self._draft(skipped, self._end.task))
+        skipped = _skipped(self.project, mark, reason)
+        if self.end is not None:
+            await self._put(self._draft(skipped, self.end.task))
         return skipped
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
@@ -162,20 +163,25 @@ class _Look:
         shallow = batch.before if batch.deep else batch.newest
         if shallow is None:
             return await self.leave(mark, reason)
-        skipped = _skipped(self._project, shallow.id, reason)
+        skipped = _skipped(self.project, shallow.id, reason)
         await self._commit(shallow, (skipped,))
         return skipped
 
     async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
-        learning = self._settings.learning
-        versions = await self._learned.guidelines(self._project)
+        learning = self.settings.learning
+        versions = await self.learned.guidelines(self.project)
         live = next((each for each in versions if each.state is GuidelinesState.LIVE), None)
         result = await reflect_on_runs(
             batch.deep,
             live.guidelines.text if live else None,
             model,
             learning.guidelines,
-            asides=await self._asides(batch.deep),
+            asides=await _asides(
+                self.journal,
+                [each.attempt for each in batch.deep],
+                lessons=learning.guidelines.with_lessons,
+                operators=learning.guidelines.with_operators,
+            ),
             earlier=await self._earlier(versions),
             seconds=learning.timeout_seconds,
         )
@@ -194,7 +200,7 @@ class _Look:
         log.info(
             "looked back at %d attempts of %s: %d insights, %d dropped, %s",
             len(batch.deep),
-            self._project,
+            self.project,
             len(result.insights),
             result.dropped,
             f"{len(text.split())} words proposed" if text else "no new guidelines",
@@ -207,26 +213,17 @@ class _Look:
         What was retired would come back by them, and what hurt would begin anew with no uses.
         """
         fresh, before = result.insights, None
-        while fresh and (page := await self._learned.lessons(project=self._project, before=before)):
+        while fresh and (page := await self.learned.lessons(project=self.project, before=before)):
             fresh = await asyncio.to_thread(_fresh, fresh, [each.lesson.text for each in page])
             before = page[-1].id
         dropped = result.dropped + len(result.insights) - len(fresh)
         return replace(result, insights=fresh, dropped=dropped)
 
-    async def _asides(self, chosen: Sequence[KnownSummary]) -> tuple[Aside, ...]:
-        config = self._settings.learning.guidelines
-        return await asides(
-            self._journal,
-            [each.attempt for each in chosen],
-            lessons=config.with_lessons,
-            operators=config.with_operators,
-        )
-
     async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
         """Insights that neither the text in force nor one that was turned down was made from."""
         settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
         since = max((each.id for each in versions if each.state in settled), default=0)
-        known = await self._learned.lessons(project=self._project)
+        known = await self.learned.lessons(project=self.project)
         found = [
             each.lesson.text
             for each in known
@@ -239,20 +236,20 @@ class _Look:
     ) -> Reflection:
         """The first question failed: try the same attempts later, but not for ever."""
         tries = await self._failures(mark) + 1
-        over = tries >= self._settings.learning.tries
+        over = tries >= self.settings.learning.tries
         reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
-        log.warning("the look back at %s failed, try %d", self._project, tries)
+        log.warning("the look back at %s failed, try %d", self.project, tries)
         await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
         return reflection
 
     async def _failures(self, mark: int) -> int:
         """How often a look from here failed at its first question."""
         looks: list[Reflection] = []
-        async for entry in self._journal.all_entries(mark, kinds=(Reflection,)):
+        async for entry in self.journal.all_entries(mark, kinds=(Reflection,)):
             match entry.record:
                 case Reflection(watermark=at) as look if at == mark:
-                    task = await self._journal.task(entry.task)
-                    looks += [look] if task.project == self._project else []
+                    task = await self.journal.task(entry.task)
+                    looks += [look] if task.project == self.project else []
                 case _:
                     pass
         # What brought the watermark here looked back from before, whatever became of that.
@@ -278,8 +275,8 @@ class _Look:
         )
         proposed = (version,) if text else ()
         faults = (Fault(part=PART, error=reflection.error),) if reflection.error else ()
-        insights = result.insights if self._settings.learning.lessons.enabled else ()
-        at = self._now()
+        insights = result.insights if self.settings.learning.lessons.enabled else ()
+        at = self.now()
         by_attempt = {each.attempt: each for each in batch.deep}
         lessons = [_lesson(each, by_attempt, model, at) for each in insights]
         await self._commit(
@@ -298,12 +295,12 @@ class _Look:
         await self._put(*drafts)
 
     def _draft(self, record: Record, task: int, attempt: int | None = None) -> Draft:
-        if isinstance(record, Reflection) and self._end is not None:
-            record = replace(record, after=self._end.entry)
-        return Draft(record=record, at=self._now(), task=task, attempt=attempt)
+        if isinstance(record, Reflection) and self.end is not None:
+            record = replace(record, after=self.end.entry)
+        return Draft(record=record, at=self.now(), task=task, attempt=attempt)
 
     async def _put(self, *drafts: Draft) -> None:
-        await self._journal.commit(Commit(drafts=drafts))
+        await self.journal.commit(Commit(drafts=drafts))
 
 
 def _fresh(insights: tuple[Insight, ...], known: Sequence[str]) -> tuple[Insight, ...]:
@@ -339,3 +336,47 @@ def _error(result: ReflectionResult) -> str:
     """What failed, for people; that there is nothing new is no failure."""
     refused = (result.reason,) if result.refused and not result.errors else ()
     return "; ".join((*refused, *result.errors))
+
+
+async def _asides(
+    journal: Journal, attempts: Sequence[int], *, lessons: bool, operators: bool
+) -> tuple[Aside, ...]:
+    """The lessons of attempts, and what operators told and answered them, as far as wanted."""
+    found: list[Aside] = []
+    for attempt in attempts:
+        if lessons:
+            found += await _lessons(journal, attempt)
+        if operators:
+            found += await _operators(journal, attempt)
+    return tuple(found)
+
+
+async def _lessons(journal: Journal, attempt: int) -> list[Aside]:
+    known = await Learned(journal).lessons(attempt=attempt, limit=_EACH)
+    return [
+        Aside(attempt=attempt, kind="lesson", text=each.lesson.text)
+        for each in known
+        if not each.obsolete
+        and each.lesson.born is Birth.VERDICT  # an insight is what looks back came to themselves
+    ]
+
+
+async def _operators(journal: Journal, attempt: int) -> list[Aside]:
+    kinds = (Intervention, Delivery, Feedback)
+    entries = await journal.entries(attempt=attempt, kinds=kinds)
+    found = [each for entry in entries if (each := _said(attempt, entry)) is not None]
+    return found[-_EACH:]
+
+
+def _said(attempt: int, entry: Entry) -> Aside | None:
+    """What a person said in an entry; `None` if nobody did."""
+    match entry.record:
+        case Intervention(by=Actor.OPERATOR, action=action, message=text) if text:
+            return Aside(attempt=attempt, kind=f"an operator said ({action})", text=text)
+        case Delivery(state=state, comment=text) if text:
+            return Aside(attempt=attempt, kind=f"an operator {state} what was decided", text=text)
+        case Feedback(origin=Origin.EXPLICIT, accepted=accepted, comment=text) if text:
+            verdict = "accepted" if accepted else "rejected"
+            return Aside(attempt=attempt, kind=f"a person {verdict} the result", text=text)
+        case _:
+            return None

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_supervisor.learning.precedents import MAX_CHARS, precedents, words
+from midwatch_supervisor.learning.similar_tasks import MAX_CHARS, precedents, words
 
 Add = Callable[..., Awaitable[Task]]
 DONE = TaskTransition(lifecycle=Lifecycle.COMPLETED, reason="every acceptance check passed")

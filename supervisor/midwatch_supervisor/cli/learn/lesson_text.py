@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from midwatch_monitor.records import Birth, Feedback, KnownLesson, Origin
-from midwatch_supervisor.learning.provenance import Mark, Place, Provenance, Use
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.learning.lessons import Mark, Place, Provenance, Use
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import because, brief, by
 
 _HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
 _TEXT = 60
@@ -151,7 +152,8 @@ def lesson_story(known: KnownLesson, found: Provenance) -> Iterator[str]:
         yield from _paragraph(insight, mark="- ")
     yield ""
     yield from _from(known, found)
-    yield f"given to {_attempts(known.used)}, {known.helped} accepted and {known.hurt} rejected"
+    given = counted(known.used, "attempt")
+    yield f"given to {given}, {known.helped} accepted and {known.hurt} rejected"
     if len(found.uses) > _USES:
         yield f"  the newest {_USES}:"
     for use in found.uses[-_USES:]:
@@ -188,20 +190,14 @@ def _use(use: Use) -> str:
 
 def _verdict(verdict: Feedback) -> str:
     what = "accepted" if verdict.accepted else "rejected"
-    comment = f": {brief(verdict.comment, _WIDTH)}" if verdict.comment else ""
-    return f"{what} by {_ORIGINS[verdict.origin]}{comment}"
+    return f"{what} by {_ORIGINS[verdict.origin]}{because(verdict.comment, _WIDTH)}"
 
 
 def _marked(each: Mark) -> str:
     mark = each.mark
     rating = f" {mark.rating} of 5" if mark.rating else ""
-    author = f" by {mark.author}" if mark.author else ""
-    comment = f": {mark.comment}" if mark.comment else ""
-    return f"{each.at.astimezone():%Y-%m-%d %H:%M} {mark.act}{rating}{author}{comment}"
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
+    when = f"{each.at.astimezone():%Y-%m-%d %H:%M}"
+    return f"{when} {mark.act}{rating}{by(mark.author)}{because(mark.comment)}"
 
 
 def _paragraph(text: str, *, mark: str = "  ") -> list[str]:

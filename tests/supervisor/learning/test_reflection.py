@@ -18,6 +18,8 @@ from midwatch_monitor.records import (
     Actor,
     Attempt,
     Birth,
+    Checkpoint,
+    Commit,
     Fault,
     Feedback,
     Guidelines,
@@ -28,22 +30,30 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    Message,
+    Plan,
+    PlanStep,
     Reflection,
     Spending,
+    Step,
+    StepKind,
     Summary,
 )
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.reflecting import reflect_project
+from midwatch_supervisor.learning.reflection import reflect_project
 
 Look = Callable[..., Awaitable[Reflection | None]]
+
 DOCUMENT = """\
 ## Working style
 
 - Run the failing test in `tests/test_totals.py` before you edit `totals.py`.
 - After two edits without a new result, look at the whole file again.\
 """
+
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 """A summary."""
+
 INSIGHT = "The rounding in totals.py was edited before any test was run."
 
 
@@ -414,3 +424,57 @@ async def test_what_is_known_or_retired_does_not_come_back(past: PastAttempts, l
         await ended(past)
         assert await look(Reflector())
     assert [each.id for each in await past.learned.lessons(project="shop")] == [known.id]
+
+
+DETAIL = "zweihundert"
+"""Stands in everything that an attempt leaves but its summary."""
+
+
+async def asked(past: PastAttempts, **knobs: Any) -> list[str]:
+    """What a reflector is asked in a look back at the project."""
+    heard: list[str] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        heard.append("\n".join(str(getattr(part, "content", "")) for part in last.parts))
+        if not info.output_tools:
+            return ModelResponse(parts=[TextPart("- Run the tests before you edit `totals.py`.")])
+        attempts = [int(found) for found in re.findall(r"^- attempt (\d+)", heard[-1], re.M)]
+        insight = {"content": TOLD, "topics": ["rounding"], "attempts": attempts}
+        back = {"explanation": "It edited blindly.", "insights": [insight]}
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, back)])
+
+    guidelines = GuidelinesSettings.model_validate({"enabled": True, **knobs})
+    await reflect_project(
+        past.journal,
+        "shop",
+        model=FunctionModel(answer),
+        settings=Settings(learning=LearningSettings(guidelines=guidelines)),
+        now=lambda: past.at,
+    )
+    return heard
+
+
+@pytest.mark.parametrize("more", [{}, {"with_lessons": True, "with_operators": True}])
+async def test_s42_summaries_are_looked_back_at_and_no_single_step_or_message(
+    past: PastAttempts, more: dict[str, bool]
+) -> None:
+    attempt = await past.attempt()
+    step = Step(
+        number=1,
+        kind=StepKind.CHECKPOINT,
+        at=past.at,
+        args=DETAIL,
+        output=DETAIL,
+        checkpoint=Checkpoint(progress_percent=10, confidence=50, notes=DETAIL, blockers=(DETAIL,)),
+    )
+    await past.say(attempt, step, Plan(steps=(PlanStep(title=DETAIL),)))
+    message = Message(index=0, body=f'["{DETAIL}"]'.encode())
+    await past.journal.commit(Commit(attempt=attempt.id, messages=(message,)))
+    await past.end(attempt)
+    await past.say(attempt, Summary(text=TOLD, turns=9))
+    questions = await asked(past, **more)
+    assert len(questions) == 2
+    assert TOLD in questions[0]
+    assert DETAIL not in "".join(questions)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TypeVar
 
 import pytest
@@ -34,32 +34,47 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
-from midwatch_supervisor.learning.hindsight import Hindsight, learn
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.reflecting import NO_MODEL, reflect_project
+from midwatch_supervisor.learning.reflection import NO_MODEL, reflect_project
+from midwatch_supervisor.learning.reflection_schedule import (
+    FleetReflection,
+    Window,
+    learn,
+    next_window,
+)
 from midwatch_supervisor.present.assignment import Assignment
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
+
 DOCUMENT = """\
 ## Working rules
 
 - Run the failing test in `tests/test_totals.py` before you edit `totals.py`.
 - After two edits without a new result, look at the whole file again.\
 """
+
 ON = Settings.model_validate(
     {
         "learning": {"guidelines": {"enabled": True}},
         "monitor": {"tick_seconds": 0.05, "poll_seconds": 0.02},
     }
 )
+
 OFF = Settings()
+
 COMPLETED = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
+
 OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
+
 SKIPPED = "no qualifying attempts"
+
 T = TypeVar("T", bound=Record)
+
 asked: list[str] = []
 """What the reflector was shown, since a test began."""
+
 held = asyncio.Event()
 """The reflector answers once this is set."""
 
@@ -173,7 +188,7 @@ class Past:
 
     def monitor(self) -> Callable[[], Awaitable[None]]:
         """Another monitor that has the post; it looks each time that it is called."""
-        hindsight = Hindsight(self.journal, clock=lambda: AT)
+        hindsight = FleetReflection(self.journal, clock=lambda: AT)
         learner = self.learner()
         return lambda: hindsight.look(learner)
 
@@ -318,7 +333,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
     await past.over()
     held.clear()
     bus = LocalBus()
-    hindsight = Hindsight(past.journal, clock=lambda: AT)
+    hindsight = FleetReflection(past.journal, clock=lambda: AT)
     working = asyncio.create_task(learn(past.learner(bus), hindsight, seconds=0.05))
     await until(_was_asked)
     await past.begin(settings=OFF, reflector="none", summed=False)
@@ -364,3 +379,36 @@ async def _was_asked() -> bool:
 
 async def _both_were_asked() -> bool:
     return len(asked) == 2
+
+
+ZONE = timezone(timedelta(hours=2))
+
+
+def at(day: int, clock: str) -> datetime:
+    hour, minute = map(int, clock.split(":"))
+    return datetime(2026, 11, day, hour, minute, tzinfo=ZONE)
+
+
+@pytest.mark.parametrize(
+    ("hours", "moment", "begin", "end"),
+    [
+        ("02:00-05:00", at(21, "01:59"), at(21, "02:00"), at(21, "05:00")),
+        ("02:00-05:00", at(21, "02:00"), at(21, "02:00"), at(21, "05:00")),
+        ("02:00-05:00", at(21, "04:59"), at(21, "02:00"), at(21, "05:00")),
+        ("02:00-05:00", at(21, "05:00"), at(22, "02:00"), at(22, "05:00")),
+        ("22:30-05:00", at(21, "12:00"), at(21, "22:30"), at(22, "05:00")),
+        ("22:30-05:00", at(21, "23:00"), at(21, "22:30"), at(22, "05:00")),
+        ("22:30-05:00", at(22, "00:10"), at(21, "22:30"), at(22, "05:00")),
+        ("03:00-03:00", at(21, "02:00"), at(20, "03:00"), at(21, "03:00")),
+    ],
+)
+def test_s11_the_window_is_the_one_that_is_on_or_the_next(
+    hours: str, moment: datetime, begin: datetime, end: datetime
+) -> None:
+    assert next_window(hours, moment) == Window(begin=begin, end=end)
+
+
+def test_a_window_holds_its_beginning_and_not_its_end() -> None:
+    window = Window(begin=at(21, "02:00"), end=at(21, "05:00"))
+    held = [window.holds(at(21, clock)) for clock in ("01:59", "02:00", "04:59", "05:00")]
+    assert held == [False, True, True, False]

@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING
 from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.screening import objection
 from midwatch_agents.reflector import Taught, look_back, write_lesson
+from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Attempt,
+    AttemptTransition,
+    Chore,
     Fact,
     Fault,
     Feedback,
+    Lesson,
     OpenChore,
     Record,
+    Study,
     StudyState,
     Task,
 )
-from midwatch_supervisor.learning.casebook import case_of
+from midwatch_monitor.records.verdict import teaches, verdict_of
+from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.learning.facts import settle, store
 
 if TYPE_CHECKING:
@@ -173,3 +179,46 @@ def fixed_form(drawn: Drawn, lacks: str) -> Drawn:
 def why(error: BaseException) -> str:
     """An error in words; only the name of one of others, which might quote what was learned."""
     return str(error) if isinstance(error, MidwatchError) else type(error).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studied:
+    """What came of studying one attempt."""
+
+    lesson: int | None = None
+    """The lesson that its newest verdict came to, by journal id."""
+    reason: str = ""
+    """Why there is none."""
+
+
+async def studied(journal: Journal, attempt: int, *, settings: LearningSettings) -> Studied:
+    """The lesson of the newest verdict on an attempt, or why there is none."""
+    rejection = 0
+    kinds: tuple[type[Record], ...] = (AttemptTransition, Feedback, Lesson, Study)
+    lessons: dict[int, int] = {}
+    studies: dict[int, Study] = {}
+    async for entry in journal.all_entries(attempt=attempt, kinds=kinds):
+        match entry.record:
+            case Lesson(verdict=int() as verdict):
+                lessons[verdict] = entry.id
+            case Study(about=about, chore=Chore.LESSON) as study:
+                studies[about] = study
+            case record if verdict_of(record) is not None:
+                rejection = entry.id if teaches(record) else 0
+            case _:
+                pass
+    if not rejection:
+        return Studied(reason="there is no rejection to learn from")
+    if rejection in lessons:
+        return Studied(lesson=lessons[rejection])
+    if rejection in studies:
+        return Studied(reason=studies[rejection].reason)
+    return Studied(reason=await _untouched(journal, attempt, settings))
+
+
+async def _untouched(journal: Journal, attempt: int, settings: LearningSettings) -> str:
+    """Why nobody tried to draw a lesson."""
+    if not settings.lessons.enabled:
+        return "lessons are switched off"
+    task = await journal.task((await journal.attempt(attempt)).task)
+    return "" if task.project else "its task belongs to no project"

@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.casebook import case_of
+from midwatch_supervisor.learning.attempt_case import case_of
 
 REJECTION = Feedback(accepted=False, comment="Refunds are wrong.")
 TOLD = Analysis(what="it broke", cause=Cause.PERMANENT, root="a sign", remedy="turn it")

@@ -1,12 +1,10 @@
-"""The looks back at runs of a fleet: by whoever has the post of the learner, one after each run.
-
-What is done stands in the journal with what came of it, so that whoever takes the post over goes on
-where the other was cut off. Nothing is lost by a look that was never made: the next one of the
-project takes up all that was summed up since the last.
-"""
+"""When projects are looked back at: at the end of a run, after runs of a fleet, in quiet hours."""
 
 import asyncio
 import logging
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -20,11 +18,34 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Ends, RunEnd
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Run
+from midwatch_monitor.records import Reflection, Run
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.lookback import look_back_after
+from midwatch_supervisor.learning.lessons import archive
+from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflectors import Reflectors
+
+if TYPE_CHECKING:
+    pass
 
 log = logging.getLogger(__name__)
+
+
+async def look_back_after(
+    journal: Journal, end: RunEnd, *, settings: Settings, clock: Clock
+) -> Reflection | None:
+    """Look back after a run of a fleet, by the reflector of its last task; once for each run.
+
+    Lessons that nobody needs are archived with it. Answers what came of it, `None` where another
+    process was quicker. Raises JournalError, and UsageError where its reflector cannot be built
+    here: nothing says then that it is done, and another machine may do it.
+    """
+    project, lessons = end.project, settings.learning.lessons
+    await archive(journal, [project], settings=lessons, now=clock())
+    model = Reflectors(settings.provider).of(await journal.task(end.task))
+    return await reflect_project(
+        journal, project, model=model, settings=settings, now=clock, end=end
+    )
+
 
 _MOST = 1_000
 """Runs of which something may move between two looks."""
@@ -32,7 +53,7 @@ _OLD = 20
 """Runs that whoever takes the post looks at: they may have ended while nobody had it."""
 
 
-class Hindsight:
+class FleetReflection:
     """Looks back at the runs of a fleet as they end, with the settings of each."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
@@ -116,7 +137,7 @@ class Hindsight:
             log.warning("%s", what)
 
 
-async def learn(learner: Learner, hindsight: Hindsight, *, seconds: float) -> None:
+async def learn(learner: Learner, reflection: FleetReflection, *, seconds: float) -> None:
     """Learn beside the work, and look back every so many seconds, until cancelled.
 
     Ends when the learner does. Raises JournalError.
@@ -124,7 +145,7 @@ async def learn(learner: Learner, hindsight: Hindsight, *, seconds: float) -> No
     await learner.begin()
     works = [
         asyncio.create_task(learner.run()),
-        asyncio.create_task(hindsight.keep(learner, seconds=seconds)),
+        asyncio.create_task(reflection.keep(learner, seconds=seconds)),
     ]
     try:
         done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
@@ -134,3 +155,42 @@ async def learn(learner: Learner, hindsight: Hindsight, *, seconds: float) -> No
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
+
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One night, say: from its beginning up to its end."""
+
+    begin: datetime
+    end: datetime
+
+    def holds(self, at: datetime) -> bool:
+        """Whether a moment is in it."""
+        return self.begin <= at < self.end
+
+
+def next_window(hours: str, at: datetime) -> Window:
+    """The window that a moment is in, or the next one.
+
+    Args:
+        hours: `02:00-05:00`, in local time; an end that is not after its beginning is on the next
+            day, and the same time twice is the whole day.
+        at: An aware moment. Where its zone is a fixed offset, as after `astimezone()`, the clocks
+            do not change in between.
+    """
+    first, _, last = hours.partition("-")
+    begin, end = time.fromisoformat(first), time.fromisoformat(last)
+    days = (at.date() + offset * _DAY for offset in (-1, 0, 1))
+    windows = (_window(day, begin, end, at) for day in days)
+    return next(window for window in windows if at < window.end)
+
+
+def _window(day: date, begin: time, end: time, at: datetime) -> Window:
+    until = day if begin < end else day + _DAY
+    return Window(
+        begin=datetime.combine(day, begin, tzinfo=at.tzinfo),
+        end=datetime.combine(until, end, tzinfo=at.tzinfo),
+    )

@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.config.section import parse_duration
 from midwatch_monitor.records import KnownLesson, Lesson
-from midwatch_supervisor.learning.archive import unused
+from midwatch_supervisor.learning.lessons import unused
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -1,0 +1,130 @@
+"""How similar tasks of the same project went: for whoever plans or does a task."""
+
+import re
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from midwatch_agents.learning.likeness import jaccard
+from midwatch_monitor.concurrent_attempts import project_of
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Feedback,
+    Origin,
+    Plan,
+    PlanStepState,
+    Step,
+    Task,
+    TaskTransition,
+)
+from midwatch_supervisor.present.numbers import counted
+from midwatch_tools.data_blocks import plain
+
+MAX_CHARS = 1_500
+_TITLE_CHARS = 80
+
+_KINDS = (TaskTransition, Plan, Step, Feedback)
+
+_WORD = re.compile(r"[^\W_]{3,}")
+_EMPTY = """
+all and are but can does for from has have into its may must not now off one only our out shall
+should than that the them then they this use was what when which will with you
+"""
+_EMPTY_WORDS = frozenset(_EMPTY.split())
+"""What two goals may share without being alike."""
+
+
+class _Wanted(BaseModel):
+    goal: str = ""
+
+
+class _Spec(BaseModel):
+    """What of a stored task tells what it is about; the rest may be of any version."""
+
+    task: _Wanted = _Wanted()
+
+
+async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
+    """How at most `limit` similar finished tasks of the project went, one a line.
+
+    The most similar first, of equally similar ones the newest; at most 1,500 characters, and
+    nothing where there is none. No words of workers are in it: nobody has looked at those.
+    """
+    project, about = project_of(task), words(f"{task.title} {_goal(task)}")
+    lines: list[str] = []
+    alike = await _alike(journal, task, about) if project else []
+    for other in alike:
+        line = await _precedent(journal, other)
+        if not line:
+            continue
+        if len("\n".join([*lines, line])) > MAX_CHARS:
+            break
+        lines.append(line)
+        if len(lines) == limit:
+            break
+    return "\n".join(lines)
+
+
+async def _alike(journal: Journal, task: Task, about: frozenset[str]) -> list[Task]:
+    """The tasks of the same project that have words in common with one, the most alike first."""
+    project = project_of(task)
+    others = [
+        each
+        for run in await journal.runs()
+        for each in await journal.tasks(run.id)
+        if each.id != task.id and project_of(each) == project
+    ]
+    rated = [(jaccard(about, words(f"{each.title} {_goal(each)}")), each) for each in others]
+    alike = sorted((-likeness, -each.id, each) for likeness, each in rated if likeness)
+    return [each for _, _, each in alike]
+
+
+async def _precedent(journal: Journal, task: Task) -> str:
+    """How one task went, in a line; empty if it is not over."""
+    end, plan, steps = None, Plan(steps=()), 0
+    verdicts: dict[Origin, Feedback] = {}
+    async for entry in journal.all_entries(task=task.id, kinds=_KINDS):
+        match entry.record:
+            case TaskTransition() as state:
+                end = state
+            case Plan() as newest:
+                plan = newest
+            case Step():
+                steps += 1
+            case Feedback(origin=origin) as verdict:
+                verdicts[origin] = verdict
+            case _:
+                pass
+    if end is None or not end.lifecycle.over:
+        return ""
+    attempts = counted(len(await journal.attempts(task.id)), "attempt")
+    line = (
+        f"- {plain(task.title or task.name, _TITLE_CHARS)} (run {task.run}): {end.lifecycle} "
+        f"after {attempts}, {counted(steps, 'step')}"
+    )
+    if len(plan.steps) > 1:
+        done = sum(each.state is PlanStepState.DONE for each in plan.steps)
+        line += f"; {done} of {len(plan.steps)} plan steps done"
+    if end.total:
+        line += f"; {end.passed} of {end.total} checks passed"
+    return line + _judged(verdicts)
+
+
+def _judged(verdicts: Mapping[Origin, Feedback]) -> str:
+    """What a person said of the result last; else what the person did with it."""
+    if (said := verdicts.get(Origin.EXPLICIT)) is not None:
+        return f", then {'accepted' if said.accepted else 'rejected'} by a person"
+    implied = verdicts.get(Origin.IMPLIED)
+    return f", then {implied.sign} by a person" if implied is not None else ""
+
+
+def _goal(task: Task) -> str:
+    try:
+        return _Spec.model_validate_json(task.spec).task.goal
+    except ValidationError:
+        return ""
+
+
+def words(text: str) -> frozenset[str]:
+    """The words that tell what a text is about, in small letters."""
+    return frozenset(_WORD.findall(text.casefold())) - _EMPTY_WORDS
