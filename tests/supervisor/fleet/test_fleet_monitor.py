@@ -99,7 +99,7 @@ async def test_a_broker_shares_out_what_begins(fleet: Fleet) -> None:
         await fleet.until(lambda: len(a.runs) == len(b.runs) == 5)
         for id in ids:
             bus = mine if id % 2 else others
-            bus.given.offer(Hint(entry=1, kind="attempt_state", attempt=id))
+            bus.given.offer([Hint(entry=1, kind="attempt_state", attempt=id)])
         await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 5)
         held = [{*fleet.held(name)} - {first} for name in "ab"]
         assert (first, held) == (1, [{3, 5}, {2, 4}])
@@ -114,9 +114,9 @@ async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
         return (await nodes.all())[0].doubted_at is not None
 
     async with fleet.monitor("a", bus):
-        bus.gone.offer(NodeGone(name="n", boot="0"))  # an earlier start of it
-        bus.gone.offer(NodeGone(name="nobody", boot="1"))
-        bus.gone.offer(NodeGone(name="n", boot="1"))
+        bus.gone.offer([NodeGone(name="n", boot="0")])  # an earlier start of it
+        bus.gone.offer([NodeGone(name="nobody", boot="1")])
+        bus.gone.offer([NodeGone(name="n", boot="1")])
         await fleet.until(doubted)
 
 

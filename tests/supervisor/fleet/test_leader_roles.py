@@ -57,10 +57,10 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
 )
 async def test_only_what_may_let_a_task_go_on_wakes_who_hands_out(kind: str, wakes: bool) -> None:
     hints = Subscription()
-    hints.offer(Hint(entry=1, kind=kind))
+    hints.offer([Hint(entry=1, kind=kind)])
     waiting = asyncio.create_task(called(hints, 3600))
     await asyncio.sleep(0)
-    hints.offer(Hint(entry=2, kind="change"))
+    hints.offer([Hint(entry=2, kind="change")])
     for _ in range(5):
         await asyncio.sleep(0)
     assert waiting.done() == wakes
