@@ -13,8 +13,13 @@ from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.changes import base_commit
-from midwatch_supervisor.workspaces.snapshot import SAVED, mark_of, tip_of
-from midwatch_supervisor.workspaces.snapshot_transfer import fetch_snapshot, final_snapshot
+from midwatch_supervisor.workspaces.snapshot import (
+    SAVED,
+    fetch_snapshot,
+    final_snapshot,
+    mark_of,
+    tip_of,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace, lock_worktrees
 from midwatch_tools.git import Worktree, git
 

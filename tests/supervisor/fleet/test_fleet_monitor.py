@@ -41,8 +41,8 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
-from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseTold
-from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleTold
+from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseChange
+from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleChange
 from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ async def test_what_has_a_process_of_its_own_is_never_touched(fleet: Fleet) -> N
         await fleet.until_told(Decision)
         assert keeping.runs == {2}
     assert {each.attempt for each in await fleet.records(Escalation)} == {other.attempt.id}
-    assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseTold)} == {2}
+    assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseChange)} == {2}
 
 
 async def test_a_task_of_a_fleet_is_decided_by_the_model_that_its_file_named(
@@ -228,7 +228,7 @@ async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
 
 
 async def test_one_of_all_learns(fleet: Fleet) -> None:
-    taken = RoleTold(name=LEARNER, held=True)
+    taken = RoleChange(name=LEARNER, held=True)
     async with fleet.monitor("b"):
         async with fleet.monitor("a"):
             await fleet.until(lambda: taken in fleet.told["a"] + fleet.told["b"])

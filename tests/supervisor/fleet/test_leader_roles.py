@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
-from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleTold, called
+from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleChange, called
 
 
 class Willing:
@@ -33,7 +33,7 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
             steps += 1
             began.set()
 
-    def tell(told: RoleTold) -> None:
+    def tell(told: RoleChange) -> None:
         if not told.held:
             left.set()
 

@@ -36,7 +36,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.leader_roles import (
     LEARNER,
     LeaderRole,
-    RoleTold,
+    RoleChange,
     dispatch,
     dispatch_of,
     dispatch_once,
@@ -70,14 +70,14 @@ _MATTERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseTold:
+class LeaseChange:
     """The lease on an attempt was won or lost."""
 
     attempt: int
     held: bool
 
 
-Tell = Callable[[LeaseTold | RoleTold], None]
+Tell = Callable[[LeaseChange | RoleChange], None]
 
 
 class FleetMonitor:
@@ -338,9 +338,9 @@ class FleetMonitor:
         for watch in self._runs.values():
             watch.win(changes.won)
         for id in sorted(changes.lost):
-            self._tell(LeaseTold(attempt=id, held=False))
+            self._tell(LeaseChange(attempt=id, held=False))
         for id in sorted(changes.won):
-            self._tell(LeaseTold(attempt=id, held=True))
+            self._tell(LeaseChange(attempt=id, held=True))
         await log_lease_changes(Roster(self._journal), changes, late=late)
 
     async def _finish(self) -> None:

@@ -1,4 +1,4 @@
-"""None"""
+"""What goes wrong with a task on the nodes of a fleet, and when the task has failed by it."""
 
 import logging
 import re
