@@ -16,7 +16,6 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
-from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
@@ -275,6 +274,7 @@ def _until_given_back(location: str) -> None:
     connection.engine.dispose()
 
 
+@pytest.mark.matrix
 async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a", ", labels: [gpu]"), item("b")))
     open_gate("a", "b")
@@ -285,15 +285,6 @@ async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
         await fleet.until_over("a")
     (attempt,) = await fleet.journal.attempts(1)
     assert attempt.node == "strong"
-
-
-async def test_a_name_that_is_alive_is_refused(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a")))
-    async with fleet.node("node-a"):
-        with pytest.raises(UsageError, match="there is a node node-a already"):
-            await fleet.nodes.enter(
-                (await fleet.nodes.all())[0], alive_seconds=fleet.settings.fleet.lost_after_seconds
-            )
 
 
 async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Fleet) -> None:
@@ -307,6 +298,7 @@ async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Flee
     assert await fleet.journal.attempts(1) == []
 
 
+@pytest.mark.matrix
 async def test_a_node_that_leaves_ends_what_it_has_in_hand(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a"), item("b"), item("c")))
     async with fleet.node() as node:
@@ -366,6 +358,7 @@ async def test_a_node_rides_out_a_database_that_is_killed(
         assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
 
 
+@pytest.mark.matrix
 async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over(
     fleet: Fleet,
 ) -> None:
@@ -384,6 +377,7 @@ async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over
     ]
 
 
+@pytest.mark.matrix
 async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a")))
     parts = tuple(Part(title=f"Part {n}", goal="Half of it.") for n in (1, 2))

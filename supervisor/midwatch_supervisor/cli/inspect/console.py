@@ -8,7 +8,7 @@ from midwatch_monitor.bus import FleetBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
-from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Entry
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 from midwatch_supervisor.run.context import RunResources
@@ -98,7 +98,7 @@ async def attach(
         poll_seconds=settings.monitor.poll_seconds,
         hertz=settings.console.hertz,
         nodes=Nodes(journal).all,
-        monitors=Roster(journal).monitors,
+        monitors=Nodes(journal).monitors,
         connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
     which = "all runs" if run is None else f"run {run}"

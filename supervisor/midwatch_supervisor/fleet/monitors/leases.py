@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from midwatch_monitor.journal.fleet.nodes import Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ _MOST_NAMED = 10
 """Attempts that one line names."""
 
 
-async def log_lease_changes(roster: Roster, changes: LeaseChanges, *, late: bool) -> None:
+async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) -> None:
     """Log what was lost, and what was won of a monitor that was `late` to renew its leases.
 
     Raises JournalError.
@@ -118,7 +118,7 @@ async def log_lease_changes(roster: Roster, changes: LeaseChanges, *, late: bool
     won = changes.won if late else frozenset[int]()
     if not (changes.lost or won):
         return
-    named = {id: each.name for id, each in (await roster.named(changes.lost | won)).items()}
+    named = {id: each.name for id, each in (await nodes.named(changes.lost | won)).items()}
     if changes.lost:
         log.warning("another monitor looks after these now: %s", listed(changes.lost, named))
     if won:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, update
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes, Roster
+from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,
@@ -157,7 +157,7 @@ async def test_a_monitor_is_listed_with_what_it_does(
 
 @pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
 async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
-    roster = Roster(journal)
+    roster = Nodes(journal)
     assert await roster.monitors() == []
     held = (await roster.named([at_work.id, 99]))[at_work.id]
     assert held == InHand(
