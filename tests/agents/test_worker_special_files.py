@@ -11,8 +11,7 @@ from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
-from midwatch_supervisor.workspaces.changes import listing
-from midwatch_supervisor.workspaces.changes import EVERYTHING, matching, take_over_files
+from midwatch_supervisor.workspaces.changes import EVERYTHING, listing, matching, take_over_files
 from midwatch_supervisor.workspaces.workspace import Workspace, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 

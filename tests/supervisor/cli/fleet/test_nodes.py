@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeState,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.inspect.status import lost_lines
@@ -155,7 +156,7 @@ async def test_a_monitor_is_listed_with_what_it_does(
     }
 
 
-@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
     roster = Nodes(journal)
     assert await roster.monitors() == []
