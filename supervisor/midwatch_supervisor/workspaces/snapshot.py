@@ -90,7 +90,7 @@ class TakenSnapshot:
 async def take_snapshot(files: SnapshotFiles, mark: Mark) -> TakenSnapshot:
     """The files as they are now, as a commit that nothing leads to yet."""
     # A worker may be on a branch that has no commit yet.
-    head = "" if files.private else await _resolve(files.worktree, "HEAD^{commit}")
+    head = "" if files.private else await commit_at(files.worktree, "HEAD")
     async with _own_index(files) as index:
         staged = await _staged(files, index, head)
         fault = await _add(files, index)
@@ -99,10 +99,12 @@ async def take_snapshot(files: SnapshotFiles, mark: Mark) -> TakenSnapshot:
     return TakenSnapshot(commit=await _commit(files, tree, parents, str(mark)), fault=fault)
 
 
-async def _resolve(repository: Path | Worktree, name: str) -> str:
+async def commit_at(repository: Path | Worktree, name: str) -> str:
     """The commit that a name leads to; empty if there is none."""
     try:
-        return (await git(repository, "rev-parse", "--verify", "--quiet", name)).strip()
+        return (
+            await git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        ).strip()
     except WorkspaceError:
         return ""
 
@@ -161,7 +163,7 @@ async def hold_snapshot(files: SnapshotFiles, place: str, commit: str) -> None:
 
 async def held_snapshot(files: SnapshotFiles, place: str) -> str:
     """The snapshot that these files were saved as, or made from, last; empty if there is none."""
-    return await _resolve(files.worktree, SAVED + place)
+    return await commit_at(files.worktree, SAVED + place)
 
 
 async def pack_snapshot(
@@ -197,7 +199,7 @@ async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> No
 
 async def tip_of(repository: Path, commit: str) -> str:
     """What was checked out when a snapshot was taken; empty if nothing was."""
-    return await _resolve(repository, f"{commit}^1")
+    return await commit_at(repository, f"{commit}^1")
 
 
 async def mark_of(repository: Path | Worktree, commit: str) -> Mark:
@@ -217,7 +219,7 @@ async def check_out(files: SnapshotFiles, commit: str) -> None:
     await files.git("read-tree", "--reset", "-u", commit)
     if files.private:
         return
-    staged = await _resolve(files.worktree, f"{commit}^2")
+    staged = await commit_at(files.worktree, f"{commit}^2")
     await files.git("read-tree", "--reset", staged or "HEAD")
 
 

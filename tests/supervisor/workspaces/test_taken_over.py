@@ -81,21 +81,6 @@ def nodes(journal: Journal, tmp_path: Path, at: datetime) -> tuple[Node, Node]:
 
 
 @pytest.fixture
-async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
-    run = await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    return await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker="coder",
-        model="m",
-        node="a",
-        workspace=str(tmp_path / "a" / "work" / "r1" / "fix-1"),
-        at=at,
-    )
-
-
-@pytest.fixture
 async def begun(
     nodes: tuple[Node, Node], attempt: Attempt
 ) -> tuple[Recorder, Workspace, SnapshotWriter]:
