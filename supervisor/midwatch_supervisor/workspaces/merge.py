@@ -12,6 +12,7 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.present.assignment import BRANCHES
+from midwatch_supervisor.workspaces.changes import base_commit
 from midwatch_supervisor.workspaces.snapshot import (
     SAVED,
     commit_at,
