@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from midwatch_agents.prompt import Past
+from midwatch_monitor.budget import done_percent, outlook, used
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics.calibration import Calibration
-from midwatch_monitor.outlook import done_percent, outlook, used
 from midwatch_monitor.records import (
     Acceptance,
     Action,
