@@ -14,8 +14,13 @@ from midwatch_agents.sandbox import Walls, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
-from midwatch_supervisor.workspaces.changes import changes, listing
-from midwatch_supervisor.workspaces.handover import EVERYTHING, matching, take_over_files
+from midwatch_supervisor.workspaces.changes import (
+    EVERYTHING,
+    changes,
+    listing,
+    matching,
+    take_over_files,
+)
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.snapshot import Mark, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare

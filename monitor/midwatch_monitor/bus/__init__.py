@@ -9,8 +9,8 @@ from midwatch_monitor.bus.local import (
     LocalBus,
     NodeGone,
     Subscription,
+    bus_for,
 )
-from midwatch_monitor.bus.mqtt import bus_for
 
 __all__ = [
     "CAPACITY",

@@ -3,19 +3,20 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aiomqtt import Client, Message, MqttCodeError, MqttError, ProtocolVersion
-from aiomqtt import Will as ClientWill
+from aiomqtt import Client, Message, MqttCodeError, MqttError, ProtocolVersion, Will
 from paho.mqtt.client import Client as Paho
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from midwatch_monitor.bus.connection import Address, Login, Received, Will
+from midwatch_monitor.bus.connection import address_of
+from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.errors import LinkError, LinkFault
 
 _PATIENCE = 5.0
@@ -33,6 +34,24 @@ _ENDED = 128
 _TAKEN_OVER = 142
 """Mosquitto says so from 2.0.15 on; older ones, as that of Debian 12, give no reason."""
 _ENDING = "it ended the connection"
+
+
+Hear = Callable[[str, bytes, Sequence[int]], None]
+"""Takes a message: its topic, its payload, and the numbers of the subscriptions that it matched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """The credentials of this client."""
+
+    client: str
+    """The client id; empty for one that the broker makes up."""
+    username: str
+    password: str | None = field(repr=False)
+    session_seconds: int
+    """How long the broker keeps what comes while we are away; 0 to begin anew each time."""
+    will: tuple[str, bytes] | None = None
+    """The topic and the retained payload that the broker publishes once we no longer answer."""
 
 
 class _Client(Client):
@@ -122,7 +141,6 @@ class Link:
 
     async def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
         """Say something; returns when the broker has it (QoS 1)."""
-
         try:
             await self._client.publish(topic, payload, qos=1, retain=retain)
         except MqttError as error:
@@ -138,7 +156,6 @@ class Link:
         What we say ourselves does not come back, except by a shared subscription, where the
         protocol forbids to ask for that.
         """
-
         options = SubscribeOptions(qos=1, noLocal=not topic.startswith("$share/"))
         properties = Properties(PacketTypes.SUBSCRIBE)
         properties.SubscriptionIdentifier = number
@@ -149,7 +166,6 @@ class Link:
 
     async def unsubscribe(self, topic: str) -> None:
         """Hear nothing more of what is said there."""
-
         try:
             await self._client.unsubscribe(topic)
         except MqttError as error:
@@ -157,7 +173,6 @@ class Link:
 
     async def over(self) -> LinkError:
         """Wait until the connection has ended; why it did."""
-
         try:
             async for _ in self._client.messages:
                 pass  # none is ever queued: what is heard is handed on at once
@@ -167,20 +182,18 @@ class Link:
 
 
 @asynccontextmanager
-async def connect(
-    address: Address, login: Login, will: Will | None, hear: Callable[[Received], None]
-) -> AsyncGenerator[Link]:
+async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGenerator[Link]:
     """Connect, and disconnect in the end. Raises LinkError where that cannot be done.
 
     `hear` is called with every message and must not raise; its work keeps the connection waiting,
     so that no more is read than it can follow.
     """
     try:
-        tls = await asyncio.to_thread(_tls, address) if address.secure else None
+        tls = await asyncio.to_thread(_tls, settings) if settings.url.startswith("mqtts:") else None
     except OSError as error:
-        why = f"the certificate {address.ca_file} cannot be used: {error}"
+        why = f"the certificate {settings.ca_file} cannot be used: {error}"
         raise LinkError(LinkFault.AWAY, why) from error
-    client = _client(address, login, will, hear, tls)
+    client = _client(settings, login, hear, tls)
     try:
         await _entered(client)
     except MqttError as error:
@@ -212,25 +225,22 @@ def _time_out(flight: asyncio.Future[None]) -> None:
 
 
 def _client(
-    address: Address,
-    login: Login,
-    will: Will | None,
-    hear: Callable[[Received], None],
-    tls: ssl.SSLContext | None,
+    settings: BrokerSettings, login: Login, hear: Hear, tls: ssl.SSLContext | None
 ) -> _Client:
+    host, port = address_of(settings)
     properties = Properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = login.session_seconds
     client = _Client(
-        address.host,
-        address.port,
+        host,
+        port,
         identifier=login.client,
         username=login.username,
         password=login.password,
         protocol=ProtocolVersion.V5,
         clean_start=not login.session_seconds,
         properties=properties,
-        will=will and ClientWill(will.topic, will.payload, qos=1, retain=True),
-        keepalive=address.keepalive,
+        will=login.will and Will(*login.will, qos=1, retain=True),
+        keepalive=settings.keepalive_seconds,
         timeout=_PATIENCE,
         tls_context=tls,
         queue_type=_ear(hear),
@@ -244,25 +254,19 @@ def _client(
     return client
 
 
-def _ear(hear: Callable[[Received], None]) -> type[asyncio.Queue[Message]]:
+def _ear(hear: Hear) -> type[asyncio.Queue[Message]]:
     """A queue that hands everything on at once: none that grows, and no task for each message."""
 
     class Ear(asyncio.Queue[Message]):
         def put_nowait(self, item: Message) -> None:
-            hear(_heard(item))
+            numbers: list[int] = getattr(item.properties, "SubscriptionIdentifier", [])
+            hear(item.topic.value, item.payload, numbers)
 
     return Ear
 
 
-def _heard(message: Message) -> Received:
-    numbers: list[int] = getattr(message.properties, "SubscriptionIdentifier", [])
-    return Received(
-        topic=message.topic.value, payload=message.payload, subscriptions=tuple(numbers)
-    )
-
-
-def _tls(address: Address) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=address.ca_file)
+def _tls(settings: BrokerSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ca_file)
     context.sslsocket_class = _TlsSocket
     return context
 

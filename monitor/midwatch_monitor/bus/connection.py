@@ -1,74 +1,25 @@
-"""A connection to the broker: address, login, client id, and the log of its outages."""
+"""What outlives one connection to the broker: the client id, the login, and the log of outages."""
 
 import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.errors import LinkError, LinkFault
 
 log = logging.getLogger(__name__)
+_SOON = 5.0
+"""Seconds. Some brokers end a connection without a reason when another client brings its id. Two
+such ends within this time mean that the other client reconnects as well."""
+_GUESSED = "so it seems: it ended two connections, one soon after the other, and said no reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where the broker is."""
-
-    host: str
-    port: int
-    secure: bool
-    ca_file: Path | None
-    keepalive: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
-    """The credentials of this client."""
-
-    client: str
-    """The client id; empty for one that the broker makes up."""
-    username: str
-    password: str | None = field(repr=False)
-    session_seconds: int
-    """How long the broker keeps what comes while we are away; 0 to begin anew each time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Will:
-    """The retained message that the broker publishes once this client no longer answers."""
-
-    topic: str
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """One message from the broker."""
-
-    topic: str
-    payload: bytes
-    subscriptions: tuple[int, ...] = ()
-    """The identifiers of the subscriptions that it matched."""
-
-
-def address_of(settings: BrokerSettings) -> Address:
-    """The broker's address; the port defaults to 1883, with TLS to 8883."""
+def address_of(settings: BrokerSettings) -> tuple[str, int]:
+    """The broker's host and port; the port defaults to 1883, with TLS to 8883."""
     parts = urlsplit(settings.url)
-    secure = parts.scheme == "mqtts"
-    return Address(
-        host=parts.hostname or "",
-        port=parts.port or (8883 if secure else 1883),
-        secure=secure,
-        ca_file=settings.ca_file,
-        keepalive=settings.keepalive_seconds,
-    )
+    return parts.hostname or "", parts.port or (8883 if parts.scheme == "mqtts" else 1883)
 
 
 def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str | None:
@@ -87,10 +38,13 @@ def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str |
         raise LinkError(LinkFault.AWAY, f"{file} is no text in UTF-8") from None
 
 
-_SOON = 5.0
-"""Seconds. Some brokers end a connection without a reason when another client brings its id. Two
-such ends within this time mean that the other client reconnects as well."""
-_GUESSED = "so it seems: it ended two connections, one soon after the other, and said no reason"
+def pause(tries: int, longest: float) -> float:
+    """Seconds until the next try to connect, at most `longest`.
+
+    Drawn at random, so that not all clients come back at once: up to 0.2 s after the first try, up
+    to twice as long after each further one.
+    """
+    return random.uniform(0, min(longest, 0.2 * 2.0 ** min(tries - 1, 30)))
 
 
 class ClientId:
@@ -134,18 +88,18 @@ class OutageLog:
 
     def __init__(
         self,
-        address: Address,
         settings: BrokerSettings,
         username: str,
         *,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """`seconds` is a clock that never goes back."""
-        self._address = address
-        self._seconds = seconds
-        self._began = 0.0
+        host, port = address_of(settings)
+        self._address = f"{host}:{port}"
         self._source = settings.password_file or f"${settings.password_env}"
         self._username = username
+        self._seconds = seconds
+        self._began = 0.0
         self._reported: LinkFault | None = None
 
     def failed(self, error: LinkError) -> None:
@@ -156,13 +110,11 @@ class OutageLog:
             self._began = self._seconds()
         self._reported = error.fault
         if error.fault is LinkFault.REFUSED:
-            log.warning(
-                "the broker at %s does not let %r in: check that it has this account, and its "
-                "password in %s; until then hints are late",
-                self._address,
-                self._username,
-                self._source,
+            advice = (
+                f"does not let {self._username!r} in: check that it has this account, and its "
+                f"password in {self._source}; until then hints are late"
             )
+            log.warning("the broker at %s %s", self._address, advice)
         elif error.fault is LinkFault.TAKEN_OVER:
             log.warning(
                 "another process comes to the broker at %s by the name of this one (%s): this one "
@@ -172,11 +124,8 @@ class OutageLog:
                 error,
             )
         else:
-            log.warning(
-                "no connection to the broker at %s (%s): hints are late until it is back",
-                self._address,
-                error,
-            )
+            message = "no connection to the broker at %s (%s): hints are late until it is back"
+            log.warning(message, self._address, error)
 
     def connected(self) -> None:
         """There is a connection."""
@@ -184,12 +133,3 @@ class OutageLog:
             lasted = self._seconds() - self._began
             log.info("connected to the broker at %s again after %.0f s", self._address, lasted)
         self._reported = None
-
-
-def pause(tries: int, longest: float) -> float:
-    """Seconds until the next try to connect, at most `longest`.
-
-    Drawn at random, so that not all clients come back at once: up to 0.2 s after the first try, up
-    to twice as long after each further one.
-    """
-    return random.uniform(0, min(longest, 0.2 * 2.0 ** min(tries - 1, 30)))

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.records import Hint, NodeStatus
 
 T = TypeVar("T")
@@ -22,33 +23,16 @@ class Mailbox(Generic[T]):
         self._waiting: deque[T] = deque(maxlen=capacity)
         self._capacity = capacity
         self._news = asyncio.Event()
-        self._closed = False
-        self._dropped = 0
-
-    @property
-    def dropped(self) -> int:
-        """What was lost because nobody took it in time."""
-        return self._dropped
-
-    @property
-    def closed(self) -> bool:
+        self.closed = False
         """Whether nothing more will come."""
-        return self._closed
+        self.dropped = 0
+        """Items that were lost because nobody took them in time."""
 
-    def offer(self, item: T) -> None:
-        """Queue something, in place of the oldest if there is no room."""
-        if self._closed:
+    def offer(self, items: Collection[T]) -> None:
+        """Queue items in their order, in place of the oldest where there is no room."""
+        if self.closed or not items:
             return
-        if len(self._waiting) == self._capacity:
-            self._dropped += 1
-        self._waiting.append(item)
-        self._news.set()
-
-    def offer_all(self, items: Collection[T]) -> None:
-        """Queue several things in their order, in place of the oldest where there is no room."""
-        if self._closed or not items:
-            return
-        self._dropped += max(0, len(self._waiting) + len(items) - self._capacity)
+        self.dropped += max(0, len(self._waiting) + len(items) - self._capacity)
         self._waiting.extend(items)
         self._news.set()
 
@@ -61,24 +45,19 @@ class Mailbox(Generic[T]):
             return []
         items = list(self._waiting)
         self._waiting.clear()
-        if not self._closed:
+        if not self.closed:
             self._news.clear()
         return items
 
     def close(self) -> None:
         """Take nothing more, and wake whoever waits."""
-        self._closed = True
+        self.closed = True
         self._news.set()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def __aiter__(self) -> Self:
@@ -86,87 +65,52 @@ class Mailbox(Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._waiting:
-            if self._closed:
+            if self.closed:
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
         return self._waiting.popleft()
 
 
-class Listeners(Generic[T]):
-    """Everybody who listens for the same thing."""
-
-    def __init__(self) -> None:
-        self._boxes: list[Mailbox[T]] = []
-
-    def add(self, box: Mailbox[T]) -> None:
-        """One more, until it is closed."""
-        self._boxes = [*(each for each in self._boxes if not each.closed), box]
-
-    @property
-    def any(self) -> bool:
-        """Whether anybody listens."""
-        return any(not box.closed for box in self._boxes)
-
-    def offer(self, item: T) -> None:
-        """Tell all who have not closed."""
-        for box in self._boxes:
-            box.offer(item)
-
-    def offer_all(self, items: Collection[T]) -> None:
-        """Tell all who have not closed of several things."""
-        for box in self._boxes:
-            box.offer_all(items)
-
-
 class Subscription(Mailbox[Hint]):
-    """One subscriber's queue of hints. Belongs to the thread of one event loop."""
+    """One subscriber's queue of hints."""
 
 
 class Audience:
-    """Everybody who listens for hints: for all of them, or for those of one attempt.
+    """The subscribers of all hints, and those of the hints of one attempt.
 
     With a thousand attempts in a process, each must not be woken by what the others do.
     """
 
     def __init__(self) -> None:
-        self._all: Listeners[Hint] = Listeners()
-        self._of: dict[int, Listeners[Hint]] = {}
+        self._boxes: dict[int | None, list[Subscription]] = {}
 
     def __len__(self) -> int:
-        """For how many single attempts somebody listens, or did when the last one began to."""
-        return len(self._of)
+        """The attempts, and `None` for all, that somebody listened for at the last `listen`."""
+        return len(self._boxes)
 
     def listen(self, attempt: int | None = None, *, capacity: int = CAPACITY) -> Subscription:
         """A new queue of all hints, or of those that are about one attempt or about none."""
         box = Subscription(capacity)
-        if attempt is None:
-            self._all.add(box)
-            return box
-        self._of = {id: each for id, each in self._of.items() if each.any}
-        self._of.setdefault(attempt, Listeners()).add(box)
+        open_ = {of: [b for b in boxes if not b.closed] for of, boxes in self._boxes.items()}
+        self._boxes = {of: boxes for of, boxes in open_.items() if boxes}
+        self._boxes.setdefault(attempt, []).append(box)
         return box
 
-    def offer(self, hint: Hint) -> None:
-        """Tell all whom it concerns."""
-        self._all.offer(hint)
-        if self._of:
-            self._offer_single(hint)
+    def offer(self, hints: Collection[Hint]) -> None:
+        """Pass hints on, in their order, to those whom they concern."""
+        for box in self._boxes.get(None, ()):
+            box.offer(hints)
+        if len(self._boxes) == (None in self._boxes):
+            return  # nobody listens for a single attempt
+        for hint in hints:
+            for box in self._of(hint.attempt):
+                box.offer((hint,))
 
-    def offer_all(self, hints: Sequence[Hint]) -> None:
-        """Tell all whom they concern, in their order."""
-        self._all.offer_all(hints)
-        if self._of:
-            for hint in hints:
-                self._offer_single(hint)
-
-    def _offer_single(self, hint: Hint) -> None:
-        """Tell those who listen for single attempts."""
-        if hint.attempt is None:
-            for listeners in self._of.values():
-                listeners.offer(hint)
-        elif (listeners := self._of.get(hint.attempt)) is not None:
-            listeners.offer(hint)
+    def _of(self, attempt: int | None) -> list[Subscription]:
+        if attempt is not None:
+            return self._boxes.get(attempt, [])
+        return [box for of, boxes in self._boxes.items() if of is not None for box in boxes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +163,7 @@ class Bus(Protocol):
         ...
 
 
-class FleetBus(Bus, Protocol):
+class FleetBus(Bus, AbstractAsyncContextManager["FleetBus"], Protocol):
     """A bus that is opened and closed, and that may carry more than hints."""
 
     @property
@@ -228,7 +172,10 @@ class FleetBus(Bus, Protocol):
         ...
 
     def claims(self) -> Subscription:
-        """A new queue of those hints that the broker gave to this process alone of its group."""
+        """A new queue of those hints that the broker gave to this process alone of its group.
+
+        They come a second time, to everybody, like all others.
+        """
         ...
 
     def departures(self) -> Departures:
@@ -239,30 +186,19 @@ class FleetBus(Bus, Protocol):
         """What everybody shall know of this node. Never blocks and never raises."""
         ...
 
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
 
 class LocalBus:
     """The bus within one process."""
 
+    counters = BusCounters()
+    """Nothing is sent anywhere."""
+
     def __init__(self) -> None:
         self._audience = Audience()
 
-    @property
-    def counters(self) -> BusCounters:
-        """Nothing is sent anywhere."""
-        return BusCounters()
-
     def publish(self, hint: Hint) -> None:
         """Tell every subscriber, if there is any."""
-        self._audience.offer(hint)
+        self._audience.offer((hint,))
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
         """A new queue that gets every hint, or those of one attempt, until it is closed."""
@@ -278,15 +214,28 @@ class LocalBus:
 
     def say(self, status: NodeStatus) -> None:
         """Nobody listens."""
-        del status
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         return
+
+
+def bus_for(
+    settings: FleetSettings,
+    *,
+    name: str,
+    status: NodeStatus | None = None,
+    environ: Mapping[str, str],
+    share: str = "",
+    session: bool = True,
+) -> FleetBus:
+    """The bus of a process: over the broker of the settings, else within the process."""
+    if not settings.broker.url:
+        return LocalBus()
+    from midwatch_monitor.bus.mqtt import MqttBus  # dear, and only who has a broker needs it
+
+    return MqttBus(
+        settings, name=name, status=status, environ=environ, share=share, session=session
+    )

@@ -5,47 +5,36 @@ Nothing that comes from there is believed: it says where to look, and the journa
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from midwatch_monitor.bus.connection import (
-    ClientId,
-    Login,
-    OutageLog,
-    Received,
-    Will,
-    address_of,
-    pause,
-    read_password,
+from midwatch_monitor.bus.client import Link, Login, connect
+from midwatch_monitor.bus.connection import ClientId, OutageLog, pause, read_password
+from midwatch_monitor.bus.local import Audience, BusCounters, Departures, NodeGone, Subscription
+from midwatch_monitor.bus.payload import (
+    Topics,
+    decode_hints,
+    decode_status,
+    encode_hints,
+    encode_status,
+    is_topic_name,
 )
-from midwatch_monitor.bus.local import (
-    Audience,
-    BusCounters,
-    Departures,
-    FleetBus,
-    Listeners,
-    LocalBus,
-    NodeGone,
-    Subscription,
-)
-from midwatch_monitor.bus.outbox import InFlight, Outbox, by_attempt
-from midwatch_monitor.bus.payload import decode_hints, decode_status, encode_hints, encode_status
-from midwatch_monitor.bus.topics import Topics, is_topic_name
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import LinkError, LinkFault, UsageError
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
-
-if TYPE_CHECKING:
-    from midwatch_monitor.bus.client import Link
 
 log = logging.getLogger(__name__)
 
 FOR_ALL, FOR_US = 1, 2
 """The numbers of our subscriptions: what everybody hears, and what one of a group does."""
 _GONE = (NodeState.LOST, NodeState.DOWN)
+_STEADY = 5.0
+"""Seconds: a connection that was lost sooner was none, and the next pause is longer."""
+_CLOSE_SECONDS = 3.0
+"""Seconds to say goodbye."""
 
 
 class Receiver:
@@ -57,72 +46,91 @@ class Receiver:
         self.hints = Audience()
         self.claims = Audience()
         """Those who listen for what is ours alone."""
-        self.departures: Listeners[NodeGone] = Listeners()
+        self.departures: list[Departures] = []
         self.holder = ""
         """Who we are: our own last will, from a connection that we lost, is no news."""
         self.received = 0
         self.malformed = 0
         self.oversize = 0
 
-    def hear(self, heard: Received) -> None:
+    def hear(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         """Take one message. Never raises."""
         try:
-            self._take(heard)
+            self._take(topic, payload, subscriptions)
         except Exception:  # one message must not end the connection that all others come by
             self.malformed += 1
             log.exception("a message from the broker could not be taken")
 
-    def _take(self, heard: Received) -> None:
-        attempt = self._topics.attempt_of(heard.topic)
-        if len(heard.payload) > self._limit:
+    def _take(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
+        attempt = self._topics.attempt_of(topic)
+        if len(payload) > self._limit:
             self.oversize += 1
         elif attempt is not None:
-            self._take_hints(decode_hints(heard.payload, attempt or None), heard.subscriptions)
+            self._take_hints(decode_hints(payload, attempt or None), subscriptions)
         else:
-            node = self._topics.node_of(heard.topic)
-            self._take_status(decode_status(heard.payload, node) if node else None)
+            node = self._topics.node_of(topic)
+            self._take_status(decode_status(payload, node) if node else None)
 
     def _take_hints(self, hints: list[Hint] | None, subscriptions: Sequence[int]) -> None:
         if hints is None:
             self.malformed += 1
             return
         if FOR_US in subscriptions:
-            self.claims.offer_all(hints)
+            self.claims.offer(hints)
         if FOR_ALL in subscriptions or FOR_US not in subscriptions:
             self.received += len(hints)
-            self.hints.offer_all(hints)
+            self.hints.offer(hints)
 
     def _take_status(self, status: NodeStatus | None) -> None:
         if status is None:
             self.malformed += 1
         elif status.state in _GONE and status.holder != self.holder:
-            self.departures.offer(NodeGone(name=status.name, boot=status.boot))
+            for box in self.departures:
+                box.offer((NodeGone(name=status.name, boot=status.boot),))
 
 
-_STEADY = 5.0
-"""Seconds: a connection that was lost sooner was none, and the next pause is longer."""
-_FEW = 64
-"""Hints that may be under way while more are sent: it is quick while there are few, and in large
-batches while there are many."""
-_CLOSE_SECONDS = 3.0
-"""Seconds to say goodbye."""
+class Outbox:
+    """The hints that wait to be sent. Bounded: the oldest make room, and are counted."""
 
+    def __init__(self, capacity: int) -> None:
+        self._hints: deque[Hint] = deque(maxlen=capacity)
+        self._capacity = capacity
+        self._news = asyncio.Event()
+        self.dropped = 0
+        """Hints that were never sent."""
 
-def bus_for(
-    settings: FleetSettings,
-    *,
-    name: str,
-    status: NodeStatus | None = None,
-    environ: Mapping[str, str],
-    share: str = "",
-    session: bool = True,
-) -> FleetBus:
-    """The bus of a process: over the broker of the settings, else within the process."""
-    if not settings.broker.url:
-        return LocalBus()
-    return MqttBus(
-        settings, name=name, status=status, environ=environ, share=share, session=session
-    )
+    def __len__(self) -> int:
+        return len(self._hints)
+
+    def put(self, hint: Hint) -> None:
+        """Let a hint wait, in place of the oldest if there is no room."""
+        if len(self._hints) == self._capacity:
+            self.dropped += 1
+        self._hints.append(hint)
+        self._news.set()
+
+    def put_back(self, hints: Sequence[Hint]) -> None:
+        """Let hints wait again that were taken and not sent: they are older than all others."""
+        room = self._capacity - len(self._hints)
+        surplus = max(0, len(hints) - room)
+        self.dropped += surplus
+        self._hints.extendleft(reversed(hints[surplus:]))
+        self.ring()
+
+    def ring(self) -> None:
+        """Wake whoever waits, though there may be nothing."""
+        self._news.set()
+
+    async def wait(self) -> None:
+        """Until there is something, or somebody rings."""
+        await self._news.wait()
+
+    def take(self) -> list[Hint]:
+        """All that waits, oldest first."""
+        self._news.clear()
+        hints = list(self._hints)
+        self._hints.clear()
+        return hints
 
 
 class MqttBus:
@@ -151,7 +159,6 @@ class MqttBus:
         if not is_topic_name(name) or (status and status.name != name):
             raise UsageError(f"{name!r} is no name for a node: letters, digits, and . _ - in it")
         self._settings = settings.broker
-        self._address = address_of(settings.broker)
         self._topics = Topics(settings.name)
         self._name = name
         self._username = settings.broker.username or name
@@ -163,11 +170,12 @@ class MqttBus:
         self._status: NodeStatus | None = None
         self._said: NodeStatus | None = None
         self._outbox = Outbox(settings.broker.max_waiting)
-        self._reception = Receiver(self._topics, limit=settings.broker.max_payload_bytes)
-        self._outage = OutageLog(self._address, settings.broker, self._username)
+        self._receiver = Receiver(self._topics, limit=settings.broker.max_payload_bytes)
+        self._outage = OutageLog(settings.broker, self._username)
         self._visits = 0
         self._connected = False
-        self._in_flight = InFlight(failed=self._outbox.ring)
+        self._sent = 0
+        self._under_way = 0
         self._leaving = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         if status is not None:
@@ -177,19 +185,19 @@ class MqttBus:
     def counters(self) -> BusCounters:
         """What went through it."""
         return BusCounters(
-            sent=self._in_flight.sent,
-            received=self._reception.received,
-            waiting=len(self._outbox) + self._in_flight.waiting,
+            sent=self._sent,
+            received=self._receiver.received,
+            waiting=len(self._outbox) + self._under_way,
             dropped=self._outbox.dropped,
-            malformed=self._reception.malformed,
-            oversize=self._reception.oversize,
+            malformed=self._receiver.malformed,
+            oversize=self._receiver.oversize,
             reconnects=max(0, self._visits - 1),
             connected=self._connected,
         )
 
     def publish(self, hint: Hint) -> None:
         """Tell those in this process at once, and all others soon. Never blocks, never raises."""
-        self._reception.hints.offer(hint)
+        self._receiver.hints.offer((hint,))
         self._outbox.put(hint)
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
@@ -197,40 +205,32 @@ class MqttBus:
 
         With an attempt, only those that are about it, or about none.
         """
-        return self._reception.hints.listen(attempt, capacity=self._settings.max_waiting)
+        return self._receiver.hints.listen(attempt, capacity=self._settings.max_waiting)
 
     def claims(self) -> Subscription:
-        """A new queue of those hints that the broker gave to this process alone of its group.
-
-        They come a second time, to everybody, like all others. Nothing comes without a `share`.
-        """
-        return self._reception.claims.listen(capacity=self._settings.max_waiting)
+        """As in the protocol. Nothing comes without a `share`."""
+        return self._receiver.claims.listen(capacity=self._settings.max_waiting)
 
     def departures(self) -> Departures:
         """A new queue of the nodes that the broker says have gone.
 
         At every connection it says it again of those who left before and did not come back.
         """
-        departures = Departures()
-        self._reception.departures.add(departures)
+        open_ = [box for box in self._receiver.departures if not box.closed]
+        self._receiver.departures = [*open_, departures := Departures()]
         return departures
 
     def say(self, status: NodeStatus) -> None:
         """Let the broker keep and tell this of us, now and at every connection."""
         self._status = status
-        self._reception.holder = status.holder
+        self._receiver.holder = status.holder
         self._outbox.ring()
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._stay(), name="mqtt bus")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Send what waits and leave, if that can be done soon."""
         task, self._task = self._task, None
         self._leaving.set()
@@ -258,11 +258,9 @@ class MqttBus:
 
     async def _visit(self) -> LinkError | None:
         """One connection, from its beginning to its end; why it ended, unless we left."""
-        from midwatch_monitor.bus.client import connect  # dear, and only who has a broker needs it
-
         try:
             login = await asyncio.to_thread(self._login)
-            async with connect(self._address, login, self._will(), self._reception.hear) as link:
+            async with connect(self._settings, login, self._receiver.hear) as link:
                 return await self._talk(link)
         except LinkError as error:
             return error
@@ -285,15 +283,13 @@ class MqttBus:
             username=self._username,
             password=read_password(self._settings, self._environ),
             session_seconds=self._settings.session_seconds if self._client_id.kept else 0,
+            will=self._status and self._message(self._status, NodeState.LOST),
         )
 
-    def _will(self) -> Will | None:
-        if self._status is None:
-            return None
-        lost = replace(self._status, state=NodeState.LOST)
-        return Will(topic=self._topics.status(self._name), payload=encode_status(lost))
+    def _message(self, status: NodeStatus, state: NodeState) -> tuple[str, bytes]:
+        return self._topics.status(self._name), encode_status(replace(status, state=state))
 
-    async def _talk(self, link: "Link") -> LinkError | None:
+    async def _talk(self, link: Link) -> LinkError | None:
         """Say and hear what there is, until the connection ends or it is time to leave."""
         over = asyncio.create_task(link.over())
         sending = asyncio.create_task(self._send(link))
@@ -310,7 +306,7 @@ class MqttBus:
             sending.cancel()
             await asyncio.wait({over, sending})
 
-    async def _arrive(self, link: "Link") -> None:
+    async def _arrive(self, link: Link) -> None:
         """The status first: what is said of an earlier start of us is over."""
         self._said = None
         await self._say(link)
@@ -322,37 +318,51 @@ class MqttBus:
         self._connected = True
         self._outage.connected()
 
-    async def _send(self, link: "Link") -> None:
-        """Send what waits at once, while few hints are under way; else the next batch grows until
-        the broker has them."""
+    async def _send(self, link: Link) -> None:
+        """Send what waits; what comes meanwhile grows into the next batch."""
         await self._arrive(link)
-        try:
-            while not self._leaving.is_set() or len(self._outbox):
-                await self._outbox.wait()
-                await self._in_flight.fewer(_FEW)
-                self._send_batch(link, self._outbox.take())
-                await self._say(link)
-            await self._in_flight.fewer(1)
-        finally:
-            self._outbox.put_back(self._in_flight.end())  # repeated is better than lost
+        while not self._leaving.is_set() or len(self._outbox):
+            await self._outbox.wait()
+            await self._send_batch(link, self._outbox.take())
+            await self._say(link)
         await self._leave(link)
 
-    def _send_batch(self, link: "Link", hints: Sequence[Hint]) -> None:
-        said = 0
-        for attempt, group in by_attempt(hints).items():
+    async def _send_batch(self, link: Link, hints: Sequence[Hint]) -> None:
+        """Return once the broker has these hints. Of a batch that fails all wait again: twice is
+        better than lost."""
+        self._under_way = len(hints)
+        flights: list[asyncio.Future[None]] = []
+        sent = 0
+        try:
+            for topic, payload, count in self._messages(hints):
+                flights.append(link.send(topic, payload))
+                sent += count
+            await asyncio.gather(*flights)
+        except BaseException:
+            self._outbox.put_back(hints)
+            raise
+        finally:
+            self._under_way = 0
+        self._sent += sent
+        self._outbox.dropped += len(hints) - sent  # what no message can say
+
+    def _messages(self, hints: Sequence[Hint]) -> Iterator[tuple[str, bytes, int]]:
+        """Topic, payload and number of hints of each message, attempt by attempt."""
+        groups: dict[int | None, list[Hint]] = defaultdict(list)
+        for hint in hints:
+            groups[hint.attempt].append(hint)
+        for attempt, group in groups.items():
             topic = self._topics.events_of(attempt)
             for payload, part in encode_hints(group, self._settings.max_payload_bytes):
-                said += len(part)
-                self._in_flight.add(link.send(topic, payload), part)
-        self._outbox.dropped += len(hints) - said  # what no message can say
+                yield topic, payload, len(part)
 
-    async def _say(self, link: "Link") -> None:
+    async def _say(self, link: Link) -> None:
         status = self._status
         if status is not None and status != self._said:
-            await link.publish(self._topics.status(self._name), encode_status(status), retain=True)
+            await link.publish(*self._message(status, status.state), retain=True)
             self._said = status
 
-    async def _leave(self, link: "Link") -> None:
+    async def _leave(self, link: Link) -> None:
         """Say that we go. The group's part must come to those who are there."""
         if self._share:
             await link.unsubscribe(self._topics.turns(self._share))

@@ -141,7 +141,7 @@ class Supervision:
     def _wake(self) -> None:
         """Look soon, for a reason that no hint tells of."""
         if self._hints is not None:
-            self._hints.offer(Hint(entry=0, kind="answer"))
+            self._hints.offer([Hint(entry=0, kind="answer")])
 
     async def _answered_all(self) -> None:
         tasks = [each.task for each in self._answering.values()]

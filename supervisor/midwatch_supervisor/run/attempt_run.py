@@ -49,7 +49,7 @@ from midwatch_supervisor.run.introduction import Introduction
 from midwatch_supervisor.run.outage import passes, sit_out
 from midwatch_supervisor.run.parking import Question, hung, park
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.handover import changed_files, records
+from midwatch_supervisor.workspaces.changes import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_tools import Watch

@@ -263,7 +263,7 @@ def _supervision(resources: RunResources, roster: Roster) -> Supervision:
 
 
 class _Follower:
-    """DispatchQueue on what the journal says of the run."""
+    """Passes on what the journal says of the run."""
 
     def __init__(self, resources: RunResources, follow: Follow) -> None:
         self._resources = resources

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.handover import records
+from midwatch_supervisor.workspaces.changes import records
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
 """Endings after which another attempt may succeed. The others have a reason that stays."""

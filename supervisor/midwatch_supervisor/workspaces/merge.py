@@ -13,8 +13,14 @@ from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.changes import base_commit
-from midwatch_supervisor.workspaces.snapshot import SAVED, mark_of, tip_of
-from midwatch_supervisor.workspaces.snapshot_transfer import fetch_snapshot, final_snapshot
+from midwatch_supervisor.workspaces.snapshot import (
+    SAVED,
+    commit_at,
+    fetch_snapshot,
+    final_snapshot,
+    mark_of,
+    tip_of,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace, lock_worktrees
 from midwatch_tools.git import Worktree, git
 
@@ -70,7 +76,7 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     into = await _branch(home)
     await _require_clean(home)
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
-    lent = [each for each in (ref, SAVED + place) if not await _commit(home, each)]
+    lent = [each for each in (ref, SAVED + place) if not await commit_at(home, each)]
     try:
         wanted = await final_snapshot(bundles, attempt)
         snapshot = await fetch_snapshot(bundles, home, attempt, wanted, place=place)
@@ -98,8 +104,8 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
     for each in (worktree, home):
         await _require_clean(each)
     ref = f"refs/heads/{branch}"
-    lent = () if await _commit(home, ref) else (ref,)
-    tip = await _commit(worktree, "HEAD")
+    lent = () if await commit_at(home, ref) else (ref,)
+    tip = await commit_at(worktree, "HEAD")
     try:
         await git(home, "fetch", "--quiet", "--no-tags", str(worktree.common_dir), tip)
     except WorkspaceError as error:
@@ -118,7 +124,7 @@ async def give_back(merge: Merge) -> None:
 
 async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
     """Let a branch lead to a commit, unless it leads to somebody else's work."""
-    there = await _commit(home, ref)
+    there = await commit_at(home, ref)
     if there and there not in {tip, instead_of}:
         name = ref.removeprefix("refs/heads/")
         raise UsageError(f"{home} has another branch {name}; rename or delete it first")
@@ -134,14 +140,6 @@ async def _require_clean(at: Path | Worktree) -> None:
 
 async def _lacks(home: Path, ref: str) -> int:
     return int(await git(home, "rev-list", "--count", f"HEAD..{ref}"))
-
-
-async def _commit(at: Path | Worktree, ref: str) -> str:
-    """The commit that a name leads to; empty if there is no such name."""
-    try:
-        return (await git(at, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")).strip()
-    except WorkspaceError:
-        return ""
 
 
 async def merge_branch(merge: Merge) -> None:

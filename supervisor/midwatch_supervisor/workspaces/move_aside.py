@@ -1,4 +1,4 @@
-"""None"""
+"""Moves aside what stands where a new workspace is to be: work is never overwritten."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""None"""
+"""Where the workspaces of a run's attempts are on this machine, and how they are made."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
+from midwatch_supervisor.workspaces.changes import changed_files, matching, take_over_files
 from midwatch_supervisor.workspaces.clone import Origin, clone_of, origin_of
-from midwatch_supervisor.workspaces.handover import changed_files, matching, take_over_files
 from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
@@ -84,24 +84,25 @@ class Placement:
         On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if
         the work is gone.
         """
-        if self.snapshots is None:
-            return await self.find(plan, attempt), await self.inherited_names(plan)
-        origin = Origin(folder=plan.source, base=plan.base)
-        workspace = await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
-        if workspace is None:
+        workspace = await self._restore(plan, attempt)
+        if workspace is None and self.snapshots is not None:
             workspace = await make_workspace(plan, self.local_folder(attempt.workspace))
-            kept = await self.inherit(plan, workspace)
-        else:
-            kept = await self.inherited_names(plan)
-        return workspace, kept
+            return workspace, await self.inherit(plan, workspace)
+        names = (await self._inheritance(plan))[1]
+        return workspace or await self._reopen_here(plan, attempt), names
+
+    async def _restore(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace | None:
+        """The workspace as this or another node saved it; `None` if nothing was saved."""
+        if self.snapshots is None:
+            return None
+        origin = Origin(folder=plan.source, base=plan.base)
+        return await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
 
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         """The workspace of an attempt that has begun. Raises WorkspaceError if it is gone."""
-        if self.snapshots is not None:
-            origin = Origin(folder=plan.source, base=plan.base)
-            workspace = await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
-            if workspace is not None:
-                return workspace
+        return await self._restore(plan, attempt) or await self._reopen_here(plan, attempt)
+
+    async def _reopen_here(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         folder = self.local_folder(attempt.workspace)
         if not await asyncio.to_thread(folder.is_dir):
             raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
@@ -120,11 +121,8 @@ class Placement:
             return ()
         return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
 
-    async def inherited_names(self, plan: WorkspacePlan) -> tuple[str, ...]:
-        """The files that were to be taken over, where another process made the workspace."""
-        return (await self._inheritance(plan))[1]
-
     async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
+        """The workspace of the attempt before, and the files to take over from it."""
         if plan.inherits_from is None or not plan.keep:
             return None, ()
         old = await self.find(plan, plan.inherits_from)
@@ -149,7 +147,7 @@ class Placement:
 async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace:
     """The workspace of an attempt for whoever looks at it, also after its run.
 
-    Raises WorkspaceError where it is no longer the one that was make_workspace.
+    Raises WorkspaceError where it is no longer the one that was made.
     """
     if assignment is None or assignment.bare or len(folder.parents) < 3:
         return Workspace(folder=folder)  # not made by a run, or without a repository

@@ -33,21 +33,19 @@ from midwatch_supervisor.workspaces.snapshot import (
     Mark,
     SnapshotFiles,
     check_out,
+    fetch_branch,
+    fetch_snapshot,
     files_of,
+    final_snapshot,
     held_snapshot,
     hold_snapshot,
     mark_of,
-    pack_snapshot,
-    take_snapshot,
-    tip_of,
-)
-from midwatch_supervisor.workspaces.snapshot_transfer import (
-    fetch_branch,
-    fetch_snapshot,
-    final_snapshot,
     newest_snapshot,
     owner_of,
+    pack_snapshot,
     push_snapshot,
+    take_snapshot,
+    tip_of,
 )
 from midwatch_supervisor.workspaces.workspace import Workspace, clear, prepare, reopen_workspace
 from midwatch_tools.git import Worktree, git

@@ -44,7 +44,7 @@ def test_who_listened_for_an_attempt_that_is_over_is_forgotten() -> None:
     for attempt in range(1, 4):
         audience.listen(attempt).close()
     last = audience.listen(4)
-    audience.offer(hint(1))
+    audience.offer([hint(1)])
     assert (len(audience), last.dropped) == (1, 0)
 
 
@@ -113,9 +113,9 @@ async def test_a_closed_subscription_takes_no_more_hints() -> None:
 
 async def test_several_hints_offered_together_are_bounded_like_single_ones() -> None:
     subscription = Subscription(3)
-    subscription.offer_all([hint(1), hint(2)])
-    subscription.offer_all([hint(3), hint(4), hint(5)])
-    subscription.offer_all([])
+    subscription.offer([hint(1), hint(2)])
+    subscription.offer([hint(3), hint(4), hint(5)])
+    subscription.offer([])
     assert await subscription.wait() == [hint(3), hint(4), hint(5)]
     assert subscription.dropped == 2
 

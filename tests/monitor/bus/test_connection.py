@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.bus.client import Login
 from midwatch_monitor.bus.connection import (
     ClientId,
-    Login,
     OutageLog,
     address_of,
     pause,
@@ -21,7 +21,7 @@ SETTINGS = BrokerSettings(url="mqtts://broker.example.org")
 
 def outage(**knobs: Path) -> OutageLog:
     settings = SETTINGS.model_copy(update=knobs)
-    return OutageLog(address_of(settings), settings, "node-a")
+    return OutageLog(settings, "node-a")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
 ) -> None:
     caplog.set_level(logging.INFO)
     times = iter([100.0, 125.4])
-    it = OutageLog(address_of(SETTINGS), SETTINGS, "node-a", seconds=lambda: next(times))
+    it = OutageLog(SETTINGS, "node-a", seconds=lambda: next(times))
     it.connected()
     for fault in (LinkFault.AWAY, LinkFault.REFUSED):
         it.failed(LinkError(fault, "no route"))
@@ -85,13 +85,15 @@ def test_pauses_differ_grow_and_end_at_the_longest() -> None:
 @pytest.mark.parametrize(
     ("url", "address"),
     [
-        ("mqtt://broker", "broker:1883"),
-        ("mqtts://broker", "broker:8883"),
-        ("mqtt://[::1]:99", "::1:99"),
+        ("mqtt://broker", ("broker", 1883)),
+        ("mqtts://broker", ("broker", 8883)),
+        ("mqtt://[::1]:99", ("::1", 99)),
     ],
 )
-def test_an_address_has_the_usual_port_unless_it_says_another(url: str, address: str) -> None:
-    assert str(address_of(BrokerSettings(url=url))) == address
+def test_the_port_is_the_usual_one_unless_it_says_another(
+    url: str, address: tuple[str, int]
+) -> None:
+    assert address_of(BrokerSettings(url=url)) == address
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.bus.payload import decode_hints, decode_status, encode_hints, encode_status
-from midwatch_monitor.bus.topics import Topics, is_topic_name
+from midwatch_monitor.bus.payload import (
+    Topics,
+    decode_hints,
+    decode_status,
+    encode_hints,
+    encode_status,
+    is_topic_name,
+)
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
 
 OURS = Topics("night")

@@ -13,8 +13,8 @@ from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Keeper
-from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseTold
-from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
+from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
+from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
 
 T = TypeVar("T")
 SETTINGS = Settings(
@@ -50,7 +50,7 @@ class Fleet:
         self.watched = journal
         """The journal as the monitors have it."""
         self.location = location
-        self.told: dict[str, list[LeaseTold | RoleTold]] = {}
+        self.told: dict[str, list[LeaseChange | RoleChange]] = {}
         self.ahead = timedelta()
         """By how much its clock is ahead: it was at work for a while, which nobody waits for."""
 
@@ -117,7 +117,7 @@ class Fleet:
         """The attempts that a monitor holds, as it told; twice what it was told twice."""
         held: list[int] = []
         for each in self.told[name]:
-            if isinstance(each, LeaseTold):
+            if isinstance(each, LeaseChange):
                 others = [id for id in held if each.held or id != each.attempt]
                 held = [*others, each.attempt] if each.held else others
         return sorted(held)

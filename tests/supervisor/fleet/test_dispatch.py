@@ -1,13 +1,15 @@
 """What is handed out and what is taken from lost nodes, as values; tickets and queues."""
 
+import asyncio
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from midwatch_monitor.errors import UsageError
+from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import NodeState, NodeStatus, Run
-from midwatch_supervisor.fleet.process import identity, name_of
+from midwatch_supervisor.fleet.process import JournalOutageLog, identity, name_of
 from midwatch_supervisor.fleet.queue.dispatch import Due, due, loss, rescue
 from midwatch_supervisor.fleet.queue.queue import (
     QueuedTurn,
@@ -19,6 +21,7 @@ from midwatch_supervisor.fleet.queue.queue import (
 )
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+
 RUN = Run(id=7, started_at=AT, source="tasks.yaml", settings="{}")
 
 
@@ -138,3 +141,52 @@ def test_people_hear_why_a_node_is_given_up() -> None:
 def test_one_line_names_ten_of_the_tasks_that_a_node_left_behind() -> None:
     assert rescue("a", ["x", "y"]) == "others go on with what node a had in hand: x, y"
     assert rescue("a", list("abcdefghijkl")).endswith("i, j and 2 more")
+
+
+async def say(error: str = "") -> str:
+    if error:
+        raise JournalError(error)
+    return "yes"
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(each.levelno, each.getMessage()) for each in caplog.records]
+
+
+async def test_an_outage_and_its_end_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    reach = JournalOutageLog("one", "the database")
+    for error in ("", "refused", "refused again"):
+        if error:
+            with pytest.raises(JournalError):
+                await reach.of(say(error))
+        else:
+            assert await reach.of(say()) == "yes"
+    assert reach.away
+    for _ in range(2):
+        await reach.of(say())
+    assert not reach.away
+    assert told(caplog) == [
+        (logging.WARNING, "one does not reach the journal and tries again: refused"),
+        (logging.INFO, "one reaches the journal again after 0 s"),
+    ]
+
+
+async def test_an_answer_that_stays_away_is_an_outage_before_patience_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    reach = JournalOutageLog("one", "the database", slow_seconds=0.01)
+    may_answer = asyncio.Event()
+
+    def answer(record: logging.LogRecord) -> bool:
+        del record
+        may_answer.set()
+        return True
+
+    caplog.handler.addFilter(answer)
+    assert await reach.of(may_answer.wait())
+    caplog.handler.removeFilter(answer)
+    first, last = told(caplog)
+    assert first[1].endswith("tries again: no answer of the database for 0.01 s")
+    assert last[1].startswith("one reaches the journal again after ")

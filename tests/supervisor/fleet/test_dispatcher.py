@@ -36,7 +36,7 @@ AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
 
 class InMemory:
-    """A hand-out that keeps its turns in a list."""
+    """A queue that keeps its turns in a list."""
 
     fleet = "night"
 
@@ -79,14 +79,14 @@ class Office:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.hands = InMemory()
+        self.queue = InMemory()
         self.nodes = Nodes(journal)
         self.dispatcher = self.another()
 
     def another(self) -> Dispatcher:
         """A dispatcher of another process."""
         return Dispatcher(
-            self.journal, self.hands, self.nodes, settings=FleetSettings(), clock=lambda: AT
+            self.journal, self.queue, self.nodes, settings=FleetSettings(), clock=lambda: AT
         )
 
     async def submit(self, *tasks: dict[str, object], fleet: str = "night") -> Run:
@@ -105,9 +105,9 @@ class Office:
 
     async def began(self, holder: str) -> None:
         """Let a process have the first task's turn, and an attempt at work."""
-        self.hands.turns = [
+        self.queue.turns = [
             TurnUnderWay(ticket=each.ticket, holder=holder if each.ticket.task == 1 else "")
-            for each in self.hands.turns
+            for each in self.queue.turns
         ]
         await self.journal.add_attempt(
             task=1, number=1, worker="coder", model="m", node="a", workspace="/w", at=AT
@@ -140,17 +140,17 @@ async def test_what_can_begin_is_handed_out_once_and_the_rest_in_its_time(office
     await office.dispatcher.look()
     await office.dispatcher.look()
     first = ("night:1-20261121T200000:1:1", ("gpu",))
-    assert office.hands.queued == [first]
+    assert office.queue.queued == [first]
     await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
-    assert office.hands.queued == [first, ("night:1-20261121T200000:2:1", ())]
+    assert office.queue.queued == [first, ("night:1-20261121T200000:2:1", ())]
 
 
 async def test_a_run_that_a_process_keeps_is_none_of_its_business(office: Office) -> None:
     run = await office.journal.add_run(source="t.yaml", settings="{}", at=AT)
     await office.journal.add_task(run=run.id, name="a", title="a", spec="{}", at=AT)
     await office.dispatcher.look()
-    assert office.hands.queued == []
+    assert office.queue.queued == []
 
 
 async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: Office) -> None:
@@ -160,11 +160,11 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
     await office.nodes.enter(status, alive_seconds=1)
     await office.began("node-a:1")
     await office.dispatcher.look()
-    assert len(office.hands.queued) == 1
+    assert len(office.queue.queued) == 1
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
     await office.dispatcher.look()
     ticket = "night:1-20261121T200000:1:1"
-    assert office.hands.queued == [(ticket, ()), (ticket, ())]
+    assert office.queue.queued == [(ticket, ()), (ticket, ())]
     told = Fault(part="node", error="node-a is gone: another node goes on with it")
     assert await office.faults() == [told]
 
@@ -175,12 +175,12 @@ async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Off
     status = status_of(Identity(name="node-a", boot="1"), slots=1, labels=())
     await office.nodes.enter(status, alive_seconds=1)
     await office.began("node-a:1")
-    taken = office.hands.turns
+    taken = office.queue.turns
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
     for dispatcher in (office.dispatcher, office.dispatcher, office.another()):
-        office.hands.turns = taken
+        office.queue.turns = taken
         await dispatcher.look()
-    assert len(office.hands.queued) == 3  # handed out, and each dispatcher takes it away once
+    assert len(office.queue.queued) == 3  # handed out, and each dispatcher takes it away once
     assert len(await office.faults()) == 1
 
 
@@ -194,10 +194,10 @@ async def test_a_turn_that_another_hands_out_meanwhile_is_not_followed_by_a_seco
                 await self.hand_out(ticket)
             return await super().last_numbers(run)
 
-    office.hands = Slow()
+    office.queue = Slow()
     await office.submit({"id": "a"}, {"id": "b"})
     await office.another().look()
-    assert [str(each.ticket) for each in office.hands.turns] == [
+    assert [str(each.ticket) for each in office.queue.turns] == [
         "night:1-20261121T200000:1:1",
         "night:1-20261121T200000:2:1",
     ]
@@ -215,19 +215,19 @@ async def test_a_turn_that_another_rescued_meanwhile_stays_with_the_node_that_to
     await office.submit({"id": "a"})
     await office.dispatcher.look()
     await office.began("node-a:1")
-    left, office.hands = office.hands.turns, Slow()
-    office.hands.turns = left
+    left, office.queue = office.queue.turns, Slow()
+    office.queue.turns = left
     status = status_of(Identity(name="node-b", boot="1"), slots=1, labels=())
     await office.nodes.enter(status, alive_seconds=1)
     await office.another().look()
-    assert [each.holder for each in office.hands.turns] == ["node-b:1"]
+    assert [each.holder for each in office.queue.turns] == ["node-b:1"]
 
 
 async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.say(TaskTransition(lifecycle=Lifecycle.FAILED, reason='no "lifecycle":"working"'))
     await office.dispatcher.look()
-    assert office.hands.queued == []
+    assert office.queue.queued == []
 
 
 async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
@@ -240,10 +240,10 @@ async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
     await office.began("node-a:1")
     await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
-    assert office.hands.ended == []
+    assert office.queue.ended == []
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.DOWN)
     await office.dispatcher.look()
-    assert office.hands.ended == ["night:1-20261121T200000:1:1"]
+    assert office.queue.ended == ["night:1-20261121T200000:1:1"]
 
 
 async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover(
@@ -256,16 +256,16 @@ async def test_what_is_handed_out_while_a_look_reads_is_not_taken_for_a_leftover
                 await office.another().look()
             return await super().under_way()
 
-    office.hands = Slow()
+    office.queue = Slow()
     await office.another().look()
-    assert (len(office.hands.turns), office.hands.ended) == (1, [])
+    assert (len(office.queue.turns), office.queue.ended) == (1, [])
 
 
 async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.say(TaskTransition(lifecycle=Lifecycle.WORKING, reason='"lifecycle":"failed"'))
     await office.dispatcher.look()
-    assert len(office.hands.queued) == 1
+    assert len(office.queue.queued) == 1
 
 
 async def unable(office: Office, node: str, *, live: int | None = None) -> bool:
@@ -350,9 +350,9 @@ async def test_turns_that_broke_are_counted_beyond_the_first_page(office: Office
 async def test_another_fleet_on_the_same_journal_is_left_alone(office: Office) -> None:
     await office.submit({"id": "a"}, fleet="day")
     await office.dispatcher.look()
-    assert office.hands.queued == []
+    assert office.queue.queued == []
 
 
 async def test_turns_of_long_ago_are_forgotten(office: Office) -> None:
     await office.dispatcher.look()
-    assert office.hands.forgotten == AT - timedelta(days=7)
+    assert office.queue.forgotten == AT - timedelta(days=7)

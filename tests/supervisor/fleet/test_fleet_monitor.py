@@ -41,8 +41,8 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
-from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseTold
-from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleTold
+from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseChange
+from midwatch_supervisor.fleet.monitors.leader_roles import LEARNER, RoleChange
 from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ async def test_a_broker_shares_out_what_begins(fleet: Fleet) -> None:
         await fleet.until(lambda: len(a.runs) == len(b.runs) == 5)
         for id in ids:
             bus = mine if id % 2 else others
-            bus.given.offer(Hint(entry=1, kind="attempt_state", attempt=id))
+            bus.given.offer([Hint(entry=1, kind="attempt_state", attempt=id)])
         await fleet.until(lambda: len(fleet.held("a") + fleet.held("b")) == 5)
         held = [{*fleet.held(name)} - {first} for name in "ab"]
         assert (first, held) == (1, [{3, 5}, {2, 4}])
@@ -114,9 +114,9 @@ async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
         return (await nodes.all())[0].doubted_at is not None
 
     async with fleet.monitor("a", bus):
-        bus.gone.offer(NodeGone(name="n", boot="0"))  # an earlier start of it
-        bus.gone.offer(NodeGone(name="nobody", boot="1"))
-        bus.gone.offer(NodeGone(name="n", boot="1"))
+        bus.gone.offer([NodeGone(name="n", boot="0")])  # an earlier start of it
+        bus.gone.offer([NodeGone(name="nobody", boot="1")])
+        bus.gone.offer([NodeGone(name="n", boot="1")])
         await fleet.until(doubted)
 
 
@@ -167,7 +167,7 @@ async def test_what_has_a_process_of_its_own_is_never_touched(fleet: Fleet) -> N
         await fleet.until_told(Decision)
         assert keeping.runs == {2}
     assert {each.attempt for each in await fleet.records(Escalation)} == {other.attempt.id}
-    assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseTold)} == {2}
+    assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseChange)} == {2}
 
 
 async def test_a_task_of_a_fleet_is_decided_by_the_model_that_its_file_named(
@@ -228,7 +228,7 @@ async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
 
 
 async def test_one_of_all_learns(fleet: Fleet) -> None:
-    taken = RoleTold(name=LEARNER, held=True)
+    taken = RoleChange(name=LEARNER, held=True)
     async with fleet.monitor("b"):
         async with fleet.monitor("a"):
             await fleet.until(lambda: taken in fleet.told["a"] + fleet.told["b"])

@@ -111,7 +111,7 @@ async def test_a_claim_that_comes_while_a_round_writes_is_heeded(
     async with fleet.monitor("a", bus, SELDOM):
         await gate.reached.wait()
         second = (await fleet.begin()).attempt.id
-        bus.given.offer(Hint(entry=1, kind="attempt_state", attempt=second))
+        bus.given.offer([Hint(entry=1, kind="attempt_state", attempt=second)])
         for _ in range(5):
             await asyncio.sleep(0)
         gate.open.set()

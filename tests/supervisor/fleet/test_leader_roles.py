@@ -6,7 +6,8 @@ import pytest
 
 from midwatch_monitor.bus import Subscription
 from midwatch_monitor.records import Hint
-from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleTold, called
+from midwatch_supervisor.fleet.monitors.leader_roles import LeaderRole, RoleChange, called
+from midwatch_supervisor.fleet.monitors.leases import listed
 
 
 class Willing:
@@ -33,7 +34,7 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
             steps += 1
             began.set()
 
-    def tell(told: RoleTold) -> None:
+    def tell(told: RoleChange) -> None:
         if not told.held:
             left.set()
 
@@ -57,12 +58,19 @@ async def test_who_was_stopped_for_longer_than_the_lease_does_not_go_on() -> Non
 )
 async def test_only_what_may_let_a_task_go_on_wakes_who_hands_out(kind: str, wakes: bool) -> None:
     hints = Subscription()
-    hints.offer(Hint(entry=1, kind=kind))
+    hints.offer([Hint(entry=1, kind=kind)])
     waiting = asyncio.create_task(called(hints, 3600))
     await asyncio.sleep(0)
-    hints.offer(Hint(entry=2, kind="change"))
+    hints.offer([Hint(entry=2, kind="change")])
     for _ in range(5):
         await asyncio.sleep(0)
     assert waiting.done() == wakes
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+
+
+def test_the_first_ten_are_named_and_the_others_counted() -> None:
+    names = {1: "a#1", 2: "b#1"}
+    assert listed({2, 1, 3}, names) == "a#1, b#1, attempt 3"
+    assert listed(range(1, 13), names).startswith("a#1, b#1, attempt 3, ")
+    assert listed(range(1, 13), names).endswith(", attempt 10 and 2 more")

@@ -1,4 +1,4 @@
-"""One node of a fleet: what it takes, gives back, lets wait and leaves behind."""
+"""One node of a fleet: what it takes, gives back, lets wait, leaves behind and puts away."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,7 +16,6 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
-from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
@@ -26,6 +25,7 @@ from midwatch_monitor.records import (
     Change,
     Commit,
     Draft,
+    Ending,
     Intervention,
     Lifecycle,
     NodeState,
@@ -34,11 +34,13 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.database import Database
+from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.nodes.node import Node, open_node
 from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
-from midwatch_supervisor.fleet.queue.queue import TurnQueue
+from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
+from midwatch_supervisor.operator.withdrawal import Withdrawing
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_tools.watch import now
 
@@ -102,11 +104,33 @@ class Fleet:
         await submit(self.journal, wanted, source="tasks.yaml", settings=self.settings, clock=now)
         await self.look()
 
+    @asynccontextmanager
+    async def turn_queue(self) -> AsyncGenerator[TurnQueue]:
+        opened = await TurnQueue.open(self.location, fleet="midwatch")
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
     async def look(self) -> None:
-        turn_queue = await TurnQueue.open(self.location, fleet="midwatch")
-        fleet = self.settings.fleet
-        await Dispatcher(self.journal, turn_queue, self.nodes, settings=fleet, clock=now).look()
-        await turn_queue.close()
+        """Hand out what can go on, and take back what cannot."""
+        nodes, fleet = self.nodes, self.settings.fleet
+        async with self.turn_queue() as turn_queue:
+            await Dispatcher(self.journal, turn_queue, nodes, settings=fleet, clock=now).look()
+
+    async def queued(self) -> list[int]:
+        """The tasks whose turns are under way, or wait for a node."""
+        async with self.turn_queue() as turn_queue:
+            return [each.ticket.task for each in await turn_queue.under_way()]
+
+    async def cancel(self, *words: str) -> int:
+        return await asyncio.to_thread(main, ("cancel", "--journal", self.location, *words))
+
+    async def withdraw(self) -> None:
+        """Withdraw the first task and tell no queue, like one who is cut off."""
+        (run,) = await self.journal.runs()
+        withdrawing = Withdrawing(self.journal, bus=LocalBus(), author="ada")
+        await withdrawing.withdraw(run, await self.journal.task(1))
 
     @asynccontextmanager
     async def node(self, name: str = "node-a", **fleet: object) -> AsyncGenerator[Node]:
@@ -275,6 +299,7 @@ def _until_given_back(location: str) -> None:
     connection.engine.dispose()
 
 
+@pytest.mark.matrix
 async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a", ", labels: [gpu]"), item("b")))
     open_gate("a", "b")
@@ -285,15 +310,6 @@ async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
         await fleet.until_over("a")
     (attempt,) = await fleet.journal.attempts(1)
     assert attempt.node == "strong"
-
-
-async def test_a_name_that_is_alive_is_refused(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a")))
-    async with fleet.node("node-a"):
-        with pytest.raises(UsageError, match="there is a node node-a already"):
-            await fleet.nodes.enter(
-                (await fleet.nodes.all())[0], alive_seconds=fleet.settings.fleet.lost_after_seconds
-            )
 
 
 async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Fleet) -> None:
@@ -307,6 +323,7 @@ async def test_a_task_that_no_node_can_do_has_failed_with_the_reason(fleet: Flee
     assert await fleet.journal.attempts(1) == []
 
 
+@pytest.mark.matrix
 async def test_a_node_that_leaves_ends_what_it_has_in_hand(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a"), item("b"), item("c")))
     async with fleet.node() as node:
@@ -366,6 +383,7 @@ async def test_a_node_rides_out_a_database_that_is_killed(
         assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
 
 
+@pytest.mark.matrix
 async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over(
     fleet: Fleet,
 ) -> None:
@@ -384,6 +402,7 @@ async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over
     ]
 
 
+@pytest.mark.matrix
 async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a")))
     parts = tuple(Part(title=f"Part {n}", goal="Half of it.") for n in (1, 2))
@@ -397,3 +416,79 @@ async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Flee
     states = await fleet.states("a", "a.1", "a.2")
     assert [state.lifecycle for state in states] == 3 * [Lifecycle.COMPLETED]
     assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
+
+
+FIRST_OF_TWO = (item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
+
+
+async def test_the_turn_of_a_canceled_task_is_taken_out_of_its_queue(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await fleet.submit(tasks(*FIRST_OF_TWO))
+    assert await fleet.queued() == [1]
+    assert await fleet.cancel("--run", "1") == 0
+    assert await fleet.queued() == []
+
+
+async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
+    fleet: Fleet,
+) -> None:
+    await fleet.submit(tasks(*FIRST_OF_TWO))
+    await fleet.withdraw()
+    assert await fleet.queued() == [1]
+    await fleet.look()
+    assert await fleet.queued() == [2]
+
+
+async def test_a_turn_is_taken_only_from_the_process_that_has_it(fleet: Fleet) -> None:
+    await fleet.submit(tasks(*FIRST_OF_TWO))
+    await asyncio.to_thread(_give, fleet.location, "node-b:1")
+    async with fleet.turn_queue() as turn_queue:
+        (handed,) = await turn_queue.under_way()
+        of_others = [
+            await turn_queue.rescue(handed.ticket, labels=("gpu",), holder=holder)
+            for holder in ("node-a:1", "node-b:1", "node-b:1")
+        ]
+        assert (handed.holder, of_others) == ("node-b:1", [False, True, False])
+        assert await turn_queue.under_way() == [TurnUnderWay(ticket=handed.ticket)]
+
+
+def _give(location: str, holder: str) -> None:
+    """Let a process have the turns that wait, as if it had taken them."""
+    engine = create_engine(location)
+    with engine.begin() as connection:
+        change = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = :holder"
+        connection.execute(text(change), {"holder": holder})
+    engine.dispose()
+
+
+async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -> None:
+    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    await fleet.withdraw()
+    async with fleet.node():
+        await fleet.until_over("b")
+    assert await fleet.states("b") == [
+        TaskTransition(lifecycle=Lifecycle.FAILED, reason="it depends on a, which is canceled")
+    ]
+    assert await fleet.journal.attempts(1) == await fleet.journal.attempts(2) == []
+    assert await fleet.queued() == []
+
+
+async def test_what_is_under_way_is_stopped_and_what_depends_on_it_fails(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    async with fleet.node():
+        await fleet.until_at(Lifecycle.WORKING)
+        assert await fleet.cancel("a", "--from", "ada") == 0
+        await fleet.until_over("a", "b")
+        assert await fleet.cancel("a", "--from", "ada") == 0
+    assert [(each.lifecycle, each.reason) for each in await fleet.states("a", "b")] == [
+        (Lifecycle.FAILED, "stop by operator: canceled by ada"),
+        (Lifecycle.FAILED, "it depends on a, which is failed"),
+    ]
+    ended = (await fleet.journal.entries(attempt=1, kinds=(AttemptTransition,)))[-1].record
+    assert isinstance(ended, AttemptTransition)
+    assert ended.ending is Ending.STUCK

@@ -9,9 +9,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
+from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 
-pytestmark = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -174,6 +174,7 @@ async def until_draining(company: Company) -> None:
     await company.until(draining)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
 async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
     company: Company,

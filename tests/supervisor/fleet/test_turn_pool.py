@@ -20,7 +20,7 @@ RUN = Run(
 
 
 class InMemory:
-    """PoolQueue that only note what they were told."""
+    """A queue that only notes what it was told."""
 
     def __init__(self) -> None:
         self.offered: list[tuple[QueuedTurn, float]] = []
@@ -39,7 +39,7 @@ def ticket(task: int, number: int = 1) -> QueuedTurn:
     return QueuedTurn.of("night", RUN, task, number)
 
 
-def hands(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
+def pool_of(queues: InMemory, *outcomes: Outcome, slots: int = 1) -> TurnPool:
     """A turn pool whose turns come to these outcomes, one after the other."""
     left = list(outcomes)
 
@@ -55,7 +55,7 @@ def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
 
 async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn() -> None:
     queues = InMemory()
-    mine = hands(queues)
+    mine = pool_of(queues)
     mine.close()
     assert await mine.do(ticket(1), ()) == PUT_BACK
     assert (queues.put_back, queues.offered) == ([ticket(1)], [])
@@ -66,14 +66,14 @@ async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
     outcome: Outcome,
 ) -> None:
     queues = InMemory()
-    mine = hands(queues, outcome, outcome, slots=3)
+    mine = pool_of(queues, outcome, outcome, slots=3)
     assert [await mine.do(ticket(1, number), ()) for number in (1, 2)] == [outcome, outcome]
     assert queues.offered == [(ticket(1, 2), 5), (ticket(1, 3), 10)]
 
 
 async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
     queues = InMemory()
-    mine = hands(queues, Outcome.UNREACHABLE, Outcome.UNREACHABLE, Outcome.OVER)
+    mine = pool_of(queues, Outcome.UNREACHABLE, Outcome.UNREACHABLE, Outcome.OVER)
     for task in (1, 2):  # the second waits until the slot has rested
         await mine.do(ticket(task), ())
     # It rests twice as long now: longer than anybody waits for a slot.

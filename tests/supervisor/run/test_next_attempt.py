@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_supervisor.run.next_attempt import circular
-from midwatch_supervisor.workspaces.handover import matching
+from midwatch_supervisor.workspaces.changes import matching
 
 WAITS = {"a": ("b",), "b": ("c",), "c": (), "d": ("d",)}
 

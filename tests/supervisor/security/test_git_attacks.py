@@ -15,8 +15,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspaces.changes import changed_names, changes, listing
-from midwatch_supervisor.workspaces.handover import take_over_files
+from midwatch_supervisor.workspaces.changes import changed_names, changes, listing, take_over_files
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
 from midwatch_supervisor.workspaces.move_aside import make_way
 from midwatch_supervisor.workspaces.snapshot import Mark, check_out, files_of, take_snapshot

@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
@@ -124,7 +125,7 @@ def build(tmp_path: Path, journal: Journal, at: datetime) -> Build:
     return home
 
 
-@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_a_task_that_is_over_keeps_the_bundle_of_its_last_attempt_only(build: Build) -> None:
     home = await build()
     over, live = await home.task("over"), await home.task("live")

@@ -110,7 +110,7 @@ async def test_a_folder_that_is_no_worktree_is_moved_aside(
 
 
 @pytest.mark.parametrize("locked", [True, False])
-async def test_a_ground_that_holds_nothing_of_its_own_goes(
+async def test_a_workspace_that_holds_nothing_of_its_own_goes(
     locked: bool, folder: Path, source: Path
 ) -> None:
     await prepare(folder, source, branch=BRANCH, merges=())

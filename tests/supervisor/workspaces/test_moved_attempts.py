@@ -15,6 +15,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPro
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Delivery, DeliveryState, Intervention, Snapshot, Step
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.matrix import matrix
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
 
@@ -115,7 +116,7 @@ async def test_another_node_goes_on_with_the_files_of_a_killed_one(
     assert len(await told(tmp_path, Step)) == 4
 
 
-@pytest.mark.parametrize("workspace", ["shop", "null", "folder"])
+@pytest.mark.parametrize("workspace", matrix("shop", "null", "folder"))
 async def test_what_was_done_after_the_last_save_is_told_once(
     workspace: str, node: Node, tmp_path: Path
 ) -> None:
@@ -177,15 +178,7 @@ async def test_work_is_pushed_where_that_is_wanted(node: Node, tmp_path: Path) -
     assert git(tmp_path / "shop", "show", f"{tip}:fix-2.txt") == "fix 2"
 
 
-async def test_a_pushed_branch_of_somebody_else_is_left_alone(node: Node, tmp_path: Path) -> None:
-    prepare(tmp_path, "fix")
-    shop = tmp_path / "shop"
-    git(shop, "branch", "midwatch/r1/fix-1")
-    theirs = git(shop, "rev-parse", "midwatch/r1/fix-1")
-    assert node(tmp_path, "a", 0, "push") == 0
-    assert git(shop, "rev-parse", "midwatch/r1/fix-1") == theirs
-
-
+@pytest.mark.matrix
 async def test_a_url_is_cloned_and_merged_into_the_clone_of_a_person(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +193,7 @@ async def test_a_url_is_cloned_and_merged_into_the_clone_of_a_person(
     assert (tmp_path / "mine" / "fix-2.txt").read_text() == "fix 2"
 
 
+@pytest.mark.matrix
 async def test_a_run_in_one_process_clones_a_url_too(
     harness: RunHarness, monkeypatch: pytest.MonkeyPatch, journal_file: Path
 ) -> None:

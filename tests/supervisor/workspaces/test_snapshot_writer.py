@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -52,21 +51,6 @@ class Bench:
 
     async def told(self, kind: type[Record]) -> list[Record]:
         return [each.record for each in await self.journal.entries(kinds=(kind,))]
-
-
-@pytest.fixture
-async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
-    run = await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    return await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker="coder",
-        model="m",
-        node="a",
-        workspace=str(tmp_path / "a" / "work" / "r1" / "fix-1"),
-        at=at,
-    )
 
 
 @pytest.fixture
@@ -182,7 +166,7 @@ async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench
     assert await built.saved() == [1]
 
 
-async def test_without_a_depot_nothing_is_saved(
+async def test_without_a_store_nothing_is_saved(
     claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
 ) -> None:
     recorder = await claim()

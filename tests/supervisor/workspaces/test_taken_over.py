@@ -29,9 +29,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.assignment import place_of
 from midwatch_supervisor.workspaces.clone import Origin
-from midwatch_supervisor.workspaces.snapshot import files_of
+from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.snapshot_transfer import fetch_snapshot
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.tree import digest_of
@@ -79,21 +78,6 @@ async def act(recorder: Recorder, workspace: Workspace, text: str) -> None:
 @pytest.fixture
 def nodes(journal: Journal, tmp_path: Path, at: datetime) -> tuple[Node, Node]:
     return Node("a", journal, tmp_path / "a", at), Node("b", journal, tmp_path / "b", at)
-
-
-@pytest.fixture
-async def attempt(journal: Journal, at: datetime, tmp_path: Path) -> Attempt:
-    run = await journal.add_run(source="", settings="{}", at=at)
-    task = await journal.add_task(run=run.id, name="fix", title="", spec="{}", at=at)
-    return await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker="coder",
-        model="m",
-        node="a",
-        workspace=str(tmp_path / "a" / "work" / "r1" / "fix-1"),
-        at=at,
-    )
 
 
 @pytest.fixture

@@ -41,6 +41,48 @@ _MOST_FORGOTTEN = 1000
 """Nodes at a time: others wait for the transaction."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InHand:
+    """An attempt that a process has."""
+
+    attempt: int
+    task: str
+    number: int
+    holder: str
+    """The process."""
+    since: datetime
+    """When that took it."""
+    shared: bool
+    """Whether any node may go on with it: not where a process has it to itself."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.task}#{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorStatus:
+    """What one start of a monitor holds, or held last, of what nobody took over since."""
+
+    holder: str
+    until: datetime
+    """When the last of its leases runs out, unless it renews it."""
+    attempts: tuple[int, ...] = ()
+    """Those that it looks after."""
+    posts: tuple[str, ...] = ()
+    """What one monitor of all does: `learner`, `dispatch FLEET`."""
+
+    @property
+    def name(self) -> str:
+        """As it was started."""
+        return self.holder.rpartition(":")[0] or self.holder
+
+    def lives(self, now: datetime) -> bool:
+        """Whether it holds anything at a moment, by the clock of the journal."""
+        return now < self.until
+
+
 class Nodes:
     """The rows of nodes in a journal: of one fleet, or of all that share it."""
 
@@ -94,6 +136,14 @@ class Nodes:
     async def in_hand(self) -> dict[str, list[int]]:
         """The attempts that are at work, by the process that wrote to them last."""
         return await self._journal.read(_in_hand)
+
+    async def named(self, attempts: Collection[int]) -> dict[int, InHand]:
+        """Attempts with their names and since when their process has them, by id."""
+        return await self._journal.read(_named, sorted(set(attempts)))
+
+    async def monitors(self) -> list[MonitorStatus]:
+        """The monitors that hold something, or that held last what nobody holds, by name."""
+        return await self._journal.read(_monitors)
 
     async def now(self) -> datetime:
         """What time it is for those who judge how long a node was silent."""
@@ -257,63 +307,6 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
 
 _MANY = 500
 """Attempts in one statement; databases limit how many values it may have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
-    """An attempt that a process has."""
-
-    attempt: int
-    task: str
-    number: int
-    holder: str
-    """The process."""
-    since: datetime
-    """When that took it."""
-    shared: bool
-    """Whether any node may go on with it: not where a process has it to itself."""
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return f"{self.task}#{self.number}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorStatus:
-    """What one start of a monitor holds, or held last, of what nobody took over since."""
-
-    holder: str
-    until: datetime
-    """When the last of its leases runs out, unless it renews it."""
-    attempts: tuple[int, ...] = ()
-    """Those that it looks after."""
-    posts: tuple[str, ...] = ()
-    """What one monitor of all does: `learner`, `dispatch FLEET`."""
-
-    @property
-    def name(self) -> str:
-        """As it was started."""
-        return self.holder.rpartition(":")[0] or self.holder
-
-    def lives(self, now: datetime) -> bool:
-        """Whether it holds anything at a moment, by the clock of the journal."""
-        return now < self.until
-
-
-class Roster:
-    """What the leases of a journal tell of the processes of a fleet."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def named(self, attempts: Collection[int]) -> dict[int, InHand]:
-        """Attempts with their names and since when their process has them, by id."""
-        return await self._journal.read(_named, sorted(set(attempts)))
-
-    async def monitors(self) -> list[MonitorStatus]:
-        """The monitors that hold something, or that held last what nobody holds, by name."""
-        return await self._journal.read(_monitors)
 
 
 def _named(connection: Connection, attempts: list[int]) -> dict[int, InHand]:

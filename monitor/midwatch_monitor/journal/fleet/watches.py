@@ -70,8 +70,22 @@ class _Term:
         return self.begin(connection) + literal(length)
 
 
+EMBEDDED = "{}"
+"""What stands for the assignment of a task that came without a task file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What was written since the last look."""
+
+    last: int
+    """The newest entry of the whole journal: the next look asks for what is after it."""
+    hints: dict[int, tuple[Hint, ...]]
+    """By run; the newest entry of each kind and attempt."""
+
+
 class Watches:
-    """The leases of monitors in a journal."""
+    """The leases of monitors in a journal, and the runs with `Keeper.MONITOR`."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = _present) -> None:
         """Lease what is in a journal; `clock` counts only where the database has none."""
@@ -119,6 +133,18 @@ class Watches:
         """Let another take a post at once, if `holder` has it."""
         of = tables.post.c.name == name
         await self._journal.write(_release, tables.post, self._term(holder, 0), of)
+
+    async def news(self, after: int) -> News:
+        """What was written after an entry to runs that no process of their own looks after."""
+        return await self._journal.read(_news, after)
+
+    async def unfinished(self, *, since: datetime) -> list[int]:
+        """The runs for monitors with an attempt that is not over, or not judged to its end.
+
+        An attempt without a runner may never end, because its process was killed: of which
+        nothing was written since a moment, it is left out.
+        """
+        return await self._journal.read(_unfinished, since)
 
 
 def _take(connection: Connection, attempts: list[int], *, term: _Term) -> dict[int, int]:
@@ -204,39 +230,6 @@ def _release(
 def _parts(attempts: list[int]) -> Iterator[list[int]]:
     for first in range(0, len(attempts), _MANY):
         yield attempts[first : first + _MANY]
-
-
-EMBEDDED = "{}"
-"""What stands for the assignment of a task that came without a task file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
-    """What was written since the last look."""
-
-    last: int
-    """The newest entry of the whole journal: the next look asks for what is after it."""
-    hints: dict[int, tuple[Hint, ...]]
-    """By run; the newest entry of each kind and attempt."""
-
-
-class Unattended:
-    """The runs of a journal with `Keeper.MONITOR`."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def news(self, after: int) -> News:
-        """What was written after an entry."""
-        return await self._journal.read(_news, after)
-
-    async def unfinished(self, *, since: datetime) -> list[int]:
-        """The runs with an attempt that is not over, or was watched and not judged to its end.
-
-        An attempt without a runner may never end, because its process was killed: of which
-        nothing was written since a moment, it is left out.
-        """
-        return await self._journal.read(_unfinished, since)
 
 
 def _news(connection: Connection, after: int) -> News:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from midwatch_monitor.config.settings import Settings
-    from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseTold
-    from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
+    from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseChange
+    from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
     from midwatch_supervisor.fleet.process import Identity
 
 
@@ -122,15 +122,15 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
     sys.stdout.flush()
 
 
-def _tell(told: "LeaseTold | RoleTold") -> None:
-    from midwatch_supervisor.fleet.monitors.leader_roles import RoleTold
+def _tell(told: "LeaseChange | RoleChange") -> None:
+    from midwatch_supervisor.fleet.monitors.leader_roles import RoleChange
 
-    kind = "post" if isinstance(told, RoleTold) else "lease"
+    kind = "post" if isinstance(told, RoleChange) else "lease"
     write_json({"type": kind, "at": _at(), **asdict(told)})
     sys.stdout.flush()
 
 
-def _ignore(told: "LeaseTold | RoleTold") -> None:
+def _ignore(told: "LeaseChange | RoleChange") -> None:
     del told
 
 

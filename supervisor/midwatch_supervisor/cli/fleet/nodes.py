@@ -16,13 +16,13 @@ _SILENT = timedelta(seconds=30)
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
     """List the nodes of a fleet: what each does, offers and has in hand; and the monitors."""
-    from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+    from midwatch_monitor.journal.fleet.nodes import Nodes
 
     async with await journal_to_read(journal) as opened:
-        known, roster = Nodes(opened), Roster(opened)
+        known = Nodes(opened)
         found, now, held = await known.all(), await known.now(), await known.in_hand()
-        at_work = await roster.named([id for ids in held.values() for id in ids])
-        monitors = await roster.monitors()
+        at_work = await known.named([id for ids in held.values() for id in ids])
+        monitors = await known.monitors()
     for status in found:
         has, left = _turn_pool(status, at_work.values())
         if json:

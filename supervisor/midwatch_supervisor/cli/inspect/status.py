@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, Walls
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Health, Keeper, Lifecycle, NodeState, NodeStatus, Run
@@ -107,7 +107,7 @@ async def status(
                     write_json(asdict(line))
             else:
                 _print(each, lines, nodes=shared)
-        monitors = await Roster(opened).monitors() if needy and not json else []
+        monitors = await Nodes(opened).monitors() if needy and not json else []
         lessons, facts = await Learned(opened).waiting()
     if json:
         if lessons or facts:

@@ -13,7 +13,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock
-from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_supervisor.cli.inspect.console import on_terminal
 from midwatch_supervisor.cli.inspect.web import TOKEN, end_with_server, in_browser, page_at, serve
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_watch
@@ -108,7 +108,7 @@ async def _attach(
         poll_seconds=settings.monitor.poll_seconds,
         hertz=settings.console.hertz,
         nodes=Nodes(journal).all,
-        monitors=Roster(journal).monitors,
+        monitors=Nodes(journal).monitors,
         connected=lambda: not settings.fleet.broker.url or bus.counters.connected,
     )
     which = "all runs" if run is None else f"run {run}"

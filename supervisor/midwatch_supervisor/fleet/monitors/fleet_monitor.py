@@ -17,8 +17,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
-from midwatch_monitor.journal.fleet.nodes import Nodes, Roster
-from midwatch_monitor.journal.fleet.watches import Unattended, Watches
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Alert,
@@ -36,7 +36,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.leader_roles import (
     LEARNER,
     LeaderRole,
-    RoleTold,
+    RoleChange,
     dispatch,
     dispatch_of,
     dispatch_once,
@@ -70,14 +70,14 @@ _MATTERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseTold:
+class LeaseChange:
     """The lease on an attempt was won or lost."""
 
     attempt: int
     held: bool
 
 
-Tell = Callable[[LeaseTold | RoleTold], None]
+Tell = Callable[[LeaseChange | RoleChange], None]
 
 
 class FleetMonitor:
@@ -108,7 +108,6 @@ class FleetMonitor:
         self._lease_seconds = settings.fleet.lease_seconds
         self._dispatching = dispatch_of(settings.fleet.name)
         self._watches = Watches(journal, clock=clock)
-        self._unattended = Unattended(journal)
         self._relay = RelayBus(bus)
         self._calibrator = Calibrator(journal)
         self._hindsight = FleetReflection(journal, clock=clock)
@@ -210,7 +209,7 @@ class FleetMonitor:
     async def _look(self) -> None:
         if self._after is None:
             await self._begin(start=True)
-        news = await self._outage_log.of(self._unattended.news(self._after or 0))
+        news = await self._outage_log.of(self._watches.news(self._after or 0))
         for run, hints in news.hints.items():
             if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
                 self._new |= await self._open(run, start=True)
@@ -233,7 +232,7 @@ class FleetMonitor:
     async def _begin(self, *, start: bool) -> None:
         """Find what is unfinished, and take what is free of it."""
         after = await self._journal.last_id()
-        for run in await self._unattended.unfinished(since=self._clock() - ALONE):
+        for run in await self._watches.unfinished(since=self._clock() - ALONE):
             if run not in self._runs:
                 await self._open(run, start=start)
         self._after = after
@@ -338,10 +337,10 @@ class FleetMonitor:
         for watch in self._runs.values():
             watch.win(changes.won)
         for id in sorted(changes.lost):
-            self._tell(LeaseTold(attempt=id, held=False))
+            self._tell(LeaseChange(attempt=id, held=False))
         for id in sorted(changes.won):
-            self._tell(LeaseTold(attempt=id, held=True))
-        await log_lease_changes(Roster(self._journal), changes, late=late)
+            self._tell(LeaseChange(attempt=id, held=True))
+        await log_lease_changes(Nodes(self._journal), changes, late=late)
 
     async def _finish(self) -> None:
         """Nobody needs to look after attempts that are over and judged."""

@@ -29,7 +29,7 @@ _BREATH = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleTold:
+class RoleChange:
     """A post was taken or left."""
 
     name: str
@@ -53,7 +53,7 @@ class LeaderRole:
         watches: RoleLeases,
         holder: str,
         lease_seconds: float,
-        tell: Callable[[RoleTold], None],
+        tell: Callable[[RoleChange], None],
     ) -> None:
         """Do `work` while the post is held; where it ends or fails, it is begun again."""
         self._name = name
@@ -100,7 +100,7 @@ class LeaderRole:
 
     def _begin(self) -> None:
         if self._working is None:
-            self._tell(RoleTold(name=self._name, held=True))
+            self._tell(RoleChange(name=self._name, held=True))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._try())
         # A process that was stopped for longer than its lease finds this before its work goes on.
@@ -126,7 +126,7 @@ class LeaderRole:
         self._working.cancel()
         await asyncio.wait({self._working})
         self._working = None
-        self._tell(RoleTold(name=self._name, held=False))
+        self._tell(RoleChange(name=self._name, held=False))
 
 
 def dispatch_of(fleet: str) -> str:

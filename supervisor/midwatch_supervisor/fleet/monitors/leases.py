@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from midwatch_monitor.journal.fleet.nodes import Roster
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
 
 log = logging.getLogger(__name__)
@@ -14,34 +14,34 @@ _NONE = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _HeldLease:
-    """A lease that one has."""
+class _Lease:
+    """A lease that this monitor has."""
 
     incarnation: int
     until: float
     """By this process's own clock that never goes back; no later than in the journal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What was held at one moment; it still runs out by itself."""
+    """The leases of one moment; each still runs out by itself."""
 
-    seconds: Callable[[], float]
-    leases: Mapping[int, _HeldLease] = field(default_factory=dict[int, _HeldLease])
+    def __init__(self, seconds: Callable[[], float], leases: Mapping[int, _Lease]) -> None:
+        self._seconds = seconds
+        self._leases = leases
 
     def holds(self, attempt: int) -> bool:
         """Whether the lease on an attempt has not run out."""
-        lease = self.leases.get(attempt)
-        return lease is not None and self.seconds() < lease.until
+        lease = self._leases.get(attempt)
+        return lease is not None and self._seconds() < lease.until
 
     def guard_of(self, attempt: int) -> int:
         """The incarnation of the lease on an attempt; where there is none, one that is refused."""
-        lease = self.leases.get(attempt)
+        lease = self._leases.get(attempt)
         return _NONE if lease is None else lease.incarnation
 
     def now(self) -> "Held":
-        """It does not change."""
-        return self
+        """The leases as they stand now."""
+        return Held(self._seconds, self._leases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,54 +54,43 @@ class LeaseChanges:
     """Held until now, and now by another."""
 
 
-class Leases:
+class Leases(Held):
     """The leases of one monitor. While the journal cannot be reached, they run out here too."""
 
     def __init__(
         self, watches: Watches, *, holder: str, lease_seconds: float, seconds: Callable[[], float]
     ) -> None:
         """Lease for `lease_seconds` at a time; `seconds` is a clock that never goes back."""
+        super().__init__(seconds, {})
+        self._leases: Mapping[int, _Lease] = {}
         self._watches = watches
         self._holder = holder
         self._lease_seconds = lease_seconds
-        self._seconds = seconds
-        self._held = Held(seconds=seconds)
-
-    def holds(self, attempt: int) -> bool:
-        """Whether this monitor may act on an attempt now."""
-        return self._held.holds(attempt)
-
-    def guard_of(self, attempt: int) -> int:
-        """The incarnation of the lease on an attempt; where there is none, one that is refused."""
-        return self._held.guard_of(attempt)
-
-    def now(self) -> Held:
-        """What is held at this moment."""
-        return self._held
 
     async def take(self, attempts: Collection[int]) -> LeaseChanges:
         """Renew or take what can be had of these. Raises JournalError."""
         until = self._seconds() + self._lease_seconds
         taken = await self._watches.take(attempts, holder=self._holder, seconds=self._lease_seconds)
-        before = self._held
-        kept = {id: lease for id, lease in before.leases.items() if id not in set(attempts)}
-        new = {id: _HeldLease(incarnation=each, until=until) for id, each in taken.items()}
-        self._held = Held(seconds=self._seconds, leases=kept | new)
+        before = self.now()
+        lost = frozenset(self._leases.keys() & set(attempts) - taken.keys())
+        self.forget(attempts)
+        new = {id: _Lease(incarnation=each, until=until) for id, each in taken.items()}
+        self._leases = {**self._leases, **new}
         # One that had run out here was not acted upon meanwhile, though nobody else took it.
         same = {id for id, each in taken.items() if before.guard_of(id) == each}
         return LeaseChanges(
             won=frozenset(taken) - {id for id in same if before.holds(id)},
-            lost=frozenset(before.leases.keys() & set(attempts) - taken.keys()),
+            lost=lost,
         )
 
     async def succeed(self, attempts: Collection[int]) -> LeaseChanges:
         """Take those of these whose holder did not renew them in time. Raises JournalError."""
-        others = [each for each in attempts if each not in self._held.leases]
+        others = [each for each in attempts if each not in self._leases]
         return await self.take(await self._watches.run_out(others))
 
     async def finish(self, attempts: Collection[int]) -> None:
         """Nobody needs to hold these any more. Raises JournalError."""
-        mine = [each for each in attempts if each in self._held.leases]
+        mine = [each for each in attempts if each in self._leases]
         if mine:
             await self._watches.finish(mine, holder=self._holder)
             self.forget(mine)
@@ -109,12 +98,11 @@ class Leases:
     def forget(self, attempts: Collection[int]) -> None:
         """Act on these no more, and let their leases run out."""
         gone = set(attempts)
-        leases = {id: lease for id, lease in self._held.leases.items() if id not in gone}
-        self._held = Held(seconds=self._seconds, leases=leases)
+        self._leases = {id: lease for id, lease in self._leases.items() if id not in gone}
 
     async def release(self) -> None:
         """Let others take everything at once. Raises JournalError."""
-        self._held = Held(seconds=self._seconds)
+        self._leases = {}
         await self._watches.release(holder=self._holder)
 
 
@@ -122,7 +110,7 @@ _MOST_NAMED = 10
 """Attempts that one line names."""
 
 
-async def log_lease_changes(roster: Roster, changes: LeaseChanges, *, late: bool) -> None:
+async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) -> None:
     """Log what was lost, and what was won of a monitor that was `late` to renew its leases.
 
     Raises JournalError.
@@ -130,7 +118,7 @@ async def log_lease_changes(roster: Roster, changes: LeaseChanges, *, late: bool
     won = changes.won if late else frozenset[int]()
     if not (changes.lost or won):
         return
-    named = {id: each.name for id, each in (await roster.named(changes.lost | won)).items()}
+    named = {id: each.name for id, each in (await nodes.named(changes.lost | won)).items()}
     if changes.lost:
         log.warning("another monitor looks after these now: %s", listed(changes.lost, named))
     if won:

@@ -17,9 +17,8 @@ from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundles, Standing
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
-from midwatch_supervisor.workspaces.snapshot import SAVED
+from midwatch_supervisor.workspaces.snapshot import SAVED, SEEN, final_snapshot
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.snapshot_transfer import SEEN, final_snapshot
 from midwatch_supervisor.workspaces.workspace import CLONES, clear
 from midwatch_tools.git import git, is_repository
 
@@ -79,9 +78,9 @@ class Cleaner:
             try:
                 await self.clean()
             except (MidwatchError, OSError) as error:
-                log.warning("%s could not be run_cleaner up: %s", self._home, error)
+                log.warning("%s could not be cleaned up: %s", self._home, error)
             except Exception:  # the node works on
-                log.exception("%s could not be run_cleaner up", self._home)
+                log.exception("%s could not be cleaned up", self._home)
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def clean(self) -> None:

@@ -1,4 +1,4 @@
-"""None"""
+"""What goes wrong with a task on the nodes of a fleet, and when the task has failed by it."""
 
 import logging
 import re
@@ -80,8 +80,7 @@ class TaskFailures:
         states = await self._states(task)
         reason = self._cannot(why)
         if all(state.reason != reason for state in states):
-            lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
-            await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
+            await self._note(task, states, reason)
         tried = {self._node, *names(state.reason for state in states)}
         if live is not None or able(await self._nodes.all(), labels) - tried:
             return False
@@ -106,8 +105,7 @@ class TaskFailures:
         since, now = complaints(entries), self._clock()
         reason = self._cannot(why)
         if self._node not in since:
-            lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
-            await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
+            await self._note(task, states, reason)
         waited = now - min(since.values(), default=now)
         up = able(await self._nodes.all(), labels)
         if waited < UNREACHABLE or up - {self._node, *since} or await self._begun(task, live):
@@ -130,6 +128,11 @@ class TaskFailures:
             return False
         await self._end(task, why, live=live)
         return True
+
+    async def _note(self, task: Task, states: list[TaskTransition], reason: str) -> None:
+        """Store why a task does not go on, and leave its state as it is."""
+        lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
+        await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
 
     def _cannot(self, why: str) -> str:
         return f"{self._node} cannot do it: {why}"

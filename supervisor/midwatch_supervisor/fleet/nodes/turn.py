@@ -101,27 +101,35 @@ async def _taken(machine: Machine, task: Task) -> Outcome:
         return Outcome.OVER
     if task.id not in ready_tasks.ready():
         return Outcome.WAITS
-    labels = ready_tasks.labels(task.id)
     await failures.begin(ready_tasks.live(task.id))
     try:
         return await _worked(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
         return Outcome.WAITS
-    except UsageError as error:
-        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
-        over = await failures.unable(task, str(error), labels=labels, live=live)
-        return Outcome.OVER if over else Outcome.FAILED
-    except UnreachableError as error:
-        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
-        over = await failures.unreachable(task, str(error), labels=labels, live=live)
-        return Outcome.OVER if over else Outcome.UNREACHABLE
+    except (UsageError, UnreachableError) as error:
+        return await _failed(machine, failures, task, error)
     except MidwatchError:
         raise
     except Exception as error:  # whatever it is, the node's other turns go on
         log.exception("a turn of task %s broke", task.id)
-        live = (await machine.unfinished_runs.of(run.id)).live(task.id)
+        return await _failed(machine, failures, task, error)
+
+
+async def _failed(
+    machine: Machine, failures: TaskFailures, task: Task, error: Exception
+) -> Outcome:
+    """Note why a turn came to nothing; the task may have failed by that."""
+    ready_tasks = await machine.unfinished_runs.of(task.run)
+    live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
+    outcome = Outcome.FAILED
+    if isinstance(error, UsageError):
+        over = await failures.unable(task, str(error), labels=labels, live=live)
+    elif isinstance(error, UnreachableError):
+        over = await failures.unreachable(task, str(error), labels=labels, live=live)
+        outcome = Outcome.UNREACHABLE
+    else:
         over = await failures.broke(task, error, live=live)
-        return Outcome.OVER if over else Outcome.FAILED
+    return Outcome.OVER if over else outcome
 
 
 def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:

@@ -1,4 +1,4 @@
-"""DispatchQueue out what can go on, and takes from lost nodes what they had in hand."""
+"""Hands out what can go on, and takes from lost nodes what they had in hand."""
 
 import asyncio
 import json
@@ -180,7 +180,7 @@ async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
 
 
 class Dispatcher:
-    """DispatchQueue out turns of the tasks that `midwatch submit` stored.
+    """Hands out turns of the tasks that `midwatch submit` stored.
 
     Several may look at the same time: two who hand out the same turn make one.
     """

@@ -129,7 +129,7 @@ def system_url(location: str) -> str:
 
 
 class TurnQueue:
-    """DispatchQueue out turns and looks after them; takes none itself."""
+    """Hands out turns and looks after them; takes none itself."""
 
     def __init__(self, client: "DBOSClient", *, fleet: str, name: str) -> None:
         """Use `open`."""

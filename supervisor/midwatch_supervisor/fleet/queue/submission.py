@@ -1,4 +1,4 @@
-"""DispatchQueue a task file over to a fleet: checked here, run elsewhere."""
+"""Hands a task file over to a fleet: checked here, run elsewhere."""
 
 import hashlib
 import json

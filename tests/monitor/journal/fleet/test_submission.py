@@ -13,12 +13,13 @@ from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Run
+from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import check_key, digest, submit_once
 from midwatch_supervisor.present.assignment import Assignment, assignments
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
-both = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+both = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 def wanted(goal: str = "g", **more: object) -> tuple[Assignment, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Unattended, Watches
+from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
@@ -148,7 +148,7 @@ async def test_a_post_has_one_holder(journal: Journal) -> None:
 async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
     journal: Journal, at: datetime
 ) -> None:
-    watches, unattended = Watches(journal), Unattended(journal)
+    watches = Watches(journal)
     works, ended, unjudged, judged = [await begin(journal, at) for _ in range(4)]
     await begin(journal, at, keeper=Keeper.PROCESS)
     for each in (ended, unjudged, judged):
@@ -156,7 +156,7 @@ async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
     await watches.take([unjudged.id, judged.id], holder="a", seconds=60)
     await watches.finish([judged.id, unjudged.id], holder="b")
     await watches.finish([judged.id], holder="a")
-    assert await unattended.unfinished(since=at) == [works.task, unjudged.task]
+    assert await watches.unfinished(since=at) == [works.task, unjudged.task]
 
 
 @BOTH
@@ -166,7 +166,7 @@ async def test_only_an_attempt_without_a_runner_is_left_alone_after_a_time(
     await begin(journal, at)
     fleet = await begin(journal, at, spec='{"task": 1}')
     since = at + timedelta(seconds=1)
-    assert await Unattended(journal).unfinished(since=since) == [fleet.task]
+    assert await Watches(journal).unfinished(since=since) == [fleet.task]
 
 
 @BOTH
@@ -174,13 +174,13 @@ async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
     journal: Journal, at: datetime
 ) -> None:
     mine, other = await begin(journal, at), await begin(journal, at, keeper=Keeper.PROCESS)
-    before = await Unattended(journal).news(0)
+    before = await Watches(journal).news(0)
     await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
     newest = await say(journal, mine, AttemptTransition(lifecycle=Lifecycle.WORKING), at)
     praise = Feedback(accepted=True, origin=Origin.EXPLICIT)
     last = await say(journal, mine, praise, at)
     await say(journal, other, praise, at)
-    news = await Unattended(journal).news(before.last)
+    news = await Watches(journal).news(before.last)
     assert news.last == await journal.last_id()
     assert news.hints == {
         mine.task: (
@@ -188,4 +188,4 @@ async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
             Hint(entry=last, kind="feedback", task=mine.task, attempt=mine.id),
         )
     }
-    assert (await Unattended(journal).news(news.last)).hints == {}
+    assert (await Watches(journal).news(news.last)).hints == {}

@@ -25,6 +25,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
@@ -35,7 +36,7 @@ CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada:
 SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
 WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
-both = pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+both = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 async def midwatch(*words: str) -> int:

@@ -9,7 +9,7 @@ from midwatch_stage.made_up import SECRETS
 from midwatch_supervisor.cli.fleet.log import log_to_stderr
 
 
-def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_book_is_open(
+def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_log_is_open(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, update
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes, Roster
+from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes
 from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import (
     Attempt,
@@ -23,6 +23,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeState,
 )
+from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.inspect.status import lost_lines
@@ -155,11 +156,11 @@ async def test_a_monitor_is_listed_with_what_it_does(
     }
 
 
-@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
-async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
-    roster = Roster(journal)
-    assert await roster.monitors() == []
-    held = (await roster.named([at_work.id, 99]))[at_work.id]
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
+async def test_the_journal_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
+    nodes = Nodes(journal)
+    assert await nodes.monitors() == []
+    held = (await nodes.named([at_work.id, 99]))[at_work.id]
     assert held == InHand(
         attempt=at_work.id,
         task="fix",
@@ -169,13 +170,13 @@ async def test_the_roster_knows_who_has_what(journal: Journal, at_work: Attempt)
         shared=True,
     )
     await watched(journal, at_work)
-    (monitor,) = await roster.monitors()
+    (monitor,) = await nodes.monitors()
     posts = ("dispatch midwatch", "learner")
     assert monitor == MonitorStatus(
         holder="watch:1", until=monitor.until, attempts=(at_work.id,), posts=posts
     )
     await Watches(journal).finish([at_work.id], holder="watch:1")
-    assert [each.attempts for each in await roster.monitors()] == [()]
+    assert [each.attempts for each in await nodes.monitors()] == [()]
 
 
 @pytest.mark.parametrize(("ago", "absent"), [(-1, False), (0, True), (90, True)])
