@@ -41,6 +41,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 
@@ -192,7 +193,12 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
         )
         wanted = assignments(file, tmp_path)
         resources, jobs = await begin(
-            journal, wanted, source="tasks.yaml", settings=settings, home=tmp_path / "home"
+            journal,
+            wanted,
+            source="tasks.yaml",
+            settings=settings,
+            home=tmp_path / "home",
+            learning=RunLearning,
         )
 
         async def follow(_: object) -> None: ...

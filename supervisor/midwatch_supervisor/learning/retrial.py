@@ -88,10 +88,17 @@ async def _shares(
 ) -> list[float]:
     """Which share of the checks of each task passed; 0 where it did not come to its checks."""
     # A run learns at its end, and this may be a part of that: the one would import the other.
+    from midwatch_supervisor.learning.run_learning import RunLearning
     from midwatch_supervisor.run.launch import begin, conduct
 
     resources, jobs = await begin(
-        journal, tasks, source=source, settings=settings, home=home, clock=clock
+        journal,
+        tasks,
+        source=source,
+        settings=settings,
+        home=home,
+        learning=RunLearning,
+        clock=clock,
     )
     minutes = sum(each.task.budget.minutes or _MINUTES for each in tasks)
     try:
