@@ -22,7 +22,7 @@ from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
 from midwatch_supervisor.decide.standing import Standing
-from midwatch_supervisor.decide.worker_request import petition_words
+from midwatch_supervisor.present.intervention_text import request_text
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
@@ -74,7 +74,7 @@ class Plea:
     @property
     def words(self) -> str:
         """What it asks for, and why, as the worker says it."""
-        return petition_words(self.petition)
+        return request_text(self.petition)
 
     def open(self, standing: Standing) -> bool:
         """Whether the caps leave anything to be judged."""

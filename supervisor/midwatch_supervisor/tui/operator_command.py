@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from midwatch_monitor.records import Action, BudgetRequest, Intervention, Lifecycle, Terms
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.decide.worker_request import petition_words
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.numbers import grant_text, parse_grant
 from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.state.row import Row
@@ -210,7 +209,7 @@ def question(command: Command, row: Row, *, models: Sequence[str] = ()) -> Quest
             title = f"Reject the {held.action} for {name} (reason optional)"
             return Question(title=title, send="Reject", quote=words, required=False)
         case Command.REJECT if row.state.open_requests:
-            quote = "\n".join(map(petition_words, row.state.open_requests.values()))
+            quote = "\n".join(map(request_text, row.state.open_requests.values()))
             title = f"Refuse the request of {name} (reason optional)"
             return Question(title=title, send="Refuse", quote=quote, required=False)
         case Command.ACCEPT:
@@ -246,7 +245,7 @@ def _grant_question(row: Row) -> Question:
     return Question(
         title=f"How much more for {row.label}? Further lines are the message",
         send="Grant",
-        quote=petition_words(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
+        quote=request_text(wanted[1]) if wanted else "For instance: 20 requests, 15 minutes",
         text=grant_text(wanted[1].wanted) if wanted else "",
         check=_grant_problem,
     )

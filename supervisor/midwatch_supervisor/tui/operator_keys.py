@@ -22,9 +22,8 @@ from midwatch_monitor.records import (
     OutcomeReport,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.decide.worker_request import GRANTED, petition_words
-from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.lookup import assignment_of, models_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.text_line import bracketed
@@ -332,7 +331,7 @@ async def _reply(
     if pending.command is Command.REJECT:
         return _Stored(id=await operator.refuse(attempt, id, words))
     issued = await operator.grant(attempt, id, petition)
-    return _Stored(id=issued, words=petition_words(petition))
+    return _Stored(id=issued, words=request_text(petition))
 
 
 async def _give(

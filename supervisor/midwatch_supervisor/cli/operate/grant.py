@@ -13,7 +13,7 @@ from midwatch_supervisor.cli.operate.attempt import hearer
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.decide.worker_request import GRANTED
+from midwatch_supervisor.operator.actions import GRANTED
 from midwatch_supervisor.present.numbers import grant_text
 
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]

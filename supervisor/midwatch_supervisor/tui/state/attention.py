@@ -19,8 +19,7 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_supervisor.decide.worker_request import petition_words
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
 from midwatch_supervisor.present.text_line import Tone, bracketed
@@ -182,7 +181,7 @@ def _what(row: Row) -> str:
         what = f"{issued.action}{bracketed(terms_text(issued.terms))}{more}"
         return f"{issued.by} wants to {what}: {issued.message or '(no message)'}"
     if row.need > Need.STUCK:
-        return "; ".join(petition_words(each) for each in row.state.open_requests.values())
+        return "; ".join(request_text(each) for each in row.state.open_requests.values())
     return " ".join(alert.summary or alert.key.rule for alert in _critical(row))
 
 
