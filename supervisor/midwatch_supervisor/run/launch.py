@@ -19,7 +19,7 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
 from midwatch_supervisor.run.context import LearningFrom, RunResources
@@ -157,8 +157,8 @@ async def job_again(
     state = await latest_state(journal, task)
     attempts = await journal.attempts(task.id)
     workspace = Path(attempts[-1].workspace) if attempts else None
-    last = await Dossier.read(journal, attempts[-1]) if attempts else None
-    ending = last.state.ending if last and last.state else None
+    last = await AttemptEvidence.read(journal, attempts[-1]) if attempts else None
+    ending = last.state.transition.ending if last else None
     if workspace is not None and ending is Ending.SPLIT and state.lifecycle.over:
         workspace = whole_of(workspace)
     return Job(
