@@ -44,8 +44,7 @@ from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result
 from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
 from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.outage import passes, sit_out
-from midwatch_supervisor.run.parking import Question, hung, park
+from midwatch_supervisor.run.parking import Question, hung, park, passes, sit_out
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.handover import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter

@@ -194,10 +194,10 @@ class Runner:
             await AttemptEvidence.read(journal, each)
             for each in await journal.attempts(job.task.id)
         ]
-        ended = _known_end(earlier[-1]) if earlier else None
+        ended = known_end(earlier[-1].state.transition, earlier[-1].checks) if earlier else None
         while ended is None or ended.ending in AGAIN:
             unfinished = earlier.pop() if earlier and ended is None else None
-            following = await next_attempt(journal, job.agents, [each.attempt for each in earlier])
+            following = next_attempt(job.agents, earlier)
             if unfinished is None:
                 if len(earlier) >= job.assignment.task.max_attempts:
                     break
@@ -343,8 +343,7 @@ class Runner:
         """The workspace of the attempt that was split, if its parts go on with the work there."""
         attempts = await self._resources.journal.attempts(parent.task.id)
         last = await AttemptEvidence.read(self._resources.journal, attempts[-1])
-        terms = await end_terms(self._resources.journal, last.attempt)
-        if not keeps_work(terms, last.plan):
+        if not keeps_work(end_terms(last), last.plan):
             return None
         plan = WorkspacePlan(source=parent.assignment.workspace)
         plan = await self._resources.placement.locate(parent.assignment, plan)
@@ -353,7 +352,7 @@ class Runner:
     async def _split(self, job: Job, last: AttemptEvidence) -> Ended:
         """Have the parts of a task done, and put them together. It has no other attempt."""
         job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
-        terms = await end_terms(self._resources.journal, last.attempt)
+        terms = end_terms(last)
         wanted = parts(
             job.assignment,
             terms,
@@ -399,7 +398,3 @@ class Runner:
 
 def _failed(task: "asyncio.Task[None]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
-
-
-def _known_end(evidence: AttemptEvidence) -> Ended | None:
-    return known_end(evidence.state.transition, evidence.checks)
