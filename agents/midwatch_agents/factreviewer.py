@@ -8,7 +8,7 @@ from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult
 from midwatch_agents.learning.case import Case, rendered
-from midwatch_agents.learning.factanswer import Answer, faults
+from midwatch_agents.learning.fact_review import Answer, faults
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import KnownFact, Spending
@@ -24,7 +24,8 @@ You review what an attempt at a task found out about its workspace, before other
 
 - Accuracy: does the attempt show it? What it only supposed is `inferred`; what it got wrong goes.
 - Contradictions: can a new fact and a known one not both be true? Say which one stands:
-  `keep_new`, `keep_existing`, or `merge` with the text of the one fact that is true.
+  `keep_new`, `keep_existing`, or `merge` with the text of the one fact that is true. Settle a new
+  fact that says the same as a known one in other words in this way too.
 - Completeness: is there something about the workspace that the attempt shows, that the next worker
   needs, and that nobody wrote down? What was only true of this task is of no use to others.
 - Specificity: a fact names its file, command, version or number. Enrich a vague one from the

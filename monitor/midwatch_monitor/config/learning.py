@@ -95,6 +95,10 @@ class GuidelinesSettings(Section):
 class FactSettings(Section):
     """What workers find out about a workspace."""
 
+    gone: ClassVar[Mapping[str, str]] = {
+        "alike": "two facts are the same where their texts are, but for case and white space"
+    }
+
     enabled: bool = True
     """Whether workers may record facts, and are given them."""
     extract: bool = True
@@ -109,8 +113,6 @@ class FactSettings(Section):
     """How many facts one attempt is given at most; the rest is found by `search_facts`."""
     max_per_attempt: Annotated[int, Field(ge=1, le=1000)] = 30
     """Facts that one attempt may record; more are refused."""
-    alike: Share = 0.8
-    """Share of common words from which two facts count as the same."""
 
 
 class LearningSettings(Section):

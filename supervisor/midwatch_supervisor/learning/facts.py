@@ -7,8 +7,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from midwatch_agents.learning.factreview import Move, Settlement, held, settled
-from midwatch_agents.learning.merging import distinct, merged
+from midwatch_agents.learning.fact_review import Move, Settlement, distinct, held, merged, settled
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, WorkerError
 from midwatch_monitor.journal import Journal
@@ -72,7 +71,7 @@ async def store(
     shelf = Facts(journal=journal, task=task, attempt=attempt)
     state = FactState.PENDING if limits.review else FactState.WAITING
     taken = [_extracted(each, state) for each in facts]
-    sound = distinct([each for each in taken if not lacks(each)], alike=limits.alike)
+    sound = distinct([each for each in taken if not lacks(each)])
     if len(sound) < len(facts):
         said = "attempt %d: %d of %d extracted facts are taken"
         log.info(said, attempt.id, len(sound), len(facts))
@@ -82,7 +81,7 @@ async def store(
         return id_
 
     for fact in sound[: limits.max_per_attempt]:
-        twin = await shelf.twin(fact, alike=limits.alike)
+        twin = await shelf.twin(fact)
         # What may yet be removed must not end what is known.
         if twin is None or not covers(twin.fact, fact):
             await write(fact)
@@ -236,7 +235,7 @@ class _Desk:
             case=case,
             settings=self._settings,
         )
-        found = settled(told.answer, new, known, alike=self._limits.alike)
+        found = settled(told.answer, new, known)
         nothing = found.empty
         return _Outcome(
             state=ReviewState.FALLBACK if nothing else ReviewState.OK,
@@ -267,7 +266,7 @@ class _Desk:
         """Let no new fact that stands say the same as another one."""
         standing = await self._learned.facts(ids=tuple(ids))
         fresh = [each for each in standing if each.shared]
-        moves = merged(fresh, await self._beside(fresh), alike=self._limits.alike)
+        moves = merged(fresh, await self._beside(fresh))
         await self._apply(moves, fresh)
 
     # -- writing ---------------------------------------------------------------------------

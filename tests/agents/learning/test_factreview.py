@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from midwatch_agents.factreviewer import PROMPT
-from midwatch_agents.learning.factanswer import Answer, Correction, Missed, faults
-from midwatch_agents.learning.factreview import (
+from midwatch_agents.learning.fact_review import (
     MOST_MISSED,
+    Answer,
+    Correction,
+    Missed,
     Move,
     Settlement,
+    faults,
     held,
     settled,
 )
@@ -57,7 +60,7 @@ NEW = (
 
 
 def said(*corrected: Correction, missed: tuple[Missed, ...] = ()) -> Settlement:
-    return settled(Answer(corrected=corrected, missed=missed), NEW, (), alike=0.8)
+    return settled(Answer(corrected=corrected, missed=missed), NEW, ())
 
 
 def keep(number: int, text: str = "", certainty: str = "") -> Correction:
@@ -244,7 +247,7 @@ def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) ->
 def test_what_it_has_a_doubt_of_waits_in_any_language(text: str) -> None:
     fact = pending(11, text)
     answer = Answer(corrected=(replace(keep(1), about_checks=True),))
-    (move,) = settled(answer, [fact], (), alike=0.8).moves
+    (move,) = settled(answer, [fact], ()).moves
     assert (move.facts, move.act, move.reason) == ((11,), HELD, "it is about checks")
 
 

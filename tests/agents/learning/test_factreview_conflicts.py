@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from midwatch_agents.learning.factanswer import Answer, Conflict, Correction
-from midwatch_agents.learning.factreview import Settlement, settled
-from midwatch_agents.learning.merging import distinct, merged
+from midwatch_agents.learning.fact_review import (
+    Answer,
+    Conflict,
+    Correction,
+    Settlement,
+    distinct,
+    merged,
+    settled,
+)
 from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -58,7 +64,7 @@ def resolved(
     given = corrected or tuple(
         Correction(number=n, action="keep", **HARMLESS) for n in range(1, len(new) + 1)
     )
-    return settled(Answer(corrected=given, conflicts=conflicts), new, known, alike=0.8)
+    return settled(Answer(corrected=given, conflicts=conflicts), new, known)
 
 
 def ways(settlement: Settlement) -> list[tuple[tuple[int, ...], FactAct, int | None]]:
@@ -172,18 +178,18 @@ TEXT = "The tests need Redis on port 6379"
 
 def test_v7_of_two_that_say_the_same_the_older_one_stands() -> None:
     known = (fact(1, TEXT, CONFIRMED, attempt=1),)
-    (move,) = merged([fact(11, TEXT)], known, alike=0.8)
+    (move,) = merged([fact(11, TEXT)], known)
     assert (move.facts, move.act, move.instead) == ((11,), REPLACED, 1)
 
 
 def test_v7_the_newer_one_stands_if_it_alone_says_all() -> None:
-    (move,) = merged([fact(11, TEXT, CONFIRMED)], [fact(1, TEXT)], alike=0.8)
+    (move,) = merged([fact(11, TEXT, CONFIRMED)], [fact(1, TEXT)])
     assert (move.facts, move.instead) == ((1,), 11)
 
 
 def test_v7_where_each_says_more_one_is_written_that_says_both() -> None:
     known = fact(1, TEXT, CONFIRMED, state=FactState.REVIEWED, attempt=1)
-    (move,) = merged([fact(11, TEXT, value="6379", state=FactState.REVIEWED)], [known], alike=0.8)
+    (move,) = merged([fact(11, TEXT, value="6379", state=FactState.REVIEWED)], [known])
     assert move.facts == (1, 11)
     assert move.fact == Fact(
         text=TEXT, certainty=CONFIRMED, value="6379", state=FactState.REVIEWED, sources=(1, 3)
@@ -191,16 +197,14 @@ def test_v7_where_each_says_more_one_is_written_that_says_both() -> None:
 
 
 def test_new_facts_are_merged_with_each_other_too() -> None:
-    moves = merged([fact(12, TEXT), fact(11, TEXT), fact(13, TEXT)], [], alike=0.8)
+    moves = merged([fact(12, TEXT), fact(11, TEXT), fact(13, TEXT)], [])
     assert [(move.facts, move.instead) for move in moves] == [((12,), 11), ((13,), 11)]
 
 
 def test_v3_facts_that_differ_in_a_number_are_both_kept() -> None:
-    assert merged([NEW[0]], [OLD[0]], alike=0.5) == []
+    assert merged([NEW[0]], [OLD[0]]) == []
 
 
 def test_facts_that_come_together_are_each_kept_once() -> None:
-    found = distinct(
-        [Fact(text=TEXT), Fact(text=TEXT, value="6379"), Fact(text="CI is slow")], alike=0.8
-    )
+    found = distinct([Fact(text=TEXT), Fact(text=TEXT, value="6379"), Fact(text="CI is slow")])
     assert found == [Fact(text=TEXT, value="6379"), Fact(text="CI is slow")]

@@ -173,7 +173,7 @@ async def test_v7_a_fact_that_is_known_gets_another_source(
     journal: Journal, own: Attempt, known: Known, do: Do
 ) -> None:
     old = await known(Fact(text=REDIS, certainty=Certainty.CONFIRMED))
-    said = await do(record("Tests need Redis on port 6379."), record())
+    said = await do(record(f" {REDIS.upper()}"), record())
     assert said == [f"Known already: fact {old}."] * 2
     (fact,) = await standing(journal)
     assert (fact.id, fact.sources) == (old, (own.id, fact.attempt))

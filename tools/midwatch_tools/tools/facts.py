@@ -102,7 +102,7 @@ class Facts:
             found += isinstance(record, Fact) and record.maker is FactMaker.WORKER
         return found
 
-    async def twin(self, fact: Fact, *, alike: float) -> KnownFact | None:
+    async def twin(self, fact: Fact) -> KnownFact | None:
         """A fact that stands and says the same, the oldest one; `None` if it is news.
 
         What others found and nobody has looked at yet counts as unknown: it may yet be removed.
@@ -110,7 +110,7 @@ class Facts:
         own = await self._learned.facts(project=self.project, attempt=self._attempt.id)
         wanted = Wanted(project=self.project, text=fact.text)
         shared = await self._learned.facts_like(wanted, limit=_ALIKE)
-        return oldest_same(fact, [*own, *(each for each in shared if each.shared)], alike=alike)
+        return oldest_same(fact, [*own, *(each for each in shared if each.shared)])
 
     async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> None:
         """Put a new fact in the journal that adds nothing to a known one: its attempt said it too.
@@ -152,9 +152,9 @@ async def looked_up(work: Awaitable[T], recorder: Recorder) -> T | None:
         return None
 
 
-def oldest_same(fact: Fact, known: Iterable[KnownFact], *, alike: float) -> KnownFact | None:
+def oldest_same(fact: Fact, known: Iterable[KnownFact]) -> KnownFact | None:
     """The oldest of the facts that stand and say the same; `None` if there is none."""
-    found = [each for each in known if each.live and same(each.fact, fact, alike=alike)]
+    found = [each for each in known if each.live and same(each.fact, fact)]
     return min(found, key=lambda each: each.id, default=None)
 
 

@@ -84,7 +84,7 @@ class RecordFact:
         said = await looked_up(facts.count(), recorder)
         if said is not None and said >= limits.max_per_attempt:
             raise ModelRetry(f"{said} facts of one attempt are enough: go on with the work.")
-        known = await looked_up(facts.twin(fact, alike=limits.alike), recorder)
+        known = await looked_up(facts.twin(fact), recorder)
         return await _taken(ctx, acts, facts, fact, known)
 
 

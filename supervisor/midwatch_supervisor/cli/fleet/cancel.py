@@ -142,8 +142,8 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
             if done.already:
                 return f"{of} is being stopped already ({done.intervention})"
             if dry_run:
-                return f"would issue stop for {of}"
-            return f"issued stop for {of} ({done.intervention}); {name} ends with it"
+                return f"{of}: stop would be sent"
+            return f"{of}: stop sent ({done.intervention}); {name} ends with it"
         case Course.SPLIT:
             return f"{name} was split: it ends with its parts"
         case Course.SPLITTING:

@@ -111,7 +111,7 @@ async def test_an_attempt_under_way_is_stopped_once(
         action=Action.STOP, by=Actor.OPERATOR, author="ada", message=CANCELED.reason
     )
     assert capsys.readouterr().out == (
-        f"issued stop for fix#1 ({entry.id}); fix ends with it\n"
+        f"fix#1: stop sent ({entry.id}); fix ends with it\n"
         f"fix#1 is being stopped already ({entry.id})\n"
     )
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
@@ -165,7 +165,7 @@ async def test_a_split_task_ends_with_its_parts(
         "canceled ship",
         "fix was split: it ends with its parts",
         "canceled part-4",
-        "issued stop for part-3#1",
+        "part-3#1: stop sent",
     ]
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
 
@@ -174,7 +174,7 @@ async def test_a_dry_run_cancels_nothing(submitted: Journal, at: datetime, capsy
     await begin(submitted, at, WORKING)
     before = await submitted.last_id()
     assert await midwatch("cancel", "--run", "1", "--dry-run") == 0
-    assert capsys.readouterr().out == "would cancel ship\nwould issue stop for fix#1\n"
+    assert capsys.readouterr().out == "would cancel ship\nfix#1: stop would be sent\n"
     assert await submitted.last_id() == before
 
 

@@ -63,7 +63,7 @@ async def test_a_grant_is_an_operators_intervention_about_what_fires(
     argv = ("--requests", "5", "--cost-usd", "0.5", "--minutes", "2.5", "--message", "Go on.")
     assert await midwatch("grant", "fix", *argv) == 0
     assert capsys.readouterr().out == (
-        f"issued grant of 5 requests, $0.50, 2.5 min for fix#1 ({last + 1})\n"
+        f"fix#1: grant of 5 requests, $0.50, 2.5 min sent ({last + 1})\n"
     )
     given = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
     assert await written(journal, last) == [
@@ -87,15 +87,15 @@ async def test_a_switch_names_the_model_that_goes_on(
 ) -> None:
     last = await write(journal, attempt, at, FIRING)
     assert await midwatch("switch", "fix", "big", "--from", "eve") == 0
-    assert capsys.readouterr().out == f"issued switch to big for fix#1 ({last + 1})\n"
+    assert capsys.readouterr().out == f"fix#1: switch to big sent ({last + 1})\n"
     assert await written(journal, last) == [replace(SWITCH, author="eve", answers=(KEY,))]
 
 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("grant", "fix", "--requests", "5"), "would issue grant of 5 requests for fix#1\n"),
-        (("switch", "fix", "big"), "would issue switch to big for fix#1\n"),
+        (("grant", "fix", "--requests", "5"), "fix#1: grant of 5 requests would be sent\n"),
+        (("switch", "fix", "big"), "fix#1: switch to big would be sent\n"),
     ],
 )
 async def test_a_dry_run_writes_nothing(

@@ -170,7 +170,8 @@ async def test_what_is_told_becomes_an_operators_intervention(
 ) -> None:
     before = await journal.last_id()
     assert await midwatch("tell", "fix", *argv) == 0
-    assert capsys.readouterr().out == f"issued {action} for fix#1 ({before + 1})\n"
+    what = "guidance" if action is Action.NUDGE else action.value
+    assert capsys.readouterr().out == f"fix#1: {what} sent ({before + 1})\n"
     told = Intervention(action=action, by=Actor.OPERATOR, author="ada", message=message)
     assert await written(journal, before) == [told]
 
@@ -199,7 +200,7 @@ async def test_a_task_means_its_latest_attempt(
         task=attempt.task, number=2, worker="w", model="m", node="n", workspace="", at=at
     )
     assert await midwatch("tell", "fix", "Look up.", "--dry-run") == 0
-    assert capsys.readouterr().out == "would issue nudge for fix#2\n"
+    assert capsys.readouterr().out == "fix#2: guidance would be sent\n"
 
 
 @pytest.mark.parametrize(
