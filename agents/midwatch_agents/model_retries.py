@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 import tenacity
@@ -37,74 +36,49 @@ _LOOK_AGAIN = 1.0
 """Seconds; while one request tries the provider, the others look so often what came of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circuit:
-    """Where a breaker stands. Moments are seconds of a clock that never goes back."""
-
-    failures: int = 0
-    """Failed requests in a row."""
-    opens_at: float | None = None
-    """When the provider may be asked again; `None` while the circuit is closed."""
-    tried_until: float | None = None
-    """Half-open: one request tries the provider, and counts as lost after this moment."""
-
-    def wait(self, now: float) -> float:
-        """Seconds until the provider may be asked, as far as that is known; 0 for now."""
-        if self.opens_at is None:
-            return 0.0
-        if self.tried_until is not None and now < self.tried_until:
-            return min(_LOOK_AGAIN, self.tried_until - now)
-        return max(0.0, self.opens_at - now)
-
-    def asked(self, now: float, seconds: float) -> "Circuit":
-        """One request goes out; of an open circuit it is the one that tries."""
-        return self if self.opens_at is None else replace(self, tried_until=now + seconds)
-
-    def failed(self, now: float, settings: ProviderSettings) -> "Circuit":
-        """After a request that the provider could not serve."""
-        failures = self.failures + 1
-        opens = bool(settings.breaker_failures) and failures >= settings.breaker_failures
-        return Circuit(
-            failures=failures, opens_at=now + settings.breaker_seconds if opens else None
-        )
-
-    def released(self) -> "Circuit":
-        """After a request of which nothing is known: cancelled, or failed in our own code."""
-        return replace(self, tried_until=None)
-
-
-CLOSED = Circuit()
-
-
 class Breaker:
-    """The breaker of one provider. All that it does happens between two awaits."""
+    """The circuit breaker of one provider. All that it does happens between two awaits."""
 
     def __init__(
         self, settings: ProviderSettings, seconds: Callable[[], float] = time.monotonic
     ) -> None:
+        """`seconds` is a clock that never goes back."""
         self._settings = settings
         self._seconds = seconds
-        self.circuit = CLOSED
+        self.failures = 0
+        """Failed requests in a row."""
+        self._opens_at: float | None = None
+        """When the provider may be asked again; `None` while the circuit is closed."""
+        self._tried_until: float | None = None
+        """Half-open: one request tries the provider, and counts as lost after this moment."""
 
     def ask(self) -> float:
         """Seconds to wait; 0 lets a request out, which must tell how it went."""
+        if self._opens_at is None:
+            return 0.0
         now = self._seconds()
-        wait = self.circuit.wait(now)
-        if not wait:
-            self.circuit = self.circuit.asked(now, self._settings.breaker_seconds)
-        return wait
+        if self._tried_until is not None and now < self._tried_until:
+            return min(_LOOK_AGAIN, self._tried_until - now)
+        if now < self._opens_at:
+            return self._opens_at - now
+        self._tried_until = now + self._settings.breaker_seconds
+        return 0.0
 
     def succeeded(self) -> None:
         """The provider answered, if only that it does not want such a request."""
-        self.circuit = CLOSED
+        self.failures, self._opens_at, self._tried_until = 0, None, None
 
     def failed(self) -> None:
         """The provider could not serve the request."""
-        self.circuit = self.circuit.failed(self._seconds(), self._settings)
+        self.failures += 1
+        most = self._settings.breaker_failures
+        opens = bool(most) and self.failures >= most
+        self._opens_at = self._seconds() + self._settings.breaker_seconds if opens else None
+        self._tried_until = None
 
     def released(self) -> None:
-        """Nothing is known of the request."""
-        self.circuit = self.circuit.released()
+        """Nothing is known of the request: cancelled, or failed in our own code."""
+        self._tried_until = None
 
 
 class Breakers:

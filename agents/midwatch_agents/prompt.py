@@ -96,7 +96,7 @@ def _start(last: Past, blocks: DataBlocks) -> str:
     return f"Of that work these stand in your workspace, the rest was dropped on purpose:\n{files}"
 
 
-def told(past: Past) -> str:
+def attempt_lines(past: Past) -> str:
     """An earlier attempt in lines: why it ended, what was tried, what was advised.
 
     Each is one plain line.

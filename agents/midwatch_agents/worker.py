@@ -1,8 +1,11 @@
 """A worker: the pydantic-ai agent that does one attempt."""
 
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic_ai import Agent, UsageLimits
@@ -12,12 +15,37 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from midwatch_agents.import_paths import imported
 from midwatch_agents.sandbox import MARK, Walls, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
 from midwatch_tools import Watch
+
+
+def imported(path: str, what: str) -> object:
+    """The object at an import path; `what` says in errors what it was for."""
+    module_name, colon, name = path.partition(":")
+    if not colon or not module_name or not name:
+        raise UsageError(f"{what}: write {path!r} as package.module:name")
+    _see_this_folder()
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # whatever a module of somebody else does while it is imported
+        raise UsageError(
+            f"{what}: {module_name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise UsageError(f"{what}: {module_name} has no {name!r}") from error
+
+
+def _see_this_folder() -> None:
+    """Let modules of the current folder be found, after all that is installed."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")
 _TOOL_RETRIES = 5

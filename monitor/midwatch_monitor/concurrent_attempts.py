@@ -11,7 +11,7 @@ from midwatch_monitor.rules.detector import Answer, Clear
 from midwatch_monitor.silence import Alerts, follow
 
 
-class Neighbours:
+class ConcurrentAttempts:
     """Follows the attempts at work, project by project."""
 
     def __init__(self, settings: WorkspaceConflict) -> None:
@@ -22,7 +22,7 @@ class Neighbours:
         self._since: dict[tuple[int, AlertKey], Moment] = {}
 
     def join(self, attempt: int, project: str, name: str = "") -> None:
-        """An attempt begins; without a project it has no neighbours.
+        """An attempt begins; without a project nobody works beside it.
 
         `name` is what it is called where the others are told of it.
         """

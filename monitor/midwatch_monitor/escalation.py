@@ -19,6 +19,16 @@ class Quiet:
     raised: int = 0
     """How many escalations the attempt has had."""
 
+    def may_ask(self, *, step: int, cooldown: int, cap: int) -> bool:
+        """Whether an escalation may be opened now.
+
+        `cooldown` counts steps since the last one was closed. One above `cap` is still opened, so
+        that the policy can hand the attempt to a person; then there are no more.
+        """
+        if self.open or self.parked or self.raised > cap:
+            return False
+        return self.closed_at_step is None or step - self.closed_at_step >= cooldown
+
 
 def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     """The firing alarms, worst first, without the warnings that a critical one explains.
@@ -36,48 +46,6 @@ def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
         if first is None or alert.severity is Severity.CRITICAL or alert.since_step < first
     ]
     return tuple(sorted(heard, key=lambda alert: (-alert.severity.rank, alert.step)))
-
-
-def question(
-    alerts: Iterable[Alert], quiet: Quiet, *, step: int, cooldown: int, cap: int
-) -> tuple[AlertKey, ...]:
-    """The alerts to open an escalation with, or none if it is not the time.
-
-    `cooldown` counts steps since the last escalation was closed. One escalation above `cap` is
-    still opened, so that the policy can hand the attempt to a person; then there are no more.
-    """
-    if not _may_ask(quiet, step=step, cooldown=cooldown, cap=cap):
-        return ()
-    return tuple(alert.key for alert in audible(alerts))
-
-
-def overdue(
-    unhelped: Iterable[AlertKey],
-    quiet: Quiet,
-    *,
-    step: int,
-    cooldown: int,
-    cap: int,
-    then_used: float,
-    limit: float,
-) -> tuple[AlertKey, ...]:
-    """The alerts to ask about again although they are silent: the budget does not wait for them.
-
-    What was done about them did not help, and no check has shown anything new since; an emptied
-    window or slower work makes an alert silent, too. `then_used` is the share of the budget that
-    is used when two more rungs could be judged, `limit` what may be gone by then; 1 is never.
-    """
-    if limit >= 1 or then_used <= limit:
-        return ()
-    if not _may_ask(quiet, step=step, cooldown=cooldown, cap=cap):
-        return ()
-    return tuple(unhelped)
-
-
-def _may_ask(quiet: Quiet, *, step: int, cooldown: int, cap: int) -> bool:
-    if quiet.open or quiet.parked or quiet.raised > cap:
-        return False
-    return quiet.closed_at_step is None or step - quiet.closed_at_step >= cooldown
 
 
 def joining(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:

@@ -12,10 +12,10 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.bus import Bus
-from midwatch_monitor.concurrent_attempts import Neighbours, project_of
+from midwatch_monitor.concurrent_attempts import ConcurrentAttempts, project_of
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.escalation import joining, overdue, question
+from midwatch_monitor.escalation import audible, joining
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
@@ -38,8 +38,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_monitor.remarks import closed, ended, expired, joined, judged_split, still_open, taken
-from midwatch_monitor.rules.tuning import for_worker
+from midwatch_monitor.rules.overrides import for_worker
 from midwatch_monitor.shielding import sheltered
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.watched_attempt import WatchedAttempt
@@ -88,7 +87,7 @@ class Monitor:
         self._touched: set[int] = set()
         self._refused: set[int] = set()
         """Of which somebody else was first to say something."""
-        self._neighbours = Neighbours(settings.rules.workspace_conflict)
+        self._concurrent = ConcurrentAttempts(settings.rules.workspace_conflict)
         self._looking = asyncio.Lock()
         self._began: datetime | None = None
         self.fault: Fault | None = None
@@ -226,14 +225,14 @@ class Monitor:
             self._hand_over(view)
         view.fold(entry)
         if isinstance(entry.record, Step | Change | Plan):
-            self._touched.update(self._neighbours.observe(attempt, entry.record))
+            self._touched.update(self._concurrent.observe(attempt, entry.record))
         elif isinstance(entry.record, AttemptTransition) and view.over:
-            self._touched.update(self._neighbours.end(attempt))
+            self._touched.update(self._concurrent.end(attempt))
 
     async def _meet(self, attempt: int, task: int) -> WatchedAttempt:
         found = await self._journal.attempt(attempt)
         of = await self._journal.task(task)
-        self._neighbours.join(attempt, project_of(of), f"task {of.name}")
+        self._concurrent.join(attempt, project_of(of), f"task {of.name}")
         silence = SilenceAlerts(for_worker(self._settings.rules, found.worker), began=self._began)
         after = self._settings.monitor.outcome_after
         return WatchedAttempt.of(found, silence=silence, outcome_after=after)
@@ -250,15 +249,15 @@ class Monitor:
             await self._write(view, *timely)
             await self._read()
         reports = view.due_outcomes()
-        reports = (*reports, *judged_split(view, self._over.get(view.task)))
-        if view.about_alerts:
-            await self._write(view, *(taken(view, id) for id in view.about_alerts))
+        reports = (*reports, *view.judge_split(self._over.get(view.task)))
+        if taken := view.alert_acts():
+            await self._write(view, *taken)
         elif reports:
             await self._write(view, *reports, *self._closing(view, reports))
         elif view.over:
             await self._tidy(view)
         elif view.stranded is not None:
-            await self._write(view, closed(view.stranded, "its intervention was refused"))
+            await self._write(view, _closed(view.stranded, "its intervention was refused"))
         else:
             await self._escalate(view)
 
@@ -267,10 +266,10 @@ class Monitor:
         if self._settings.mode is Mode.OFF or view.over:
             return ()
         now = Moment(step=view.state.last_step, at=self._clock())
-        neighbours = self._neighbours.look(view.id, view.state.alerts, now)
+        concurrent = self._concurrent.look(view.id, view.state.alerts, now)
         # In a look that takes long, it may have been heard of since it was read of.
         known = replace(now, at=self._read_at)
-        return (*view.silence.look(known, view.state.alerts), *neighbours)
+        return (*view.silence.look(known, view.state.alerts), *concurrent)
 
     def _closing(
         self, view: WatchedAttempt, reports: tuple[OutcomeReport, ...]
@@ -285,63 +284,57 @@ class Monitor:
             for each in view.state.interventions.delivered
             if each.intervention.escalation == open_one.id
         }
-        return (closed(open_one, reports[-1].reason),) if judged & answers else ()
+        return (_closed(open_one, reports[-1].reason),) if judged & answers else ()
 
     async def _tidy(self, view: WatchedAttempt) -> None:
         """After an attempt's end nothing stays open."""
         open_one = view.state.escalation
-        closing = [] if open_one is None else [closed(open_one, "the attempt is over")]
-        if records := (*expired(view), *closing, *ended(view, self._clock())):
+        closing = [] if open_one is None else [_closed(open_one, "the attempt is over")]
+        if records := (*view.expired(), *closing, *view.end_alerts(self._clock())):
             await self._write(view, *records)
 
     async def _escalate(self, view: WatchedAttempt) -> None:
         if self._settings.mode is Mode.OFF or view.state.lifecycle is not Lifecycle.WORKING:
             return
-        alerts = view.heard
-        if view.state.escalation is not None:
-            more = joining(alerts, view.state.escalation.alerts)
-            if more and view.state.escalation.state is EscalationState.OPEN:
-                await self._write(view, joined(view.state.escalation, more))
+        asked = view.state.escalation
+        if asked is not None:
+            more = joining(view.heard, asked.alerts)
+            if more and asked.state is EscalationState.OPEN:
+                await self._write(view, replace(asked, alerts=(*asked.alerts, *more)))
             return
-        keys = self._question(view)
-        overdue_ones = () if keys else self._overdue(view)
-        if not (keys or overdue_ones):
+        step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
+        cap = self._settings.policy.max_escalations
+        if not view.quiet.may_ask(step=step, cooldown=cooldown, cap=cap):
+            return
+        firing = tuple(alert.key for alert in audible(view.heard))
+        keys = firing or self._overdue(view)
+        if not keys:
             return
         opened = await self._journal.open_escalation(
             attempt=view.id,
             task=view.task,
-            alerts=keys or overdue_ones,
-            reason=", ".join(key.rule for key in keys or overdue_ones),
-            silent=not keys,
+            alerts=keys,
+            reason=", ".join(key.rule for key in keys),
+            silent=not firing,
             at=self._clock(),
             guard=self._held.guard_of(view.id),
         )
         if opened is not None:
             self._hint(view, opened)
 
-    def _question(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
-        """The firing alerts to ask about now."""
-        return question(
-            view.heard,
-            view.quiet,
-            step=view.state.last_step,
-            cooldown=self._settings.supervisor.cooldown,
-            cap=self._settings.policy.max_escalations,
-        )
-
     def _overdue(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
-        """The silent alerts to ask about again, because nothing helped against them."""
+        """The silent alerts to ask about again: the budget does not wait for them.
+
+        What was done about them did not help, and no check has shown anything new since; an emptied
+        window or slower work makes an alert silent, too.
+        """
+        limit = self._settings.policy.hand_over_at  # 1 is never
         # After a new attempt there is only the person; else time for one more rung before that.
         rungs = 1 if view.begun_anew else 2
-        return overdue(
-            [key for key in view.unhelped if key not in view.state.silenced],
-            view.quiet,
-            step=view.state.last_step,
-            cooldown=self._settings.supervisor.cooldown,
-            cap=self._settings.policy.max_escalations,
-            then_used=view.state.then_used(rungs * self._settings.monitor.outcome_after),
-            limit=self._settings.policy.hand_over_at,
-        )
+        ahead = rungs * self._settings.monitor.outcome_after
+        if limit >= 1 or view.state.then_used(ahead) <= limit:
+            return ()
+        return tuple(key for key in view.unhelped if key not in view.state.silenced)
 
     async def _write(self, view: WatchedAttempt, *records: Record) -> None:
         now = self._clock()
@@ -368,7 +361,7 @@ class Monitor:
             return False
         # What followed from it is judged by the next attempt, or by the whole task.
         waits = view.restart is not None or view.split is not None
-        return not (waits and view.task not in self._over) and not still_open(view)
+        return not (waits and view.task not in self._over) and not view.open_alerts
 
     def _hint(self, view: WatchedAttempt, record: Record) -> None:
         self._bus.publish(
@@ -379,3 +372,7 @@ class Monitor:
                 attempt=view.id,
             )
         )
+
+
+def _closed(escalation: Escalation, reason: str) -> Escalation:
+    return replace(escalation, state=EscalationState.CLOSED, reason=reason)

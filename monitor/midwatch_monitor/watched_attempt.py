@@ -1,8 +1,11 @@
 """One attempt as the monitor's loop judges it. The same after any restart."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.escalation import Quiet
 from midwatch_monitor.outcome import PROOF, Trial
@@ -11,9 +14,11 @@ from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
+    AlertState,
     Attempt,
     Change,
     Delivery,
+    DeliveryState,
     Entry,
     Escalation,
     EscalationState,
@@ -21,8 +26,11 @@ from midwatch_monitor.records import (
     Movement,
     Outcome,
     OutcomeReport,
+    Resolution,
     Step,
+    TaskTransition,
 )
+from midwatch_monitor.rules import DETECTORS
 from midwatch_monitor.rules.act import Check, Normaliser
 from midwatch_monitor.rules.detector import Movements
 from midwatch_monitor.silence import SilenceAlerts
@@ -218,6 +226,49 @@ class WatchedAttempt:
         """The delivered restart that ended this attempt and waits for the next one's outcome."""
         found = self._unjudged(Action.RESTART)
         return found if found and found.id not in self.trials else None
+
+    def judge_split(self, end: TaskTransition | None) -> tuple[OutcomeReport, ...]:
+        """A split is judged by what became of the whole task."""
+        split = self.split
+        if split is None or end is None:
+            return ()
+        done = end.lifecycle is Lifecycle.COMPLETED
+        return (
+            OutcomeReport(
+                intervention=split,
+                outcome=Outcome.RECOVERED if done else Outcome.NO_EFFECT,
+                step=self.state.last_step,
+                reason=f"the task is {end.lifecycle}: {end.reason}",
+            ),
+        )
+
+    def alert_acts(self) -> tuple[Delivery, ...]:
+        """What a person said of alerts, as arrived: the monitor alone has to take it."""
+        return self._deliveries(self.about_alerts, DeliveryState.DELIVERED)
+
+    def expired(self) -> tuple[Delivery, ...]:
+        """What was said to the attempt and did not arrive before its end."""
+        coming = self.state.interventions.under_way
+        return self._deliveries([each.id for each in coming], DeliveryState.EXPIRED)
+
+    def _deliveries(self, ids: Iterable[int], state: DeliveryState) -> tuple[Delivery, ...]:
+        step = self.state.last_step
+        return tuple(Delivery(intervention=id, state=state, step=step) for id in ids)
+
+    @property
+    def open_alerts(self) -> tuple[Alert, ...]:
+        """The alerts that stand and that the recorder, with its event rules, does not end."""
+        return tuple(
+            alert
+            for key, alert in self.state.alerts.items()
+            if key.rule not in DETECTORS and alert.state is not AlertState.RESOLVED
+        )
+
+    def end_alerts(self, at: datetime) -> tuple[Alert, ...]:
+        """Those alerts, as ended with the attempt."""
+        now = Moment(step=self.state.last_step, at=at)
+        ended = [resolve(alert, Resolution.ENDED, now) for alert in self.open_alerts]
+        return tuple(alert for alert in ended if alert is not None)
 
     def _unjudged(self, action: Action) -> InterventionState | None:
         for each in self.state.interventions.delivered:

@@ -6,7 +6,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from midwatch_agents.model_retries import CLOSED, Breaker, Breakers, Circuit
+from midwatch_agents.model_retries import Breaker, Breakers
 from midwatch_monitor.config.settings import ProviderSettings
 
 TWO = ProviderSettings(breaker_failures=2, breaker_seconds=30)
@@ -62,7 +62,8 @@ def test_the_one_that_succeeds_closes_it(opened: Breaker, clock: Time) -> None:
     clock.now += 30
     opened.ask()
     opened.succeeded()
-    assert opened.circuit == CLOSED
+    opened.failed()
+    assert opened.ask() == 0
 
 
 def test_the_one_that_fails_opens_it_again(opened: Breaker, clock: Time) -> None:
@@ -90,9 +91,11 @@ def test_one_that_is_never_heard_of_again_does_not_keep_it_for_ever(
     assert opened.ask() == 0
 
 
-def test_it_can_be_switched_off() -> None:
-    never = ProviderSettings(breaker_failures=0)
-    assert Circuit(failures=99).failed(1.0, never) == Circuit(failures=100)
+def test_it_can_be_switched_off(clock: Time) -> None:
+    never = Breaker(ProviderSettings(breaker_failures=0), clock)
+    for _ in range(100):
+        never.failed()
+    assert never.ask() == 0
 
 
 def openai(name: str, base_url: str) -> OpenAIChatModel:

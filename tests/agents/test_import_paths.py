@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.import_paths import imported
+from midwatch_agents.worker import imported
 from midwatch_monitor.errors import UsageError
 
 

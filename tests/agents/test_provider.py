@@ -323,6 +323,7 @@ async def test_a_lasting_failure_ends_the_attempt_with_the_true_reason(
     assert len(run.steps) == len(replies) - 1
 
 
+@pytest.mark.matrix
 async def test_a_provider_that_always_hangs_ends_the_attempt_with_that_reason(
     serve: Serve, perform: Perform
 ) -> None:

@@ -161,6 +161,7 @@ async def test_a_detached_process_ends_with_its_command(bubblewrap: Walls, works
     await prove_free(workspace)
 
 
+@pytest.mark.matrix
 async def test_a_detached_process_ends_when_its_commands_time_is_over(
     bubblewrap: Walls, workspace: Path
 ) -> None:
@@ -181,7 +182,7 @@ async def test_a_detached_process_ends_when_its_command_is_cancelled(
     await prove_free(workspace)
 
 
-@pytest.mark.parametrize("network", [True, False])
+@pytest.mark.parametrize("network", [True, pytest.param(False, marks=pytest.mark.matrix)])
 async def test_a_command_ends_when_midwatch_is_killed(
     network: bool, bubblewrap: Walls, workspace: Path
 ) -> None:

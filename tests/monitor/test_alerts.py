@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
+from midwatch_monitor.alerts import Holding, Moment, advance, agree, resolve, rested
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.section import parse_length
 from midwatch_monitor.records import (
@@ -13,7 +13,6 @@ from midwatch_monitor.records import (
     AlertKey,
     AlertState,
     Finding,
-    Health,
     Resolution,
     Severity,
 )
@@ -161,36 +160,10 @@ def severities(*alerts: Alert) -> list[Severity]:
     return [raised.get(alert.key, alert).severity for alert in alerts]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "after"),
-    [
-        (NOTICE, CRITICAL, WARNING),
-        (NOTICE, WARNING, WARNING),
-        (WARNING, CRITICAL, CRITICAL),
-        (WARNING, WARNING, WARNING),
-        (CRITICAL, WARNING, CRITICAL),
-    ],
-)
-def test_two_rules_that_agree_raise_the_lower_one(
-    one: Severity, other: Severity, after: Severity
-) -> None:
-    assert severities(fired(severity=one, rule="a"), fired(severity=other, rule="b"))[0] is after
-
-
 def test_one_rule_does_not_agree_with_itself() -> None:
     one, other = fired(severity=NOTICE), fired(severity=CRITICAL)
     other = replace(other, key=AlertKey(rule="r", subject="b.py"))
     assert severities(one, other) == [NOTICE, CRITICAL]
-
-
-def test_the_newest_of_two_notices_of_different_evidence_becomes_a_warning() -> None:
-    old, new = fired(3, NOTICE, "a"), fired(5, NOTICE, "b")
-    assert severities(old, new) == [NOTICE, WARNING]
-    assert severities(new, old) == [WARNING, NOTICE]
-
-
-def test_two_notices_of_the_same_evidence_confirm_nothing() -> None:
-    assert severities(fired(3, NOTICE, "b"), fired(5, NOTICE, "c")) == [NOTICE, NOTICE]
 
 
 def test_two_notices_of_one_rule_confirm_nothing() -> None:
@@ -204,30 +177,6 @@ def test_a_lone_notice_stays_one() -> None:
     assert severities() == []
 
 
-def test_an_alert_is_raised_once() -> None:
-    one, other = fired(severity=NOTICE, rule="a"), fired(rule="b")
-    assert agree((one, other), {one.key}, EVIDENCE, moment(7)) == []
-    assert agree((one, other), (), EVIDENCE, moment(7)) == [replace(one, severity=WARNING, step=7)]
-
-
 def test_what_was_only_raised_raises_no_other() -> None:
     old, new = fired(3, NOTICE, "a"), replace(fired(5, NOTICE, "b"), severity=WARNING)
     assert agree((old, new), {new.key}, EVIDENCE, moment(7)) == []
-
-
-@pytest.mark.parametrize(
-    ("alerts", "expected"),
-    [
-        ((), Health.OK),
-        ((fired(1, NOTICE),), Health.NOTICE),
-        ((fired(1, WARNING),), Health.SUSPECT),
-        ((fired(1, WARNING), fired(1, CRITICAL, "a")), Health.STUCK),
-        ((fired(1, WARNING, "silence"),), Health.UNKNOWN),
-        ((fired(1, WARNING, "silence"), fired(1, NOTICE)), Health.UNKNOWN),
-        ((fired(1, WARNING, "silence"), fired(1, WARNING)), Health.SUSPECT),
-    ],
-)
-def test_health_is_what_fires_and_silence_alone_leaves_it_unknown(
-    alerts: tuple[Alert, ...], expected: Health
-) -> None:
-    assert health(alerts) is expected

@@ -1,40 +1,26 @@
 """When alerts become a question, and when they must wait."""
 
+from typing import Any
+
 import pytest
 
-from midwatch_monitor.escalation import Quiet, audible, joining, question
+from midwatch_monitor.escalation import Quiet, audible, joining
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
+from midwatch_stage import factories
 
 
 def alert(
-    rule: str,
-    severity: Severity = Severity.WARNING,
-    *,
-    since: int = 1,
-    step: int = 1,
-    state: AlertState = AlertState.FIRING,
+    rule: str, severity: Severity = Severity.WARNING, *, since: int = 1, **fields: Any
 ) -> Alert:
-    return Alert(
-        key=AlertKey(rule=rule),
-        severity=severity,
-        state=state,
-        value=1,
-        summary="",
-        since_step=since,
-        step=step,
-    )
+    return factories.alert(rule, severity, since_step=since, **fields)
 
 
 def rules(keys: tuple[AlertKey, ...]) -> list[str]:
     return [key.rule for key in keys]
 
 
-def asked(quiet: Quiet, *, step: int = 10) -> list[str]:
-    return rules(question([alert("cycle")], quiet, step=step, cooldown=3, cap=2))
-
-
-def test_a_lone_notice_is_no_question() -> None:
-    assert question([alert("a", Severity.NOTICE)], Quiet(), step=1, cooldown=0, cap=1) == ()
+def test_a_lone_notice_is_not_heard() -> None:
+    assert audible([alert("a", Severity.NOTICE)]) == ()
 
 
 @pytest.mark.parametrize("state", [AlertState.PENDING, AlertState.RESOLVED])
@@ -69,7 +55,7 @@ def test_a_critical_one_mutes_the_warnings_that_follow_from_it() -> None:
     ],
 )
 def test_an_attempt_is_not_asked_about_all_the_time(quiet: Quiet, heard: bool) -> None:
-    assert asked(quiet) == (["cycle"] if heard else [])
+    assert quiet.may_ask(step=10, cooldown=3, cap=2) == heard
 
 
 def test_what_fires_later_joins_once() -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, Rules
 from midwatch_monitor.config.section import Length
@@ -13,7 +13,6 @@ from midwatch_monitor.records import (
     Alert,
     AlertState,
     Change,
-    Checkpoint,
     Course,
     Edit,
     Event,
@@ -23,19 +22,21 @@ from midwatch_monitor.records import (
     Lifecycle,
     Movement,
     Resolution,
+    Severity,
     Step,
     StepKind,
 )
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
-from midwatch_monitor.rules.tuning import rule_settings
+from midwatch_monitor.rules.overrides import rule_settings
+from midwatch_stage.factories import reflecting
 
 
-def only(**settings: dict[str, object]) -> Rules:
-    """These rules, each other one off, and nothing agrees."""
+def only(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:
+    """These rules, each other one off; nothing agrees unless that is said."""
     off: dict[str, dict[str, object]] = {
         name: {"enabled": False} for name in rule_settings(Rules())
     }
-    return Rules.model_validate({**off, **settings, "agreement": False})
+    return Rules.model_validate({**off, **settings, "agreement": agreement})
 
 
 SEED = only(
@@ -55,22 +56,9 @@ SEED = only(
 
 
 def report(
-    number: int,
-    *,
-    progress: int | None = None,
-    confidence: int = 80,
-    decision: Course = Course.CONTINUE,
-    plan_step: int = 1,
-    blockers: tuple[str, ...] = (),
+    number: int, *, progress: int | None = None, confidence: int = 80, **fields: Any
 ) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=number if progress is None else progress,
-        confidence=confidence,
-        decision=decision,
-        plan_step=plan_step,
-        blockers=blockers,
-    )
-    return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
+    return reflecting(number, number if progress is None else progress, confidence, **fields)
 
 
 def work(number: int, *, path: str = "", exit_code: int | None = None) -> Step:
@@ -293,19 +281,6 @@ def test_a_rule_that_is_off_says_nothing() -> None:
     assert firing_after([report(1, confidence=1)], rules) == []
 
 
-def test_a_worker_may_have_thresholds_of_its_own() -> None:
-    rules = only(low_confidence={"workers": {"bold": {"below": 10}}})
-    assert Judge(rules, worker="bold").observe(report(1, confidence=20)) == Judgement()
-    assert Judge(rules, worker="shy").observe(report(1, confidence=20)).alerts
-
-
-@pytest.mark.parametrize("override", [{"blow": 10}, {"below": 101}])
-def test_a_wrong_override_is_refused_when_the_judge_is_made(override: dict[str, int]) -> None:
-    rules = Rules.model_validate({"low_confidence": {"workers": {"bold": override}}})
-    with pytest.raises(ValidationError):
-        Judge(rules, worker="bold")
-
-
 def long_run(length: int) -> list[Event]:
     """Files that come back, failures that change, reports that fall and stall."""
     events: list[Event] = []
@@ -336,3 +311,102 @@ def test_what_is_open_is_what_was_told() -> None:
     fired = {key: alert.severity for key, alert in told.items() if alert.firing}
     assert fired == {alert.key: alert.severity for alert in judge.firing}
     assert fired
+
+
+NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
+
+
+def edit(number: int) -> Step:
+    edits = (Edit(path="a.py", digest=str(number)),)
+    return Step(number=number, kind=StepKind.TOOL, tool="edit", args=str(number), edits=edits)
+
+
+def look(number: int) -> Step:
+    return Step(number=number, kind=StepKind.TOOL, tool="ls", output="a.py", ok=True)
+
+
+def say(number: int) -> Step:
+    return Step(number=number, kind=StepKind.MESSAGE, text="Well.")
+
+
+def told(rules: Rules, events: Iterable[Event]) -> list[dict[str, Severity]]:
+    """For each event the alerts that changed, with their severities."""
+    judge = Judge(rules)
+    return [
+        {alert.key.rule: alert.severity for alert in judge.observe(event).alerts}
+        for event in events
+    ]
+
+
+EDITS: dict[str, object] = {"notice_after": 1}
+
+CALLS: dict[str, object] = {"notice_after": 2, "warn_after": 0, "critical_after": 0}
+
+
+def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
+    rules = only(
+        agreement=True,
+        multiple_blockers={"severity": "notice"},
+        low_confidence={},
+        explicit_escalation={},
+    )
+    three = ("a", "b", "c")
+    events = [
+        report(1, blockers=three),
+        report(2, blockers=three, confidence=10),
+        report(3, blockers=three, confidence=10, decision=Course.ESCALATE),
+    ]
+    assert told(rules, events) == [
+        {"multiple_blockers": NOTICE},
+        {"low_confidence": WARNING, "multiple_blockers": WARNING},
+        {"explicit_escalation": CRITICAL, "low_confidence": CRITICAL},
+    ]
+
+
+def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more() -> None:
+    rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
+    events = [edit(1), look(2), look(3), look(4), look(5)]
+    assert told(rules, events) == [
+        {"repeated_edits": NOTICE},
+        {},
+        {"repeated_call": WARNING},
+        {},
+        {},
+    ]
+
+
+def test_notices_of_the_same_evidence_stay_notices() -> None:
+    rules = only(agreement=True, redundant_steps=CALLS, repeated_call=CALLS)
+    assert told(rules, [look(1), look(2), look(3)]) == [
+        {},
+        {"repeated_call": NOTICE},
+        {"redundant_steps": NOTICE},
+    ]
+
+
+def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
+    rules = only(agreement=True, repeated_edits=EDITS, repeated_call={**CALLS, "cooldown": 0})
+    events = [edit(1), look(2), look(3), edit(4), look(5), look(6)]
+    assert [each.get("repeated_call") for each in told(rules, events)] == [
+        None,
+        None,
+        WARNING,
+        WARNING,
+        None,
+        WARNING,
+    ]
+
+
+def test_without_agreement_each_rule_stands_for_itself() -> None:
+    rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
+    alone = rules.model_copy(update={"agreement": False})
+    assert told(alone, [edit(1), look(2), look(3)]) == [
+        {"repeated_edits": NOTICE},
+        {},
+        {"repeated_call": NOTICE},
+    ]
+
+
+def test_what_only_pends_confirms_nothing() -> None:
+    rules = only(agreement=True, repeated_edits={**EDITS, "hold": 9}, monologue={"notice_after": 1})
+    assert told(rules, [edit(1), say(2)])[1] == {"monologue": NOTICE}

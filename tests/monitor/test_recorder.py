@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import pytest
 
@@ -31,9 +30,9 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
+from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
-T = TypeVar("T")
 
 
 def act(request: int = 1, call: str = "") -> Step:
@@ -43,11 +42,6 @@ def act(request: int = 1, call: str = "") -> Step:
 def report(progress: int, confidence: int) -> Step:
     checkpoint = Checkpoint(progress_percent=progress, confidence=confidence)
     return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
-
-
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
 
 async def test_a_listener_hears_what_the_journal_holds_in_its_order(
@@ -67,7 +61,7 @@ async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, cl
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
     entries = [entry for entry in await journal.entries() if entry.seq is not None]
     assert [entry.seq for entry in entries] == list(range(1, 23))
-    assert [step.number for step in await told(journal, Step)] == list(range(1, 22))
+    assert [step.number for step in await records_of(journal, Step)] == list(range(1, 22))
 
 
 async def test_what_belongs_together_is_stored_together_or_not_at_all(
@@ -101,8 +95,8 @@ async def test_an_event_without_a_time_gets_the_time_of_its_recording(
 ) -> None:
     recorder = await claim()
     await recorder.record(act(), Change(reflect=True))
-    assert {step.at for step in await told(journal, Step)} == {recorder.clock()}
-    assert {change.at for change in await told(journal, Change)} == {recorder.clock()}
+    assert {step.at for step in await records_of(journal, Step)} == {recorder.clock()}
+    assert {change.at for change in await records_of(journal, Change)} == {recorder.clock()}
 
 
 async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> None:
@@ -139,17 +133,17 @@ async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
     rebuilt = await claim()
     await rebuilt.record(report(10, 80))
     assert [alert.key.rule for alert in rebuilt.firing] == ["stalled_progress"]
-    assert [step.number for step in await told(journal, Step)] == [1, 2, 3]
-    assert [alert.evidence for alert in await told(journal, Alert)] == [(1, 2, 3)]
+    assert [step.number for step in await records_of(journal, Step)] == [1, 2, 3]
+    assert [alert.evidence for alert in await records_of(journal, Alert)] == [(1, 2, 3)]
 
 
 async def test_an_older_incarnation_is_refused(journal: Journal, claim: Claim) -> None:
     old, new = await claim(), await claim()
     with pytest.raises(StaleIncarnationError):
         await old.record(act())
-    assert await told(journal, Step) == []
+    assert await records_of(journal, Step) == []
     await new.record(act())
-    assert len(await told(journal, Step)) == 1
+    assert len(await records_of(journal, Step)) == 1
 
 
 async def test_the_checkpoints_of_a_plan_step_end_with_it(claim: Claim) -> None:
@@ -168,8 +162,11 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
     over = AttemptTransition(lifecycle=Lifecycle.FAILED, reason="r", ending=Ending.STUCK)
     await recorder.end(over, TaskTransition(lifecycle=Lifecycle.FAILED))
     assert recorder.firing == ()
-    assert [alert.resolution for alert in await told(journal, Alert)] == [None, Resolution.ENDED]
-    assert (await told(journal, AttemptTransition))[-1] == over
+    assert [alert.resolution for alert in await records_of(journal, Alert)] == [
+        None,
+        Resolution.ENDED,
+    ]
+    assert (await records_of(journal, AttemptTransition))[-1] == over
     with pytest.raises(StaleIncarnationError):
         await recorder.record(working())
 
@@ -178,4 +175,19 @@ async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> 
     recorder = await claim(Settings(mode=Mode.OFF))
     await recorder.record(report(10, 5))
     assert (recorder.firing, recorder.health) == ((), Health.NOT_JUDGED)
-    assert await told(journal, Alert) == []
+    assert await records_of(journal, Alert) == []
+
+
+async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(
+    journal: Journal, claim: Callable[..., Awaitable[Recorder]]
+) -> None:
+    recorder = await claim()
+    step = Step(number=0, kind=StepKind.MESSAGE)
+    cancelled = asyncio.create_task(recorder.record(step))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    await recorder.record(step)
+    entries = await journal.entries(kinds=(Step,))
+    assert cancelled.cancelled()
+    assert [entry.seq for entry in entries] == [1, 2]

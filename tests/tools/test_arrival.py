@@ -21,10 +21,10 @@ from midwatch_monitor.records import (
     PlanStep,
     Record,
     Resolution,
-    Severity,
     Terms,
 )
-from midwatch_tools.delivery import arrived, stamp, too_late
+from midwatch_stage import factories
+from midwatch_tools.inbox import arrived, stamp, too_late
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
@@ -34,16 +34,8 @@ BUDGET = Budget(requests=Meter(used=5, limit=20))
 
 
 def alert(key: AlertKey = KEY, resolution: Resolution | None = None) -> Alert:
-    return Alert(
-        key=key,
-        severity=Severity.WARNING,
-        state=AlertState.RESOLVED if resolution else AlertState.FIRING,
-        value=1,
-        summary="",
-        since_step=1,
-        step=2,
-        resolution=resolution,
-    )
+    state = AlertState.RESOLVED if resolution else AlertState.FIRING
+    return factories.alert(state=state, key=key, resolution=resolution)
 
 
 CLEARED = alert(resolution=Resolution.CLEARED)

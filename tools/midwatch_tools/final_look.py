@@ -13,8 +13,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, User
 from pydantic_ai.tools import RunContext
 from pydantic_graph import End
 
+from midwatch_monitor.budget import used
 from midwatch_monitor.config.settings import CompletionSettings
-from midwatch_monitor.outlook import used
 from midwatch_monitor.records import Budget
 from midwatch_tools.tools.reflect import NAMES
 

@@ -16,10 +16,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
     repair_messages,
 )
+from pydantic_ai.models import Model
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor.budget import raised, spend
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import BudgetSpentError
+from midwatch_monitor.errors import BudgetSpentError, MidwatchError
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
     Action,
@@ -31,6 +33,7 @@ from midwatch_monitor.records import (
     Cause,
     Change,
     Entry,
+    Fault,
     Intervention,
     Lifecycle,
     Message,
@@ -40,8 +43,9 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_tools.budget import exhausted, raised, spend, told
-from midwatch_tools.delivery import (
+from midwatch_tools.inbox import (
+    WAITS,
+    Inbox,
     Numbered,
     arrived,
     expired,
@@ -50,8 +54,9 @@ from midwatch_tools.delivery import (
     stamp,
     too_late,
 )
-from midwatch_tools.inbox import WAITS, Inbox
 from midwatch_tools.instructions import (
+    budget_line,
+    exhausted,
     marked,
     next_interval,
     reminder,
@@ -59,10 +64,49 @@ from midwatch_tools.instructions import (
     spoken,
     steady,
 )
-from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut
 from midwatch_tools.plan_change import shared
 from midwatch_tools.site import Site
+
+ModelFor = Callable[[str], Model]
+"""A model by its name. Raises a MidwatchError where there is none."""
+
+
+class Switch:
+    """Holds the model that answers in the place of the worker's own."""
+
+    def __init__(self, model_for: ModelFor | None) -> None:
+        self._model_for = model_for
+        self.name = ""
+        """Of the other model; empty while the worker's own answers."""
+        self.model: Model | None = None
+
+    def turn_to(self, name: str) -> Fault | None:
+        """Put another model in; where that fails the present one stays, and a fault says why."""
+        if name == self.name:
+            return None
+        if self._model_for is None:
+            return Fault(part="switch_model", error=f"no model {name!r} is at hand here")
+        try:
+            self.model = self._model_for(name)
+        except MidwatchError as error:
+            return Fault(part="switch_model", error=str(error))
+        self.name = name
+        return None
+
+
+async def model_before(recorder: Recorder) -> str:
+    """The other model that an attempt had turned to when it was interrupted, or nothing."""
+    name, after = "", 0
+    while page := await recorder.journal.entries(
+        after, attempt=recorder.attempt.id, kinds=(Change,)
+    ):
+        for entry in page:
+            if isinstance(entry.record, Change) and entry.record.model is not None:
+                name = entry.record.model
+        after = page[-1].id
+    return "" if name == recorder.attempt.model else name
+
 
 _MAX_DOING = 200
 """Characters; what is being done is only shown."""
@@ -303,7 +347,7 @@ class Session:
         anew = plan is not None and plan.current != self.recorder.plan.current
         if within is None and not anew and self.recorder.checkpoints:
             within = self.recorder.checkpoints[-1][1].progress_percent
-        return told(
+        return budget_line(
             self.recorder.budget,
             plan or self.recorder.plan,
             within,

@@ -36,8 +36,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate.entrance import Entrance
-from midwatch_tools.gate.gate import ALLOWED, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Permission
 from midwatch_tools.observation import (
     act_words,
     argued_edits,
@@ -145,9 +144,15 @@ class Acts:
         # What changed while no process watched was most likely the call that was cut short.
         self._trust_next = resumed
 
-    def stash(self, call: str, *records: Record) -> None:
+    def stash(self, ctx: RunContext[Any], *records: Record) -> None:
         """Leave what one of Midwatch's own tools has to say, to be committed with its result."""
-        self._stash[call] = records
+        self._stash[ctx.tool_call_id or ""] = records
+
+    def report(self, ctx: RunContext[Any], output: str, *records: Record, ok: bool = True) -> None:
+        """The same, with the call of the tool as a step before its records."""
+        tool = ctx.tool_name or ""
+        step = Step(number=0, kind=StepKind.TOOL, tool=tool, ok=ok, output=output)
+        self.stash(ctx, step, *records)
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Record the calls that no hook was told of, and do what is due before a request."""
@@ -176,7 +181,7 @@ class Acts:
 
     async def _verdict(
         self, ctx: RunContext[Any], call: ToolCallPart, args: Mapping[str, object]
-    ) -> Verdict:
+    ) -> Permission:
         """Whether the call may run. A gate that is broken stops nothing."""
         try:
             return await self.gate.ask(self._step(ctx, call, args), ctx.messages)

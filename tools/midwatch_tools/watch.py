@@ -1,6 +1,7 @@
 """`Watch`: the capability that puts a pydantic-ai agent under watch."""
 
 import asyncio
+import copy
 import logging
 import os
 import time
@@ -17,7 +18,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_ai.toolsets import AgentToolset, FunctionToolset
+from pydantic_ai.toolsets import AgentToolset
 
 from midwatch_monitor.bus import Bus, LocalBus
 from midwatch_monitor.config.settings import Settings
@@ -28,15 +29,14 @@ from midwatch_monitor.recorder import Clock, Recorder
 from midwatch_monitor.records import AttemptTransition, Budget, Ending, Lifecycle, TaskTransition
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_tools.data_blocks import code
-from midwatch_tools.embedding import Embedding, begun, title_of
+from midwatch_tools.embedding import begin_attempt, title_of
 from midwatch_tools.final_look import look_again
-from midwatch_tools.gate.entrance import gate_of
+from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
-from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.pauses import listen
-from midwatch_tools.session import Session
+from midwatch_tools.session import ModelFor, Session, Switch, model_before
 from midwatch_tools.site import Check, Site
 from midwatch_tools.tool_calls import UNWATCHED, Acts, Remembered
 from midwatch_tools.tools.board import Board, ReadBoard
@@ -48,10 +48,8 @@ from midwatch_tools.tools.reflect import NAMES, OwnTools
 from midwatch_tools.tools.report_error import ReportFailure
 from midwatch_tools.tools.request_budget import RequestBudget
 from midwatch_tools.tools.search_facts import SearchFacts
+from midwatch_tools.tools.toolset import WorkerToolset
 from midwatch_tools.tree import Ignored, Tree, ignored_below
-
-_PATIENCE = 1000
-"""Wrong calls of Midwatch's own tools never end a run: the budget does."""
 
 _CANCELLED = (Lifecycle.CANCELED, Ending.CANCELED, "cancelled")
 
@@ -129,22 +127,7 @@ class Watch(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> "Watch":
         """A fresh instance for each run, so that two runs never mix; one attempt is one run."""
-        if self._recorder is not None:
-            return self
-        return Watch(
-            name=self.name,
-            root=self._root,
-            journal=self._journal,
-            settings=self.settings,
-            bus=self._bus,
-            clock=self._clock,
-            seconds=self._seconds,
-            check=self._check,
-            model_for=self._model_for,
-            board=self._board,
-            ignored_by_git=self._ignored_by_git,
-            draw=self._draw,
-        )
+        return self if self._recorder is not None else copy.copy(self)
 
     def budget(self) -> Budget | None:
         """What the run has used by this moment, with what was granted; `None` before it begins."""
@@ -162,22 +145,31 @@ class Watch(AbstractCapability[Any]):
 
     def get_toolset(self) -> AgentToolset[Any]:
         """What the worker says of its work; more where somebody is there to answer."""
-        toolset = FunctionToolset[Any](id="midwatch", max_retries=_PATIENCE)
-        OwnTools(self._present).add_to(toolset)
-        ReportFailure(self._present).add_to(toolset)
-        CheckPlan(self._present).add_to(toolset)
-        CompleteStep(self._present).add_to(toolset)
+        toolset = WorkerToolset(lambda: self._acts is not None)
+        own = OwnTools(self._present)
+        toolset.add_function(own.reflect)
+        # In order, that what follows in the turn knows of it.
+        toolset.add_function(own.set_plan, sequential=True)
+        toolset.add_function(ReportFailure(self._present).report_error, sequential=True)
+        toolset.add_function(CheckPlan(self._present).check_plan, sequential=True)
+        toolset.add_function(CompleteStep(self._present).complete_step, sequential=True)
         if self._recorder is not None:
-            RequestBudget(self._present).add_to(toolset)
+            toolset.add_function(RequestBudget(self._present).request_budget, sequential=True)
         if self._board is not None:
-            ReadBoard(self._board, self._present).add_to(toolset)
+            toolset.add_function(ReadBoard(self._board).read_board)
         if self._with_facts:
-            RecordFact(lambda: self._facts, self._present).add_to(toolset)
-            SearchFacts(lambda: self._facts, self._present).add_to(toolset)
+            record = RecordFact(self._known, self._present)
+            toolset.add_function(record.record_fact, sequential=True)
+            toolset.add_function(SearchFacts(self._known, self._present).search_facts)
         return toolset
 
-    def _present(self) -> Acts | None:
+    def _present(self) -> Acts:
+        assert self._acts is not None  # else the toolset answers
         return self._acts
+
+    def _known(self) -> Facts:
+        assert self._facts is not None  # there before the first act
+        return self._facts
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
@@ -204,15 +196,15 @@ class Watch(AbstractCapability[Any]):
         """Begin an attempt of its own for an agent that Midwatch did not start."""
         where = journal_location(self._journal, os.environ, Path.cwd())
         try:
-            patience = self.settings.journal.patience_seconds
             journal = await stack.enter_async_context(
                 await Journal.open(
                     where,
-                    patience_seconds=patience,
+                    patience_seconds=self.settings.journal.patience_seconds,
                     secrets=known_secrets(os.environ, self.settings.secrets.patterns),
                 )
             )
-            about = Embedding(
+            recorder, self._facts = await begin_attempt(
+                journal,
                 name=self.name,
                 title=title_of(ctx.prompt) or self.name,
                 root=self._root,
@@ -220,7 +212,6 @@ class Watch(AbstractCapability[Any]):
                 bus=self._bus,
                 clock=await stack.enter_async_context(journal_clock(journal, self._clock)),
             )
-            recorder, self._facts = await begun(journal, about)
             try:
                 await self._begin(ctx, recorder)
             except asyncio.CancelledError:  # to look at a large workspace takes its time
@@ -258,7 +249,7 @@ class Watch(AbstractCapability[Any]):
                 ignored_by_git=self._ignored_by_git or ignored_below(self._root.resolve()),
             )
             await tree.begin()
-        self._code = code_in(ctx.messages) or self._code
+        self._code = code_in(ctx.messages) or self._draw()
         switch = Switch(self._model_for)
         if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
             await recorder.record(fault)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from midwatch_monitor.alerts import Moment
-from midwatch_monitor.concurrent_attempts import Neighbours
+from midwatch_monitor.concurrent_attempts import ConcurrentAttempts
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Alert, AlertKey, Change, Event, Fault, Severity, Step
 from midwatch_monitor.rules import Moved
+from midwatch_monitor.rules.overrides import for_worker
 from midwatch_monitor.rules.silence import begins
-from midwatch_monitor.rules.tuning import for_worker
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.traces import AUTO, Damage, find_traces, open_trace
 
@@ -250,33 +250,33 @@ def _dated(number: int, events: Iterator[Event | Damage]) -> Iterator[Dated]:
 def _merged(
     events: Iterator[Dated], runs: Sequence[Replay], names: Sequence[str], settings: Settings
 ) -> Iterator[ReplayLine]:
-    neighbours = Neighbours(settings.rules.workspace_conflict)
+    concurrent = ConcurrentAttempts(settings.rules.workspace_conflict)
     for number, name in enumerate(names):
-        neighbours.join(number, _PROJECT, f"trace {Path(name).stem}")
+        concurrent.join(number, _PROJECT, f"trace {Path(name).stem}")
     for at, number, event in events:
         now = None if at in (_START, _END) else at
         if event is None:
-            concerned = neighbours.end(number)
+            concerned = concurrent.end(number)
             yield runs[number].sum(names[number])
         else:
-            yield from _told(number, runs, names, neighbours, now)
+            yield from _told(number, runs, names, concurrent, now)
             yield from lines(names[number], runs[number], event)
-            concerned = () if isinstance(event, Damage) else neighbours.observe(number, event)
+            concerned = () if isinstance(event, Damage) else concurrent.observe(number, event)
         for each in sorted(concerned):
-            yield from _told(each, runs, names, neighbours, now)
+            yield from _told(each, runs, names, concurrent, now)
 
 
 def _told(
     number: int,
     runs: Sequence[Replay],
     names: Sequence[str],
-    neighbours: Neighbours,
+    concurrent: ConcurrentAttempts,
     now: datetime | None,
 ) -> Iterator[ReplayLine]:
     """What is to be said of one of the attempts by what the others do."""
-    for alert in runs[number].take(now, _of(neighbours, number)):
+    for alert in runs[number].take(now, _of(concurrent, number)):
         yield alert_line(names[number], alert)
 
 
-def _of(neighbours: Neighbours, number: int) -> Changes:
-    return lambda now, alerts: neighbours.look(number, alerts, now)
+def _of(concurrent: ConcurrentAttempts, number: int) -> Changes:
+    return lambda now, alerts: concurrent.look(number, alerts, now)

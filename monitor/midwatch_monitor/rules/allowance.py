@@ -2,28 +2,27 @@
 
 from collections.abc import Sequence
 
+from midwatch_monitor.budget import done_percent, outlook
 from midwatch_monitor.config.rules import BudgetBurn, StepsOnPlanStep
-from midwatch_monitor.outlook import done_percent, outlook
-from midwatch_monitor.records import AlertKey, Budget, Change, Event
+from midwatch_monitor.records import Budget, Change, Event
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Gauge, Seen
+from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Seen
 
 
-class BudgetBurnDetector:
+class BudgetBurnDetector(GradedDetector):
     """The budget runs out before the work is done, at the rate so far.
 
     Progress is what plan steps and the last checkpoint say, with the plan or without. Where nothing
     tells of progress only the share of the budget counts. The worker is told the same numbers.
     """
 
-    __slots__ = ("_budget", "_gauge", "_percent", "_plan_step", "_plan_steps", "_slack")
+    __slots__ = ("_budget", "_percent", "_plan_step", "_plan_steps", "_slack")
+    rule = "budget_burn"
+    evidence = Evidence.ALLOWANCE
     hears = Facet.CHECKPOINT | Facet.CHANGE
-    awake = False
-    windowed = False
-    _KEY = AlertKey(rule="budget_burn")
 
     def __init__(self, settings: BudgetBurn) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._slack = settings.slack
         self._budget: Budget | None = None
         self._plan_step, self._plan_steps = 1, 0
@@ -39,16 +38,14 @@ class BudgetBurnDetector:
             return ()
         done = done_percent(self._plan_step, self._plan_steps, self._percent)
         ahead = outlook(self._budget, done, slack=self._slack)
-        if ahead is None:
-            return self._gauge.clear()
+        if ahead is None or (done is not None and ahead.enough):
+            return self.clear()
         used = ahead.percent
-        if self._gauge.rests(used):
+        if self.rests(used):
             return ()
-        if done is not None and ahead.enough:
-            return self._gauge.clear()
         said = "" if done is None else f", and {done:.0f} % of the work is done"
         summary = f"{used:.0f} % of the {ahead.resource} are used{said}"
-        return self._gauge.answer(self._KEY, round(used), summary, (seen.act.number,))
+        return self.find(round(used), summary, (seen.act.number,))
 
     def _change(self, change: Change) -> None:
         if change.budget is not None:
@@ -58,25 +55,23 @@ class BudgetBurnDetector:
         if change.plan_step is not None and change.plan_step != self._plan_step:
             self._plan_step, self._percent = change.plan_step, 0
 
-    def restart(self) -> None:
-        """There is no window."""
 
-
-class StepsOnPlanStepDetector:
+class StepsOnPlanStepDetector(GradedDetector):
     """How many steps of work went into the plan step in hand.
 
     The share of the requests that it was given lowers the thresholds, and never raises them. A new
     plan step, or a revision, that comes without a share has none.
     """
 
-    __slots__ = ("_count", "_first", "_gauge", "_planned", "_settings", "_share")
+    __slots__ = ("_configured", "_count", "_first", "_planned", "_share")
+    rule = "steps_on_plan_step"
+    evidence = Evidence.ALLOWANCE
     hears = Facet.CHANGE
     windowed = True
-    _KEY = AlertKey(rule="steps_on_plan_step")
 
     def __init__(self, settings: StepsOnPlanStep) -> None:
-        self._gauge = Gauge(settings)
-        self._settings = settings
+        super().__init__(settings)
+        self._configured = settings
         self._share: int | None = None
         self._planned = False
         self._count = 0
@@ -91,11 +86,11 @@ class StepsOnPlanStepDetector:
             return ()
         self._count += 1
         self._first = self._first or event.number
-        if self._gauge.rests(self._count):
+        if self.rests(self._count):
             return ()
         given = "" if self._share is None else f", which was given {self._share} requests"
         summary = f"{self._count} steps on one plan step{given}"
-        return self._gauge.answer(self._KEY, self._count, summary, (self._first, event.number))
+        return self.find(self._count, summary, (self._first, event.number))
 
     def _change(self, change: Change) -> None:
         if change.plan_steps is not None:
@@ -104,7 +99,7 @@ class StepsOnPlanStepDetector:
         share = change.plan_step_requests
         if share != self._share and (anew or share is not None):
             self._share = share
-            self._gauge.use(_lowered(self._settings, share))
+            self.use(_lowered(self._configured, share))
 
     @property
     def awake(self) -> bool:
@@ -112,9 +107,8 @@ class StepsOnPlanStepDetector:
         return self._planned
 
     def restart(self) -> None:
-        """The next plan step begins."""
+        super().restart()
         self._count = self._first = 0
-        self._gauge.restart()
 
 
 def _lowered(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:

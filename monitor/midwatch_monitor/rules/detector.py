@@ -1,9 +1,10 @@
 """What every detector is: events in, answers out, with state of its own and no clock."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
@@ -143,60 +144,58 @@ class Seen(NamedTuple):
     """Whether the windows begin anew with this event."""
 
 
-class Detector(Protocol):
+class Evidence(Enum):
+    """What a rule looks at. Two rules that look at the same thing do not confirm each other."""
+
+    REPORT = "report"
+    REPETITION = "repetition"
+    EDITS = "edits"
+    FAILURE = "failure"
+    SURROUNDINGS = "surroundings"
+    SPEECH = "speech"
+    ALLOWANCE = "allowance"
+    TIME = "time"
+    CONCURRENT = "concurrent attempts"
+
+
+class Detector(ABC):
     """One rule over one attempt: constant work and bounded memory for each event."""
 
-    @property
-    def hears(self) -> int:
-        """The facets of events that it is fed."""
-        ...
+    __slots__ = ()
+    rule: str
+    """Its name in the configuration."""
+    evidence: Evidence
+    hears: int = 0
+    """The facets of events that it is fed."""
+    windowed: bool = False
+    """Whether a new plan step, a pivot or a revision empties what it counts."""
 
     @property
     def awake(self) -> bool:
         """Whether it must be fed the next event, whatever that is."""
-        ...
+        return False
 
-    @property
-    def windowed(self) -> bool:
-        """Whether a new plan step, a pivot or a revision empties what it counts."""
-        ...
-
+    @abstractmethod
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """The answers that this event gives; a subject without an answer stays as it was."""
-        ...
 
-    def restart(self) -> None:
+    def restart(self) -> None:  # noqa: B027 - most have no window
         """Empty the window; the alerts are resolved by the caller."""
-        ...
 
 
-_SHIFT = 32
-_NUMBER = (1 << _SHIFT) - 1
-
-
-class Gauge:
-    """Holds one count of a rule against its thresholds. It answers only where something changed."""
+class GradedDetector(Detector):
+    """Holds one count against its thresholds, and answers only where something changed."""
 
     __slots__ = ("_lowest", "_settings", "_standing")
 
     def __init__(self, settings: Graded) -> None:
-        self._settings = settings
-        self._lowest = settings.lowest
         self._standing: AlertKey | None = None
+        self.use(settings)
 
     def use(self, settings: Graded) -> None:
         """Hold the count against these thresholds from the next value on; what stands, stands."""
         self._settings = settings
         self._lowest = settings.lowest
-
-    def rests(self, value: float, about: str | None = None) -> bool:
-        """Whether there is nothing to say: the value is below every threshold, as it was.
-
-        With a subject, that another one's finding stands does not matter.
-        """
-        if value >= self._lowest:
-            return False
-        return self._standing is None or about not in (None, self._standing.subject)
 
     @property
     def stands(self) -> bool:
@@ -208,15 +207,24 @@ class Gauge:
         """What the finding that stands is about; `None` where none stands."""
         return None if self._standing is None else self._standing.subject
 
-    def answer(
-        self, key: AlertKey, value: float, summary: str, evidence: tuple[int, ...] = ()
+    def rests(self, value: float, about: str | None = None) -> bool:
+        """Whether there is nothing to say: the value is below every threshold, as it was.
+
+        With a subject, that another one's finding stands does not matter.
+        """
+        if value >= self._lowest:
+            return False
+        return self._standing is None or about not in (None, self._standing.subject)
+
+    def find(
+        self, value: float, summary: str, evidence: tuple[int, ...] = (), *, subject: str = ""
     ) -> Sequence[Answer]:
         """The finding of a value, and the end of the one before if that was of another subject."""
         severity = self._settings.grade(value)
         if severity is None:
             return self.clear()
-        before = self._standing
-        self._standing = key
+        key = AlertKey(rule=self.rule, subject=subject)
+        before, self._standing = self._standing, key
         finding = Finding(
             key=key, severity=severity, value=value, summary=summary, evidence=evidence
         )
@@ -226,13 +234,15 @@ class Gauge:
         """The condition no longer holds."""
         if self._standing is None:
             return ()
-        cleared = Clear(key=self._standing)
-        self._standing = None
+        cleared, self._standing = Clear(key=self._standing), None
         return (cleared,)
 
     def restart(self) -> None:
-        """Forget what stood; the caller resolves its alert."""
         self._standing = None
+
+
+_SHIFT = 32
+_NUMBER = (1 << _SHIFT) - 1
 
 
 class Recent:

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Sequence
 
 from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
-from midwatch_monitor.records import (
-    AlertKey,
-    Event,
-    Finding,
-    Movement,
-    Resolution,
-)
+from midwatch_monitor.records import AlertKey, Event, Finding, Movement, Resolution
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import BETTER, Answer, Clear, Gauge, Moved, Seen
+from midwatch_monitor.rules.detector import (
+    BETTER,
+    Answer,
+    Clear,
+    Detector,
+    Evidence,
+    GradedDetector,
+    Moved,
+    Seen,
+)
 from midwatch_monitor.rules.memory import Touch, remember
 
 MAX_FILES = 16
@@ -29,12 +32,13 @@ class _File:
         self.steps: tuple[int, ...] = ()
 
 
-class RepeatedEditsDetector:
+class RepeatedEditsDetector(Detector):
     """Counts the worker's own edits of each file. What a worker says it did counts for nothing."""
 
     __slots__ = ("_files", "_lowest", "_settings")
+    rule = "repeated_edits"
+    evidence = Evidence.EDITS
     hears = Facet.EDIT | Facet.MOVED
-    awake = False
     windowed = True
 
     def __init__(self, settings: RepeatedEdits) -> None:
@@ -55,7 +59,6 @@ class RepeatedEditsDetector:
         return answers
 
     def restart(self) -> None:
-        """Empty the counts."""
         self._files.clear()
 
     def _move(self, moved: Moved) -> Iterator[Answer]:
@@ -94,62 +97,55 @@ class RepeatedEditsDetector:
         return (Clear(key=_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
 
 
-class RevertChurnDetector:
+class RevertChurnDetector(GradedDetector):
     """One file goes back, again and again, to a content that it had before.
 
     Once is how one cleans up; to go back, to try, and to go back again is to get nowhere.
     """
 
-    __slots__ = ("_gauge", "_returns", "_window")
+    __slots__ = ("_returns", "_window")
+    rule = "revert_churn"
+    evidence = Evidence.EDITS
     hears = Facet.RETURN
     windowed = True
 
     def __init__(self, settings: RevertChurn) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._window = settings.window
         self._returns: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while one file went back often enough in the last steps."""
-        touches, reverted = seen.moved.touches, seen.act.reverted
-        back = dict.fromkeys(reverted)
-        for touch in touches:
-            if touch.back:
-                back[touch.path] = None
-        if not back:
-            return self._look(seen.act.number) if self._gauge.stands else ()
+        touched = [touch.path for touch in seen.moved.touches if touch.back]
+        back = dict.fromkeys((*seen.act.reverted, *touched))
         answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
         return answers or self._look(seen.act.number)
 
     @property
     def awake(self) -> bool:
         """What stands is forgotten after a while."""
-        return self._gauge.stands
+        return self.stands
 
     def _went_back(self, path: str, number: int) -> Sequence[Answer]:
         steps = (*self._recent(path, number), number)
         remember(self._returns, path, steps, MAX_FILES)
-        if self._gauge.rests(len(steps), about=path):
+        if self.rests(len(steps), about=path):
             return ()
         summary = f"{path} went back to what it was {len(steps)} times in {self._window} steps"
-        key = AlertKey(rule="revert_churn", subject=path)
-        return self._gauge.answer(key, len(steps), summary, steps)
+        return self.find(len(steps), summary, steps, subject=path)
 
     def _look(self, number: int) -> Sequence[Answer]:
         """Whether what stood is so old by now that it no longer does."""
-        path = self._gauge.subject
-        if path is None or self._recent(path, number):
-            return ()
-        return self._gauge.clear()
+        path = self.subject
+        return () if path is None or self._recent(path, number) else self.clear()
 
     def _recent(self, path: str, number: int) -> tuple[int, ...]:
         steps = self._returns.get(path, ())
         return tuple(each for each in steps if number - each < self._window)
 
     def restart(self) -> None:
-        """Empty the count."""
+        super().restart()
         self._returns.clear()
-        self._gauge.restart()
 
 
 def _key(path: str) -> AlertKey:

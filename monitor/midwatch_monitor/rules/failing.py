@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameFailure
-from midwatch_monitor.records import AlertKey, Event, Step
+from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Gauge, Recent, Seen
-from midwatch_monitor.rules.failure import told
+from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Seen
+from midwatch_monitor.rules.failure import failure_line
 from midwatch_monitor.rules.identity import mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 
@@ -17,16 +17,17 @@ _STALE = 20
 """Steps after which an obstacle that was not met again is forgotten."""
 
 
-class ErrorStreakDetector:
+class ErrorStreakDetector(GradedDetector):
     """How many of the last steps of work failed, each in whatever way."""
 
-    __slots__ = ("_gauge", "_recent", "_window")
+    __slots__ = ("_recent", "_window")
+    rule = "error_streak"
+    evidence = Evidence.FAILURE
     hears = Facet.FAILURE
     windowed = True
-    _KEY = AlertKey(rule="error_streak")
 
     def __init__(self, settings: ErrorStreak) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._window = settings.window
         self._recent = Recent(settings.window)
 
@@ -34,37 +35,36 @@ class ErrorStreakDetector:
         """A finding while enough of the window failed."""
         recent, act = self._recent, seen.act
         count = recent.add(seen.place, act.number) if act.error else recent.count(seen.place)
-        if self._gauge.rests(count):
+        if self.rests(count):
             return ()
-        summary = f"{count} of the last {self._window} steps failed"
-        return self._gauge.answer(self._KEY, count, summary, recent.steps)
+        return self.find(count, f"{count} of the last {self._window} steps failed", recent.steps)
 
     @property
     def awake(self) -> bool:
         """While it stands, any step may end it."""
-        return self._gauge.stands
+        return self.stands
 
     def restart(self) -> None:
+        super().restart()
         self._recent.clear()
-        self._gauge.restart()
 
 
-class SameFailureDetector:
+class SameFailureDetector(GradedDetector):
     """The same failure comes again after something was changed, each time in another way perhaps.
 
     A failure is known by what its output tells of it, so that one test less that fails is another.
     """
 
-    __slots__ = ("_action", "_gauge", "_known", "_steps")
+    __slots__ = ("_action", "_known", "_steps")
+    rule = "same_failure"
+    evidence = Evidence.FAILURE
     hears = Facet.FAILURE | Facet.MOVED
-    awake = False
     windowed = True
 
     def __init__(self, settings: SameFailure) -> None:
-        self._gauge = Gauge(settings)
-        self._known = Memory(_FAILURES)
+        super().__init__(settings)
         self._action = 0
-        self._steps: tuple[int, ...] = ()
+        self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while a failure has outlived enough changes."""
@@ -73,7 +73,7 @@ class SameFailureDetector:
             return self._failed(event, seen)
         if act.failed is False and act.action == self._action:
             self._forget()
-            return self._gauge.clear()
+            return self.clear()
         return ()
 
     def _failed(self, event: Event, seen: Seen) -> Sequence[Answer]:
@@ -87,63 +87,58 @@ class SameFailureDetector:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         if self._leaves(seen.act.action, outlived) or not isinstance(event, Step):
             return ()
-        words = mask_lines(told(event.output))
+        words = mask_lines(failure_line(event.output))
         summary = f"the same failure after {outlived} more changes: {words}"
-        key = AlertKey(rule="same_failure", subject=words)
-        return self._gauge.answer(key, outlived, summary, self._steps)
+        return self.find(outlived, summary, self._steps, subject=words)
 
     def _leaves(self, action: int, outlived: int) -> bool:
         """Whether a failure leaves all as it is: another command's new one does not end the old."""
         other = action != self._action
-        leaves = self._gauge.rests(outlived, about="" if other else None)
-        if not leaves or self._gauge.subject is None:
+        leaves = self.rests(outlived, about="" if other else None)
+        if not leaves or not self.stands:
             self._action = action
         return leaves
 
     def _forget(self) -> None:
         self._known = Memory(_FAILURES)
-        self._steps = ()
+        self._steps: tuple[int, ...] = ()
 
     def restart(self) -> None:
-        """Forget the failures so far."""
+        super().restart()
         self._forget()
-        self._gauge.restart()
 
 
-class BlockedEnvironmentDetector:
+class BlockedEnvironmentDetector(GradedDetector):
     """Something in the surroundings stands in the way: a program, a permission, the network."""
 
-    __slots__ = ("_gauge", "_met")
+    __slots__ = ("_met",)
+    rule = "blocked_environment"
+    evidence = Evidence.SURROUNDINGS
     hears = Facet.FAILURE
     windowed = True
 
     def __init__(self, settings: BlockedEnvironment) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._met: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while the same obstacle was met often enough of late."""
         number, blocked = seen.act.number, seen.act.blocked
         if not blocked:
-            return self._look(number)
+            subject = self.subject
+            forgotten = subject is not None and not self._recent(subject, number)
+            return self.clear() if forgotten else ()
         steps = (*self._recent(blocked, number), number)[-_STALE:]
         remember(self._met, blocked, steps, _SUBJECTS)
-        if self._gauge.rests(len(steps), about=blocked):
+        if self.rests(len(steps), about=blocked):
             return ()
         summary = f"{blocked}: in the way {len(steps)} times"
-        key = AlertKey(rule="blocked_environment", subject=blocked)
-        return self._gauge.answer(key, len(steps), summary, steps)
+        return self.find(len(steps), summary, steps, subject=blocked)
 
     @property
     def awake(self) -> bool:
         """What stands is forgotten if it is not met again."""
-        return self._gauge.stands
-
-    def _look(self, number: int) -> Sequence[Answer]:
-        subject = self._gauge.subject
-        if subject is None or self._recent(subject, number):
-            return ()
-        return self._gauge.clear()
+        return self.stands
 
     def _recent(self, blocked: str, number: int) -> tuple[int, ...]:
         """The steps at which it was met, if the last of them is not long ago."""
@@ -152,5 +147,5 @@ class BlockedEnvironmentDetector:
 
     def restart(self) -> None:
         """Forget what was met; where the work goes on it will be met again."""
+        super().restart()
         self._met.clear()
-        self._gauge.restart()

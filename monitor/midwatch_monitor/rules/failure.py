@@ -132,7 +132,7 @@ def signature(step: Step) -> int:
     return digest(mask_lines("\n".join([*words, *_REACHED.findall(output[-_TAIL:])[-1:]])))
 
 
-def told(output: str) -> str:
+def failure_line(output: str) -> str:
     """The last line that tells of a failure, for people."""
     lines = telling(output) or output[-_END:].strip().splitlines()
     return lines[-1].strip()[:120] if lines else ""

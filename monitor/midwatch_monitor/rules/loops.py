@@ -3,27 +3,28 @@
 from collections.abc import Sequence
 
 from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
-from midwatch_monitor.records import AlertKey, Event, Step
+from midwatch_monitor.records import Event, Step
 from midwatch_monitor.rules.act import Facet
-from midwatch_monitor.rules.detector import Answer, Gauge, Recent, Repeat, Seen
+from midwatch_monitor.rules.detector import Answer, Evidence, GradedDetector, Recent, Repeat, Seen
 
 _FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
 
 
-class RedundantStepsDetector:
+class RedundantStepsDetector(GradedDetector):
     """How many of the last steps of work could tell nothing new.
 
     A step that gives a result again counts one; what succeeds again after a change, half. This
     covers long cycles, and going over the same files again, with other steps between.
     """
 
-    __slots__ = ("_full", "_gauge", "_half", "_window")
+    __slots__ = ("_full", "_half", "_window")
+    rule = "redundant_steps"
+    evidence = Evidence.REPETITION
     hears = Facet.REPEAT | Facet.MOVED
     windowed = True
-    _KEY = AlertKey(rule="redundant_steps")
 
     def __init__(self, settings: RedundantSteps) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._window = settings.window
         self._full = Recent(settings.window)
         self._half = Recent(settings.window)
@@ -31,42 +32,44 @@ class RedundantStepsDetector:
     def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
         """A finding while enough of the window repeats; work that gets better begins it anew."""
         if seen.act.better:
-            self._full.clear()
-            self._half.clear()
-            return self._gauge.clear()
+            self._forget()
+            return self.clear()
         repeat = seen.echo.repeat
-        if repeat is Repeat.VERIFIED:
-            self._half.add(seen.place, seen.act.number)
-        elif repeat is not Repeat.NONE:
-            self._full.add(seen.place, seen.act.number)
+        if repeat is not Repeat.NONE:
+            counted = self._half if repeat is Repeat.VERIFIED else self._full
+            counted.add(seen.place, seen.act.number)
         value = self._full.count(seen.place) + self._half.count(seen.place) / 2
-        if self._gauge.rests(value):
+        if self.rests(value):
             return ()
         steps = tuple(sorted((*self._full.steps, *self._half.steps)))
         counts = f"{len(steps)} of the last {self._window}"
-        summary = f"repeated steps, nothing new learned ({counts})"
-        return self._gauge.answer(self._KEY, value, summary, steps)
+        return self.find(value, f"repeated steps, nothing new learned ({counts})", steps)
 
     @property
     def awake(self) -> bool:
         """While it stands, any step may end it."""
-        return self._gauge.stands
+        return self.stands
 
-    def restart(self) -> None:
+    def _forget(self) -> None:
         self._full.clear()
         self._half.clear()
-        self._gauge.restart()
+
+    def restart(self) -> None:
+        super().restart()
+        self._forget()
 
 
-class RepeatedCallDetector:
+class RepeatedCallDetector(GradedDetector):
     """The same call gives the same result, one after another."""
 
-    __slots__ = ("_count", "_first", "_gauge", "_place")
+    __slots__ = ("_count", "_first", "_place")
+    rule = "repeated_call"
+    evidence = Evidence.REPETITION
     hears = Facet.REPEAT
     windowed = True
 
     def __init__(self, settings: RepeatedCall) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._count = 1
         self._first = 0
         self._place = 0
@@ -85,37 +88,36 @@ class RepeatedCallDetector:
             self._count += 1
         else:
             self._count, self._first = 2, seen.echo.before
-        if self._gauge.rests(self._count):
+        if self.rests(self._count):
             return ()
         summary = f"{event.tool} gave the same result {self._count} times in a row"
-        key = AlertKey(rule="repeated_call", subject=event.tool)
-        return self._gauge.answer(key, self._count, summary, (self._first, event.number))
+        return self.find(self._count, summary, (self._first, event.number), subject=event.tool)
 
     @property
     def awake(self) -> bool:
         """While it stands, any other call ends it. After a restart the next call is the first."""
-        return self._gauge.stands or not self._count
+        return self.stands or not self._count
 
     def restart(self) -> None:
-        """Forget the calls so far."""
+        super().restart()
         self._count = 0
-        self._gauge.restart()
 
 
-class CycleDetector:
+class CycleDetector(GradedDetector):
     """A series of steps comes again and again with the same results.
 
     Each step of a cycle is a repetition at the same distance, so one number follows cycles of any
     period. One step between may disturb it for each time round.
     """
 
-    __slots__ = ("_gauge", "_longest", "_period", "_place", "_run", "_since_miss")
+    __slots__ = ("_longest", "_period", "_place", "_run", "_since_miss")
+    rule = "cycle"
+    evidence = Evidence.REPETITION
     hears = Facet.REPEAT
     windowed = True
-    _KEY = AlertKey(rule="cycle")
 
     def __init__(self, settings: Cycle) -> None:
-        self._gauge = Gauge(settings)
+        super().__init__(settings)
         self._longest = settings.max_period
         self._place = 0
         """Where among the steps of work the last one stands that fitted."""
@@ -126,13 +128,13 @@ class CycleDetector:
         if not seen.act.work:
             return ()
         if not self._fits(seen):
-            return self._gauge.clear() if not self._period else ()
+            return self.clear() if not self._period else ()
         value = 1 + self._run // self._period
-        if self._gauge.rests(value):
+        if self.rests(value):
             return ()
         summary = f"the same {self._period} steps came {value} times with the same results"
         first = max(1, seen.act.number - self._run - self._period + 1)
-        return self._gauge.answer(self._KEY, value, summary, (first, seen.act.number))
+        return self.find(value, summary, (first, seen.act.number))
 
     def _fits(self, seen: Seen) -> bool:
         """Take in one step; answers whether it goes on with a cycle, or may begin one."""
@@ -158,12 +160,11 @@ class CycleDetector:
     @property
     def awake(self) -> bool:
         """While it stands, steps that do not fit end it."""
-        return self._gauge.stands
+        return self.stands
 
     def _forget(self) -> None:
         self._period = self._run = self._since_miss = 0
 
     def restart(self) -> None:
-        """Forget the cycle."""
+        super().restart()
         self._forget()
-        self._gauge.restart()

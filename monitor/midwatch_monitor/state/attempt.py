@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from midwatch_monitor.alerts import health
-from midwatch_monitor.outlook import forecast
+from midwatch_monitor.budget import forecast
 from midwatch_monitor.records import (
     Action,
     Activity,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from midwatch_monitor.budget import done_percent
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.metrics.calibration import Calibration
-from midwatch_monitor.outlook import done_percent
 from midwatch_monitor.records import (
     Action,
     Activity,

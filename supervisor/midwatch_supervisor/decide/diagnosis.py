@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from midwatch_monitor.outlook import used
+from midwatch_monitor.budget import used
 from midwatch_monitor.records import (
     Action,
     Activity,

@@ -5,7 +5,7 @@ All that came from the worker, its tools or its files stands in data blocks.
 
 from collections.abc import Iterable
 
-from midwatch_monitor.outlook import outlook
+from midwatch_monitor.budget import outlook
 from midwatch_monitor.records import Alert, Plan, PlanStep, Step
 from midwatch_supervisor.decide.context import DecisionContext, Noted, Rival, Tried
 from midwatch_supervisor.present.numbers import budget_text, steps_text

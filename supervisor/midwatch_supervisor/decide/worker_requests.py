@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from midwatch_monitor.outlook import Outlook, outlook
+from midwatch_monitor.budget import Outlook, outlook
 from midwatch_monitor.records import (
     Action,
     Actor,

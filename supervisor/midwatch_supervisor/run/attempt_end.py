@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from midwatch_monitor.budget import raised
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.records import (
     Acceptance,
@@ -19,7 +20,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_tools.budget import exhausted, raised
+from midwatch_tools.instructions import exhausted
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midwatch_agents.prompt import Past, opening, told
+from midwatch_agents.prompt import Past, attempt_lines, opening
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
 from midwatch_monitor.errors import MidwatchError
@@ -113,7 +113,7 @@ async def drafted(
             model,
             goal=task.goal,
             acceptance=check_words(task),
-            precedents="\n".join([precedents, *(told(each) for each in past)]).strip(),
+            precedents="\n".join([precedents, *(attempt_lines(each) for each in past)]).strip(),
             listing=listing,
             settings=settings,
         )

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
 
 import pytest
 
@@ -17,8 +16,6 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     AttemptTransition,
-    Checkpoint,
-    Course,
     Delivery,
     DeliveryState,
     Ending,
@@ -31,9 +28,10 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.factories import reflecting
+from midwatch_stage.reading import records_of
 
 Write = Callable[[Record], Awaitable[int]]
-T = TypeVar("T")
 
 LOW = AlertKey(rule="low_confidence")
 BLOCKED = AlertKey(rule="multiple_blockers")
@@ -47,13 +45,7 @@ FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
 
 
 def report(confidence: int, *blockers: str) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=confidence,
-        confidence=confidence,
-        blockers=blockers,
-        decision=Course.CONTINUE,
-    )
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+    return reflecting(0, confidence, confidence, blockers=blockers)
 
 
 def act() -> Step:
@@ -62,11 +54,6 @@ def act() -> Step:
 
 def taken(id: int, step: int = 1) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
-
-
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
 
 @pytest.fixture
@@ -95,7 +82,7 @@ async def test_the_monitor_takes_it_once(
     id = await write(said)
     await monitor.look()
     await monitor.look(everything=True)
-    assert await told(journal, Delivery) == [taken(id)]
+    assert await records_of(journal, Delivery) == [taken(id)]
 
 
 async def test_an_acknowledged_alert_is_escalated_all_the_same(
@@ -104,7 +91,7 @@ async def test_an_acknowledged_alert_is_escalated_all_the_same(
     await recorder.record(report(10))
     await write(ACKNOWLEDGED)
     await monitor.look()
-    assert await told(journal, Escalation) == [OPEN]
+    assert await records_of(journal, Escalation) == [OPEN]
 
 
 async def test_a_silenced_alert_is_not_escalated(
@@ -115,7 +102,7 @@ async def test_a_silenced_alert_is_not_escalated(
     await monitor.look()
     await recorder.record(report(60), report(15))
     await monitor.look()
-    assert await told(journal, Escalation) == []
+    assert await records_of(journal, Escalation) == []
 
 
 async def test_it_is_not_escalated_again_after_its_escalation_was_closed(
@@ -128,7 +115,7 @@ async def test_it_is_not_escalated_again_after_its_escalation_was_closed(
     await write(closed)
     await recorder.record(act(), act())
     await monitor.look()
-    assert await told(journal, Escalation) == [OPEN, closed]
+    assert await records_of(journal, Escalation) == [OPEN, closed]
 
 
 async def test_what_was_not_silenced_is_still_escalated(
@@ -138,7 +125,7 @@ async def test_what_was_not_silenced_is_still_escalated(
     await monitor.look()
     await recorder.record(report(10, "a", "b", "c"))
     await monitor.look()
-    (opened,) = await told(journal, Escalation)
+    (opened,) = await records_of(journal, Escalation)
     assert opened.alerts == (BLOCKED,)
 
 
@@ -149,7 +136,7 @@ async def test_it_is_taken_whatever_the_attempt_does(
     await recorder.record(report(10), state)
     id = await write(ACKNOWLEDGED)
     await monitor.look()
-    assert await told(journal, Delivery) == [taken(id)]
+    assert await records_of(journal, Delivery) == [taken(id)]
 
 
 async def test_it_is_no_intervention_on_the_worker_and_has_no_outcome(
@@ -163,7 +150,7 @@ async def test_it_is_no_intervention_on_the_worker_and_has_no_outcome(
     view = monitor.view(recorder.attempt.id)
     assert view is not None
     assert (view.trials, view.state.interventions.under_way) == ({}, ())
-    assert await told(journal, OutcomeReport) == []
+    assert await records_of(journal, OutcomeReport) == []
 
 
 async def test_a_monitor_that_starts_anew_remembers_the_silence(

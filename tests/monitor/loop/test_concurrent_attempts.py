@@ -145,28 +145,6 @@ async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_
     assert len(entries) == 2
 
 
-async def test_a_plan_that_leaves_the_file_alone_ends_the_conflict(
-    journal: Journal, monitor: Monitor, join: Join
-) -> None:
-    one, two = await join(), await join()
-    await one.record(edit())
-    await two.record(planning("a.py"))
-    await monitor.look()
-    await two.record(planning("b.py"))
-    await monitor.look()
-    assert (await told(journal))[2:] == [(ONE, *CLEARED, 1), (TWO, *CLEARED, 0)]
-
-
-async def test_it_is_said_once_however_often_the_file_is_changed(
-    journal: Journal, monitor: Monitor, join: Join
-) -> None:
-    one, two = await join(), await join()
-    for each in (one, two, one, two):
-        await each.record(edit())
-        await monitor.look(everything=True)
-    assert await told(journal) == [(ONE, *FIRING, 1), (TWO, *FIRING, 1)]
-
-
 @pytest.mark.parametrize(
     ("projects", "step"),
     [
@@ -183,29 +161,6 @@ async def test_other_projects_other_files_and_other_writers_are_no_conflict(
     one, two = [await join(project) for project in projects]
     await one.record(edit())
     await two.record(step)
-    await monitor.look()
-    assert await told(journal) == []
-
-
-async def test_who_is_left_alone_is_in_no_conflict(
-    journal: Journal, monitor: Monitor, join: Join
-) -> None:
-    one, two = await join(), await join()
-    await one.record(edit())
-    await two.record(edit(), look())
-    await monitor.look()
-    await one.end(DONE)
-    await monitor.look()
-    assert sorted((await told(journal))[2:]) == [(ONE, *ENDED, 1), (TWO, *CLEARED, 2)]
-
-
-async def test_an_attempt_that_is_over_is_in_nobodys_way(
-    journal: Journal, monitor: Monitor, join: Join
-) -> None:
-    one = await join()
-    await one.record(edit())
-    await one.end(DONE)
-    await (await join()).record(edit())
     await monitor.look()
     assert await told(journal) == []
 

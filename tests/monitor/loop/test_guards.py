@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeVar
 
 import pytest
 
@@ -31,9 +30,9 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.monitors.leases import Leases
 
-T = TypeVar("T")
 LOW = AlertKey(rule="low_confidence")
 NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(LOW,))
 OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
@@ -93,11 +92,6 @@ Leasing = Callable[[str], Leases]
 Watching = Callable[[Guards], Monitor]
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
 async def test_what_was_missed_is_looked_at_once_it_is_held(
     journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
 ) -> None:
@@ -105,12 +99,12 @@ async def test_what_was_missed_is_looked_at_once_it_is_held(
     monitor = watching(leases)
     await recorder.record(UNSURE)
     await monitor.look(everything=True)
-    assert (await told(journal, Escalation), monitor.unfinished) == ([], {attempt.id})
+    assert (await records_of(journal, Escalation), monitor.unfinished) == ([], {attempt.id})
     turnover = await leases.take([attempt.id])
     assert turnover.won == {attempt.id}
     monitor.touch(turnover.won)
     await monitor.look()
-    assert [each.id for each in await told(journal, Escalation)] == [1]
+    assert [each.id for each in await records_of(journal, Escalation)] == [1]
 
 
 async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
@@ -130,7 +124,7 @@ async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
     guards.moments.append(leasing("nobody").now())  # one was taken when the monitor was made
     await recorder.record(UNSURE)
     await monitor.look()
-    assert [each.id for each in await told(journal, Escalation)] == [1]
+    assert [each.id for each in await records_of(journal, Escalation)] == [1]
 
 
 async def test_of_two_monitors_one_asks_and_one_judges(
@@ -147,7 +141,7 @@ async def test_of_two_monitors_one_asks_and_one_judges(
 
     await recorder.record(UNSURE)
     await all_look()
-    asked = (await told(journal, Escalation))[0]
+    asked = (await records_of(journal, Escalation))[0]
     (id,) = [entry.id for entry in await recorder.record(NUDGE)]
     await recorder.record(Delivery(intervention=id, state=DeliveryState.DELIVERED))
     for leases in held:
@@ -157,8 +151,8 @@ async def test_of_two_monitors_one_asks_and_one_judges(
     await all_look()
     await recorder.end(OVER)
     await all_look()
-    assert [each.intervention for each in await told(journal, OutcomeReport)] == [id]
-    states = [each.state for each in await told(journal, Escalation) if each.id == asked.id]
+    assert [each.intervention for each in await records_of(journal, OutcomeReport)] == [id]
+    states = [each.state for each in await records_of(journal, Escalation) if each.id == asked.id]
     assert states == [EscalationState.OPEN, EscalationState.CLOSED]
 
 
@@ -183,7 +177,7 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
     await later.record(working(), UNSURE)
     await recorder.record(UNSURE)
     await monitor.look()
-    assert [each.attempt for each in await told(journal, Escalation)] == [second.id]
+    assert [each.attempt for each in await records_of(journal, Escalation)] == [second.id]
     assert leases.holds(attempt.id)
 
 
@@ -196,7 +190,7 @@ async def test_a_lease_that_cannot_be_renewed_runs_out_here_too(
     clock.seconds = 60.0
     await recorder.record(UNSURE)
     await monitor.look()
-    assert (leases.holds(1), await told(journal, Escalation)) == (False, [])
+    assert (leases.holds(1), await records_of(journal, Escalation)) == (False, [])
     assert (await leases.take([1])).won == {1}  # nobody took it, but something was missed
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
 
 import pytest
 
@@ -25,7 +24,6 @@ from midwatch_monitor.records import (
     AlertKey,
     Attempt,
     AttemptTransition,
-    Checkpoint,
     Course,
     Delivery,
     DeliveryState,
@@ -43,10 +41,11 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.factories import reflecting
+from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 Write = Callable[[Record], Awaitable[int]]
-T = TypeVar("T")
 
 LOW = AlertKey(rule="low_confidence")
 FAILED = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.STUCK)
@@ -59,10 +58,7 @@ RESTART = replace(NUDGE, action=Action.RESTART)
 
 
 def report(confidence: int, *blockers: str, decision: Course = Course.CONTINUE) -> Step:
-    checkpoint = Checkpoint(
-        progress_percent=confidence, confidence=confidence, blockers=blockers, decision=decision
-    )
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
+    return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
 def act(exit_code: int | None = None, *, path: str = "") -> Step:
@@ -74,11 +70,6 @@ def act(exit_code: int | None = None, *, path: str = "") -> Step:
 
 def delivered(id: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.DELIVERED)
-
-
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
 
 @pytest.fixture
@@ -140,7 +131,7 @@ async def test_an_escalation_is_opened_once(
     await monitor.look()
     await recorder.record(act(), report(10))
     await monitor.look(everything=True)
-    assert await told(journal, Escalation) == [OPEN]
+    assert await records_of(journal, Escalation) == [OPEN]
 
 
 async def test_it_is_stored_before_the_hint(
@@ -171,7 +162,7 @@ async def test_what_fires_while_it_is_open_joins_it(
     await recorder.record(report(10, "a", "b", "c"))
     await monitor.look()
     joined = replace(OPEN, alerts=(LOW, AlertKey(rule="multiple_blockers")))
-    assert await told(journal, Escalation) == [OPEN, joined]
+    assert await records_of(journal, Escalation) == [OPEN, joined]
 
 
 async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(
@@ -184,7 +175,7 @@ async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(
     for _ in range(3):
         await recorder.record(act())
         await monitor.look()
-        counts.append(len(await told(journal, Escalation)))
+        counts.append(len(await records_of(journal, Escalation)))
     assert counts == [2, 2, 3]
 
 
@@ -194,10 +185,10 @@ async def test_escalations_are_capped(
     await recorder.record(report(10))
     for id in range(1, 6):
         await monitor.look()
-        if id <= len({each.id for each in await told(journal, Escalation)}):
+        if id <= len({each.id for each in await records_of(journal, Escalation)}):
             await write(replace(OPEN, id=id, state=EscalationState.CLOSED))
         await recorder.record(act(), act(), act())
-    assert {each.id for each in await told(journal, Escalation)} == {1, 2, 3}
+    assert {each.id for each in await records_of(journal, Escalation)} == {1, 2, 3}
 
 
 async def test_a_parked_attempt_is_not_escalated(
@@ -205,7 +196,7 @@ async def test_a_parked_attempt_is_not_escalated(
 ) -> None:
     await recorder.record(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED), report(10))
     await monitor.look()
-    assert await told(journal, Escalation) == []
+    assert await records_of(journal, Escalation) == []
 
 
 async def test_in_mode_off_nothing_is_escalated(
@@ -213,7 +204,7 @@ async def test_in_mode_off_nothing_is_escalated(
 ) -> None:
     await recorder.record(report(10))
     await watching(Settings(mode=Mode.OFF)).look()
-    assert await told(journal, Escalation) == []
+    assert await records_of(journal, Escalation) == []
 
 
 async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
@@ -222,7 +213,7 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
     id = await answered(NUDGE)
     await recorder.record(report(80), act(0))
     await monitor.look()
-    assert await told(journal, OutcomeReport) == []
+    assert await records_of(journal, OutcomeReport) == []
     await recorder.record(act(0))
     await monitor.look()
     verdict = OutcomeReport(
@@ -231,9 +222,9 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
         step=5,
         reason="resolved, with check-passed",
     )
-    assert await told(journal, OutcomeReport) == [verdict]
+    assert await records_of(journal, OutcomeReport) == [verdict]
     closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
-    assert (await told(journal, Escalation))[-1] == closed
+    assert (await records_of(journal, Escalation))[-1] == closed
 
 
 async def test_a_worker_that_only_says_it_is_better_is_not_better(
@@ -242,7 +233,9 @@ async def test_a_worker_that_only_says_it_is_better_is_not_better(
     await answered(NUDGE)
     await recorder.record(report(80), report(90), report(95))
     await monitor.look()
-    assert [each.outcome for each in await told(journal, OutcomeReport)] == [Outcome.NO_EFFECT]
+    assert [each.outcome for each in await records_of(journal, OutcomeReport)] == [
+        Outcome.NO_EFFECT
+    ]
 
 
 async def test_another_alarm_makes_it_worse(
@@ -251,7 +244,7 @@ async def test_another_alarm_makes_it_worse(
     await answered(NUDGE)
     await recorder.record(report(80, decision=Course.ESCALATE), act(0), act())
     await monitor.look()
-    (verdict,) = await told(journal, OutcomeReport)
+    (verdict,) = await records_of(journal, OutcomeReport)
     reason = "explicit_escalation fires as well"
     assert (verdict.outcome, verdict.reason) == (Outcome.MADE_WORSE, reason)
 
@@ -262,9 +255,9 @@ async def test_the_outcome_is_judged_at_the_end_if_that_comes_first(
     id = await answered(NUDGE)
     await recorder.end(FAILED)
     await monitor.look()
-    (verdict,) = await told(journal, OutcomeReport)
+    (verdict,) = await records_of(journal, OutcomeReport)
     assert (verdict.intervention, verdict.outcome) == (id, Outcome.NO_EFFECT)
-    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
+    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
 
 
 async def test_an_answer_that_is_refused_closes_its_escalation(
@@ -275,10 +268,10 @@ async def test_an_answer_that_is_refused_closes_its_escalation(
     await write(ANSWERED)
     id = await write(replace(NUDGE, needs_approval=True))
     await monitor.look()
-    assert (await told(journal, Escalation))[-1] == ANSWERED
+    assert (await records_of(journal, Escalation))[-1] == ANSWERED
     await write(Delivery(intervention=id, state=DeliveryState.REJECTED))
     await monitor.look()
-    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
+    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
 
 
 async def test_what_was_not_delivered_expires_at_the_end(
@@ -291,9 +284,9 @@ async def test_what_was_not_delivered_expires_at_the_end(
     await monitor.look()
     await monitor.look(everything=True)
     expired = Delivery(intervention=id, state=DeliveryState.EXPIRED, step=2)
-    assert await told(journal, Delivery) == [expired]
-    assert (await told(journal, Escalation))[-1].state is EscalationState.CLOSED
-    assert await told(journal, OutcomeReport) == []
+    assert await records_of(journal, Delivery) == [expired]
+    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
+    assert await records_of(journal, OutcomeReport) == []
 
 
 async def test_a_restart_is_judged_on_the_next_attempt(
@@ -303,7 +296,7 @@ async def test_a_restart_is_judged_on_the_next_attempt(
     id = await answered(RESTART)
     await recorder.end(replace(FAILED, ending=Ending.RESTARTED))
     await monitor.look()
-    assert await told(journal, OutcomeReport) == []
+    assert await records_of(journal, OutcomeReport) == []
     second = await journal.add_attempt(
         task=attempt.task,
         number=2,

@@ -26,11 +26,10 @@ from midwatch_monitor.records import (
     Lifecycle,
     Record,
     Resolution,
-    Severity,
     Step,
     StepKind,
 )
-from midwatch_monitor.rules.silence import SILENT, UNMOVED
+from midwatch_monitor.rules.silence import SILENT
 
 Claim = Callable[..., Awaitable[Recorder]]
 Told = tuple[str, AlertState, Resolution | None, int]
@@ -116,28 +115,6 @@ async def test_silence_fires_after_its_limit_without_any_hint_and_once(scene: Be
     assert await stage.told() == [(*FIRES, 0)]
 
 
-async def test_an_alert_says_when_the_limit_was_reached_and_when_that_was_seen(
-    scene: Begin,
-) -> None:
-    stage = await scene()
-    await stage.hear(2, act())
-    await stage.look(33)
-    assert await stage.records(Alert) == [
-        Alert(
-            key=SILENT,
-            severity=Severity.WARNING,
-            state=AlertState.FIRING,
-            value=31 * 60,
-            summary="nothing was heard for 31 min; nothing is known to run",
-            evidence=(1,),
-            since_step=1,
-            step=1,
-            since_at=stage.at(32),
-            at=stage.at(33),
-        )
-    ]
-
-
 async def test_silence_is_a_question_and_health_is_unknown(scene: Begin) -> None:
     stage = await scene()
     await stage.look(0)
@@ -159,48 +136,6 @@ async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: B
     assert await stage.told() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
 
 
-async def test_what_never_moves_is_a_notice_and_no_question(scene: Begin) -> None:
-    stage = await scene(unmoved="1h")
-    for number in range(1, 6):
-        await stage.hear(14 * number, act(number))
-    assert await stage.told() == [(UNMOVED.subject, AlertState.FIRING, None, 5)]
-    assert await stage.records(Escalation) == []
-
-
-@pytest.mark.parametrize(
-    ("activity", "minutes"),
-    [(Activity.MODEL, 10), (Activity.COMMAND, 30), (Activity.RATE_LIMITED, 60)],
-)
-async def test_a_slow_model_a_long_command_and_a_limited_rate_have_their_time(
-    scene: Begin, activity: Activity, minutes: float
-) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.hear(0, doing(activity))
-    await stage.look(minutes - 0.1)
-    assert await stage.told() == []
-    await stage.look(minutes)
-    assert await stage.told() == [(*FIRES, 0)]
-
-
-async def test_a_parked_attempt_is_never_silent(scene: Begin) -> None:
-    stage = await scene(unmoved="1h")
-    parked = Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING)
-    await stage.hear(1, parked)
-    await stage.look(10_000)
-    await stage.hear(10_001, Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL))
-    await stage.look(10_010)
-    assert await stage.told() == []
-
-
-async def test_an_attempt_that_is_parked_while_it_is_silent_is_silent_no_more(scene: Begin) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.look(31)
-    await stage.hear(32, Change(lifecycle=Lifecycle.INPUT_REQUIRED, activity=Activity.WAITING))
-    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 0)]
-
-
 async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     stage = await scene()
     await stage.look(0)
@@ -210,17 +145,6 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     await stage.look(31)
     await stage.look(500)
     assert (await stage.told())[1:] == [("", AlertState.RESOLVED, Resolution.ENDED, 0)]
-
-
-async def test_a_hold_that_the_attempt_outlives_never_fires(scene: Begin) -> None:
-    stage = await scene(hold="5m")
-    await stage.look(0)
-    await stage.look(31)
-    await stage.hear(32, act())
-    await stage.look(63)
-    assert [state for _, state, *_ in await stage.told()] == [AlertState.PENDING] * 2
-    await stage.look(67)
-    assert (await stage.told())[2:] == [(*FIRES, 1)]
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Begin) -> None:
@@ -244,17 +168,6 @@ async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
     await stage.look(630)
     assert await stage.told() == []
     await stage.look(631)
-    assert await stage.told() == [(*FIRES, 0)]
-
-
-async def test_who_is_not_heard_after_the_monitor_began_is_silent_after_a_whole_limit(
-    scene: Begin,
-) -> None:
-    stage = await scene()
-    for minute in (600, 629):
-        await stage.look(minute)
-    assert await stage.told() == []
-    await stage.look(630)
     assert await stage.told() == [(*FIRES, 0)]
 
 

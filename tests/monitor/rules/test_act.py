@@ -3,22 +3,27 @@
 import pytest
 
 from midwatch_monitor.records import Checkpoint, Edit, Step, StepKind, Writer
-from midwatch_monitor.rules.act import Act, Check, Facet, Normaliser, Past
+from midwatch_monitor.rules.act import (
+    NO_COMMAND,
+    Act,
+    Check,
+    CommandFacts,
+    Facet,
+    Normaliser,
+    Past,
+    command_facts,
+    runs_tests,
+)
 from midwatch_monitor.rules.identity import SHORT, result
+from midwatch_stage.factories import step as make_step
 
 LONG = "x" * SHORT
 """Too long to be masked at the first sight."""
 
 
 def shell(line: str, output: str = "", *, exit_code: int | None = None) -> Step:
-    return Step(
-        number=3,
-        kind=StepKind.TOOL,
-        tool="shell",
-        args=f'{{"command": "{line}"}}',
-        output=output,
-        exit_code=exit_code,
-    )
+    args = f'{{"command": "{line}"}}'
+    return make_step(3, "shell", args=args, output=output, exit_code=exit_code, ok=None)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +121,6 @@ def test_a_long_output_with_nothing_to_mask_is_known_at_the_second_visit() -> No
     assert first == second
 
 
-def test_a_short_output_is_precise_at_the_first_visit() -> None:
-    normaliser = Normaliser()
-    first, second = (normaliser.act(shell("pytest", f"ok in {n}s")).result for n in (1, 2))
-    assert first == second
-
-
-def test_another_act_is_a_first_visit_of_its_own() -> None:
-    normaliser = Normaliser()
-    normaliser.act(shell("ls", LONG + " 1 s"))
-    other = normaliser.act(shell("ls -l", LONG + " 1 s"))
-    assert other.result == result(shell("ls", LONG + " 1 s"), precise=False)
-
-
 @pytest.mark.parametrize(
     ("line", "check"),
     [
@@ -155,24 +147,6 @@ def test_an_act_knows_whether_it_failed_when_it_was_last_done() -> None:
     exits = [1, None, 0, 0, 2]
     acts = [normaliser.act(shell("make", "x", exit_code=each)) for each in exits]
     assert [act.failed_before for act in acts] == [None, True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("counts", "better"),
-    [
-        ((3,), False),
-        ((3, 2), True),
-        ((3, 3), False),
-        ((3, 2, 3, 2), False),
-        ((3, 2, 3, 1), True),
-    ],
-)
-def test_an_act_is_better_where_it_fails_in_fewer_places_than_ever(
-    counts: tuple[int, ...], *, better: bool
-) -> None:
-    normaliser = Normaliser()
-    acts = [normaliser.act(shell("pytest", f"{each} failed", exit_code=1)) for each in counts]
-    assert acts[-1].better is better
 
 
 @pytest.mark.parametrize("failed", [None, False, True])
@@ -223,3 +197,39 @@ def test_an_act_says_what_it_is_so_that_only_who_hears_that_is_asked(
     step: Step, facets: int
 ) -> None:
     assert Normaliser().act(step).facets == facets
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ls", NO_COMMAND),
+        ("pytest -q", CommandFacts(Check.TESTS)),
+        ("echo the latest\ncat log", NO_COMMAND),
+        ("python a.py", CommandFacts(Check.RUN)),
+        ("git checkout a.py", CommandFacts(reverts=("a.py",))),
+        ("git switch main", CommandFacts(swaps=True)),
+        ("sleep 5; Make test", CommandFacts(Check.TESTS, sleeps=True)),
+    ],
+)
+def test_a_command_tells_what_it_is(line: str, told: CommandFacts) -> None:
+    assert command_facts(line) == told
+
+
+@pytest.mark.parametrize("line", ["go test ./...", "PyTest", "npm run my-test", "./gradlew aTest"])
+def test_tests_are_found_on_any_line_of_a_long_script(line: str) -> None:
+    script = "\n".join(["echo of 3 latest words"] * 100 + [line] + ["cat a"] * 100)
+    assert (command_facts(script).check, command_facts(line).check) == (Check.TESTS, Check.TESTS)
+
+
+def test_a_runner_and_its_argument_stand_on_one_line() -> None:
+    assert command_facts("go \ntest x").check is Check.NONE
+
+
+@pytest.mark.parametrize(
+    ("tool", "line", "runs"),
+    [("bash", "pytest", True), ("run_tests", "", True), ("run_tests", "ls", False)],
+)
+def test_of_a_tool_with_a_command_the_command_says_whether_it_tests(
+    tool: str, line: str, runs: bool
+) -> None:
+    assert runs_tests(tool, line) is runs

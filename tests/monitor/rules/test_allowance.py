@@ -9,7 +9,6 @@ from midwatch_monitor.records import (
     AlertKey,
     Budget,
     Change,
-    Checkpoint,
     Event,
     Finding,
     Meter,
@@ -20,6 +19,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.allowance import BudgetBurnDetector, StepsOnPlanStepDetector
 from midwatch_monitor.rules.detector import Answer, Clear, Seen
+from midwatch_stage.factories import reflecting
 
 BURN = AlertKey(rule="budget_burn")
 SEEN = Seen(Act(7, work=False))
@@ -38,11 +38,7 @@ def spent(requests: float, limit: float | None = 100) -> Change:
 
 
 def report(percent: int) -> Step:
-    return Step(
-        number=7,
-        kind=StepKind.CHECKPOINT,
-        checkpoint=Checkpoint(progress_percent=percent, confidence=50),
-    )
+    return reflecting(7, percent)
 
 
 def severity(answers: Sequence[Answer]) -> Severity | None:

@@ -6,10 +6,10 @@ from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.failure import (
     failed,
     failing,
+    failure_line,
     says_no,
     signature,
     surroundings,
-    told,
 )
 
 
@@ -112,7 +112,7 @@ def test_what_does_not_speak_of_the_failure_does_not_count() -> None:
 
 
 def test_an_output_that_tells_of_no_failure_has_no_signature() -> None:
-    assert (of("all is well"), of("", 1), told("")) == (0, 0, "")
+    assert (of("all is well"), of("", 1), failure_line("")) == (0, 0, "")
 
 
 def test_where_only_the_exit_code_tells_the_end_of_the_output_is_the_failure() -> None:
@@ -121,7 +121,7 @@ def test_where_only_the_exit_code_tells_the_end_of_the_output_is_the_failure() -
 
 
 def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:
-    assert told("KeyError: a\nsome more\nValueError: b\nthe end") == "ValueError: b"
+    assert failure_line("KeyError: a\nsome more\nValueError: b\nthe end") == "ValueError: b"
 
 
 @pytest.mark.parametrize(

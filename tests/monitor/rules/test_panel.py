@@ -4,8 +4,10 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
+from pydantic import ValidationError
 
-from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
+from midwatch_monitor.judge import Judge, Panel, Windows
 from midwatch_monitor.records import (
     AlertKey,
     Budget,
@@ -20,13 +22,15 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_monitor.rules import DETECTORS
+from midwatch_monitor.rules import DETECTORS, Detector
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Answer, Movements, Repeats, Seen
-from midwatch_monitor.rules.panel import Panel, Windows
+from midwatch_monitor.rules.overrides import for_worker, rule_settings
 
 PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
+
 COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "sleep 1")
+
 OUTPUTS = ("", "ok", "2 failed", "ValueError: a", "sh: javac: command not found")
 
 
@@ -88,6 +92,11 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
         yield event, told, facets, windows.restart(event)
 
 
+def detectors() -> list[Detector]:
+    settings = rule_settings(Rules())
+    return [make(settings[name]) for name, make in DETECTORS.items()]
+
+
 class Standing:
     """What stands by the answers so far: of each subject its severity and its value."""
 
@@ -105,7 +114,7 @@ class Standing:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("rule", DETECTORS)
 def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -> None:
-    fed_all, fed_some = (DETECTORS[rule](Rules()) for _ in range(2))
+    fed_all, fed_some = (DETECTORS[rule](rule_settings(Rules())[rule]) for _ in range(2))
     of_all, of_some = Standing(), Standing()
     for event, told, facets, restart in seen(seed):
         if restart and fed_all.windowed:
@@ -119,7 +128,7 @@ def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -
 
 def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
     rules = Rules()
-    panel, alone = Panel(rules), [make(rules) for make in DETECTORS.values()]
+    panel, alone = Panel(rules), detectors()
     of_panel, of_all = Standing(), Standing()
     for event, told, facets, restart in seen(3):
         for each in alone:
@@ -135,6 +144,58 @@ def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
 
 
 def test_most_events_concern_few_detectors() -> None:
-    hears = [make(Rules()).hears for make in DETECTORS.values()]
+    hears = [each.hears for each in detectors()]
     fed = [sum(bool(each & facets) for each in hears) for _, _, facets, _ in seen(4)]
     assert sum(fed) < len(fed) * len(hears) / 2
+
+
+def calls(**tools: dict[str, object]) -> RepeatedCall:
+    return RepeatedCall.model_validate(
+        {"notice_after": 3, "warn_after": 4, "critical_after": 0, "tools": tools}
+    )
+
+
+def test_the_settings_of_all_rules_stand_under_their_names() -> None:
+    settings = rule_settings(Rules())
+    assert (settings["cycle"], "agreement" in settings) == (Rules().cycle, False)
+
+
+def test_a_worker_may_have_thresholds_of_its_own() -> None:
+    own = {"below": 10, "hold": "5s"}
+    rules = Rules(low_confidence=LowConfidence.model_validate({"workers": {"bold": own}}))
+    bold = for_worker(rules, "bold").low_confidence
+    assert (bold.below, bold.hold.seconds, bold.severity) == (10, 5, Severity.WARNING)
+    assert for_worker(rules, "shy") == rules
+
+
+@pytest.mark.parametrize("override", [{"blow": 10}, {"warn_after": -1}])
+def test_a_wrong_override_is_refused(override: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Judge(Rules(repeated_call=calls(wait_less=override)))
+
+
+@pytest.mark.parametrize(
+    ("tool", "severities"),
+    [
+        ("ls", [Severity.NOTICE, Severity.WARNING]),
+        ("pay", [Severity.WARNING]),  # sooner than any other tool
+        ("build", [Severity.CRITICAL]),  # later
+        ("poll", []),
+    ],
+)
+def test_a_judge_keeps_to_the_thresholds_of_the_tool(tool: str, severities: list[Severity]) -> None:
+    off = {name: {"enabled": False} for name in rule_settings(Rules())}
+    own = calls(
+        pay={"notice_after": 0, "warn_after": 2},
+        build={"notice_after": 0, "warn_after": 0, "critical_after": 5},
+        poll={"enabled": False},
+    )
+    judge = Judge(Rules.model_validate({**off, "repeated_call": own}))
+    alerts = [
+        alert.severity
+        for number in range(1, 6)
+        for alert in judge.observe(
+            Step(number=number, kind=StepKind.TOOL, tool=tool, output="o")
+        ).alerts
+    ]
+    assert alerts == severities

@@ -8,6 +8,7 @@ from midwatch_monitor.config.rules import (
     DecliningConfidence,
     ExplicitEscalation,
     LowConfidence,
+    MissedCheckpoint,
     MultipleBlockers,
     StalledProgress,
 )
@@ -16,7 +17,9 @@ from midwatch_monitor.records import (
     Change,
     Checkpoint,
     Course,
+    Event,
     Finding,
+    Lifecycle,
     Severity,
     Step,
     StepKind,
@@ -24,11 +27,12 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
 from midwatch_monitor.rules.reports import (
-    declining_confidence,
-    explicit_escalation,
-    low_confidence,
-    multiple_blockers,
-    stalled_progress,
+    DecliningConfidenceDetector,
+    ExplicitEscalationDetector,
+    LowConfidenceDetector,
+    MissedCheckpointDetector,
+    MultipleBlockersDetector,
+    StalledProgressDetector,
 )
 
 
@@ -60,11 +64,13 @@ def last_value(detector: Detector, checkpoints: Iterable[Checkpoint]) -> float |
 def test_confidence_alarms_under_the_threshold_and_not_at_it(
     confidence: int, value: float | None
 ) -> None:
-    assert last_value(low_confidence(LowConfidence(below=30)), confident(confidence)) == value
+    assert (
+        last_value(LowConfidenceDetector(LowConfidence(below=30)), confident(confidence)) == value
+    )
 
 
 def test_a_finding_says_what_where_and_how_much() -> None:
-    [[answer]] = feed(low_confidence(LowConfidence(below=30)), confident(12))
+    [[answer]] = feed(LowConfidenceDetector(LowConfidence(below=30)), confident(12))
     assert answer == Finding(
         key=AlertKey(rule="low_confidence"),
         severity=Severity.WARNING,
@@ -91,12 +97,12 @@ def test_a_finding_says_what_where_and_how_much() -> None:
 def test_confidence_declines_from_the_first_to_the_last_of_a_full_window(
     values: tuple[int, ...], value: float | None
 ) -> None:
-    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
     assert last_value(detector, confident(*values)) == value
 
 
 def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
-    detector = declining_confidence(DecliningConfidence(window=3, drop=20))
+    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
     assert feed(detector, confident(80, 20, 70)) == [
         (),
         (),
@@ -108,12 +114,12 @@ def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
 def test_three_blockers_alarm_and_two_do_not(count: int, value: float | None) -> None:
     blockers = tuple(f"blocker {n}" for n in range(count))
     checkpoint = Checkpoint(progress_percent=50, confidence=50, blockers=blockers)
-    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [checkpoint]) == value
+    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [checkpoint]) == value
 
 
 def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
     two = Checkpoint(progress_percent=50, confidence=50, blockers=("a", "b"))
-    assert last_value(multiple_blockers(MultipleBlockers(count=3)), [two, two]) is None
+    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [two, two]) is None
 
 
 @pytest.mark.parametrize(
@@ -131,18 +137,18 @@ def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
 def test_progress_stalls_over_a_full_window_and_never_at_100(
     values: tuple[int, ...], value: float | None
 ) -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     assert last_value(detector, progressing(*values)) == value
 
 
 def test_a_gain_of_less_than_the_threshold_is_a_stall() -> None:
     settings = StalledProgress(window=3, min_gain=5)
-    assert last_value(stalled_progress(settings), progressing(50, 52, 54)) == 4
-    assert last_value(stalled_progress(settings), progressing(50, 52, 55)) is None
+    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 54)) == 4
+    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 55)) is None
 
 
 def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
-    detector = stalled_progress(StalledProgress(window=6, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=6, min_gain=1))
     answers = feed(detector, progressing(*[40] * 6))
     assert [bool(each) for each in answers] == [False] * 5 + [True]
 
@@ -150,7 +156,7 @@ def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
     pivot = Checkpoint(progress_percent=60, confidence=80, decision=Course.PIVOT)
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     feed(detector, progressing(60, 60))
     step = Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=pivot)
     answers = detector.observe(step, Seen(Act(3, work=False), fresh=fresh))
@@ -158,7 +164,7 @@ def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
 
 
 def test_a_restart_empties_the_window() -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=1))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     feed(detector, progressing(60, 60))
     detector.restart()
     assert last_value(detector, progressing(60, 60)) is None
@@ -170,20 +176,20 @@ def test_a_restart_empties_the_window() -> None:
 )
 def test_only_a_call_for_help_is_an_escalation(decision: Course, value: float | None) -> None:
     checkpoint = Checkpoint(progress_percent=50, confidence=50, decision=decision)
-    assert last_value(explicit_escalation(ExplicitEscalation()), [checkpoint]) == value
+    assert last_value(ExplicitEscalationDetector(ExplicitEscalation()), [checkpoint]) == value
 
 
 @pytest.mark.parametrize("event", [Change(plan_step=2), Step(number=1, kind=StepKind.MESSAGE)])
 def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step) -> None:
     for detector in (
-        low_confidence(LowConfidence()),
-        stalled_progress(StalledProgress()),
+        LowConfidenceDetector(LowConfidence()),
+        StalledProgressDetector(StalledProgress()),
     ):
         assert detector.observe(event, Seen(Act(1, work=False))) == ()
 
 
 def test_a_stall_is_told_as_people_say_it() -> None:
-    detector = stalled_progress(StalledProgress(window=3, min_gain=5))
+    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=5))
     told = [
         each.summary
         for values in ((38, 38, 38), (50, 52, 54))
@@ -193,3 +199,146 @@ def test_a_stall_is_told_as_people_say_it() -> None:
     ]
     assert told[0] == "progress stuck at 38 % for 3 checkpoints"
     assert told[-1] == "progress went from 50 % to 54 % in 3 checkpoints"
+
+
+KEY = AlertKey(rule="missed_checkpoint")
+
+
+class Run:
+    """Feeds events and numbers the steps."""
+
+    def __init__(self, *changes: Change) -> None:
+        self.detector = MissedCheckpointDetector(MissedCheckpoint(warn_after=3, critical_after=6))
+        self.step = 0
+        for change in changes:
+            self.feed(change)
+
+    def feed(self, event: Event) -> Sequence[Answer]:
+        return self.detector.observe(event, Seen(Act(self.step, work=False)))
+
+    def work(self, steps: int, *, request: int = 0) -> Sequence[Answer]:
+        answers: Sequence[Answer] = ()
+        for _ in range(steps):
+            self.step += 1
+            of = request or 1000 + self.step
+            answers = self.feed(Step(number=self.step, kind=StepKind.TOOL, request=of))
+        return answers
+
+    def reflect(self, *, request: int = 0) -> Sequence[Answer]:
+        self.step += 1
+        checkpoint = Checkpoint(progress_percent=10, confidence=50)
+        return self.feed(
+            Step(
+                number=self.step,
+                kind=StepKind.CHECKPOINT,
+                checkpoint=checkpoint,
+                request=request,
+            )
+        )
+
+
+def missed(answers: Sequence[Answer]) -> tuple[Severity, float] | None:
+    found = [each for each in answers if isinstance(each, Finding)]
+    return (found[0].severity, found[0].value) if found else None
+
+
+OFFERED = Change(reflect=True)
+
+
+def test_three_missed_intervals_of_three_requests_warn() -> None:
+    run = Run(OFFERED)
+    assert missed(run.work(8)) is None
+    assert missed(run.work(1)) == (Severity.WARNING, 3)
+    assert missed(run.work(9)) == (Severity.CRITICAL, 6)
+
+
+def test_as_long_as_nothing_is_missed_nothing_is_said() -> None:
+    run = Run(OFFERED)
+    assert (run.work(8), run.reflect(), run.work(8)) == ((), (), ())
+
+
+def test_a_step_of_no_known_request_counts_half() -> None:
+    run = Run(OFFERED)
+    steps = [Step(number=number, kind=StepKind.TOOL) for number in range(1, 19)]
+    answers = [missed(run.feed(step)) for step in steps]
+    assert answers == [*[None] * 17, (Severity.WARNING, 3)]
+
+
+def test_a_run_that_never_had_the_tool_is_not_judged() -> None:
+    assert Run().work(100) == ()
+
+
+def test_a_checkpoint_shows_that_the_tool_is_there() -> None:
+    run = Run()
+    run.work(20)
+    run.reflect()
+    assert missed(run.work(8)) is None
+    assert missed(run.work(1)) == (Severity.WARNING, 3)
+
+
+def test_a_checkpoint_clears_and_starts_the_count_anew() -> None:
+    run = Run(OFFERED)
+    run.work(9)
+    assert run.reflect() == (Clear(key=KEY),)
+    assert missed(run.work(8)) is None
+
+
+def test_the_steps_of_one_request_count_once() -> None:
+    run = Run(OFFERED)
+    for request in range(1, 9):
+        assert missed(run.work(4, request=request)) is None
+    assert missed(run.work(1, request=9)) == (Severity.WARNING, 3)
+
+
+def test_the_rest_of_the_request_that_reflected_is_not_counted() -> None:
+    run = Run(OFFERED, Change(reflect_every=1))
+    run.reflect(request=1)
+    run.work(5, request=1)
+    run.work(5, request=2)
+    assert missed(run.work(5, request=3)) is None
+    assert missed(run.work(5, request=4)) == (Severity.WARNING, 3)
+
+
+def test_the_interval_in_force_is_the_one_that_counts() -> None:
+    run = Run(OFFERED, Change(reflect_every=6))
+    assert missed(run.work(17)) is None
+    assert missed(run.work(1)) == (Severity.WARNING, 3)
+
+
+def test_without_reminders_nothing_is_missed() -> None:
+    run = Run(OFFERED)
+    run.work(9)
+    assert run.feed(Change(reflect_every=0)) == (Clear(key=KEY),)
+    assert missed(run.work(50)) is None
+
+
+def test_a_parked_worker_is_not_flagged() -> None:
+    run = Run(OFFERED, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    assert run.work(50) == ()
+    run.feed(Change(lifecycle=Lifecycle.WORKING))
+    assert missed(run.work(8)) is None
+    assert missed(run.work(1)) == (Severity.WARNING, 3)
+
+
+def test_a_tool_that_is_taken_away_cannot_be_missed() -> None:
+    run = Run(OFFERED)
+    run.work(9)
+    assert run.feed(Change(reflect=False)) == (Clear(key=KEY),)
+    assert run.work(9) == ()
+
+
+def test_evidence_runs_from_the_last_checkpoint_to_now() -> None:
+    run = Run(OFFERED)
+    run.reflect()
+    [answer] = run.work(9)
+    assert isinstance(answer, Finding)
+    assert answer.evidence == (1, 10)
+
+
+def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
+    run = Run(OFFERED)
+    run.work(9)
+    run.step += 1
+    refused = Step(number=run.step, kind=StepKind.TOOL, tool="reflect", ok=False, request=7)
+    assert run.feed(refused) == (Clear(key=KEY),)
+    assert missed(run.work(8)) is None

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor.budget import forecast, used
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec
-from midwatch_monitor.outlook import forecast, used
 from midwatch_monitor.records import (
     Action,
     Alert,

@@ -1,7 +1,9 @@
 """What a worker has to say before a call may run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,9 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Said, Verdict, backoff
+from midwatch_stage.factories import step
+from midwatch_tools.gate.gate import ALLOWED, Failure, Gate, Permission, backoff
+from midwatch_tools.tools.statement import Statements
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 
@@ -34,33 +38,17 @@ def run(
     *,
     ok: bool = False,
     output: str = "E   KeyError: 'a'",
-    edits: tuple[Edit, ...] = (),
+    **fields: Any,
 ) -> Step:
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool="run_command",
-        args=f'{{"command": "{command}"}}',
-        ok=ok,
-        exit_code=int(not ok),
-        output=output,
-        edits=edits,
-    )
+    args = f'{{"command": "{command}"}}'
+    made = step(request, "run_command", request=request, args=args, output=output, **fields)
+    return replace(made, ok=ok, exit_code=int(not ok))
 
 
 def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
-    changed = Edit(path="a.py", digest=f"{request}", writer=writer)
-    return Step(
-        number=request,
-        kind=StepKind.TOOL,
-        request=request,
-        tool="write_file",
-        args=f'{{"path": "a.py", "content": "{request}"}}',
-        path="a.py",
-        ok=True,
-        edits=(changed,),
-    )
+    edits = (Edit(path="a.py", digest=f"{request}", writer=writer),)
+    args = f'{{"path": "a.py", "content": "{request}"}}'
+    return step(request, "write_file", request=request, args=args, path="a.py", edits=edits)
 
 
 def report(request: int, cause: Cause, *, by: Teller = Teller.WORKER) -> tuple[Record, ...]:
@@ -81,11 +69,11 @@ def gate(
     return made
 
 
-def refused(verdict: Verdict, words: str) -> bool:
+def refused(verdict: Permission, words: str) -> bool:
     return words in verdict.refusal
 
 
-NOTHING = Said()
+NOTHING = Statements()
 PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
 
 
@@ -177,13 +165,13 @@ def transient(tries: int) -> list[Record | tuple[Record, ...]]:
 def test_a_transient_failure_is_tried_again_after_waits_that_double(
     tries: int, wait: float
 ) -> None:
-    assert gate(*transient(tries)).may(run(9), NOTHING) == Verdict(wait=wait)
+    assert gate(*transient(tries)).may(run(9), NOTHING) == Permission(wait=wait)
 
 
 def test_after_its_tries_a_transient_failure_needs_another_analysis() -> None:
     records = transient(3)
     assert refused(gate(*records).may(run(9), NOTHING), "waiting did not help")
-    assert gate(*records, report(8, TRANSIENT)).may(run(9), NOTHING) == Verdict(wait=1.0)
+    assert gate(*records, report(8, TRANSIENT)).may(run(9), NOTHING) == Permission(wait=1.0)
 
 
 def test_the_longest_wait_is_a_setting() -> None:
@@ -248,15 +236,15 @@ def test_a_permanent_failure_that_came_again_needs_another_analysis() -> None:
 
 def test_a_worker_that_called_it_permanent_may_still_say_that_it_passes() -> None:
     state = gate(run(1), report(2, PERMANENT), report(3, TRANSIENT))
-    assert state.may(run(4), NOTHING) == Verdict(wait=1.0)
+    assert state.may(run(4), NOTHING) == Permission(wait=1.0)
 
 
 @pytest.mark.parametrize(
     ("unknown", "verdict"),
-    [(TRANSIENT, Verdict(wait=1.0)), (UNKNOWN, ALLOWED)],
+    [(TRANSIENT, Permission(wait=1.0)), (UNKNOWN, ALLOWED)],
 )
 def test_requirement_9_an_unknown_cause_counts_as_the_settings_say(
-    unknown: Cause, verdict: Verdict
+    unknown: Cause, verdict: Permission
 ) -> None:
     errors = ErrorSettings(unknown=unknown)
     assert gate(run(1), report(2, UNKNOWN), errors=errors).may(run(3), NOTHING) == verdict
@@ -312,19 +300,19 @@ def test_equal_failures_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "verdict"), [(TRANSIENT, Verdict(wait=1.0)), (PERMANENT, None), (None, None)]
+    ("cause", "verdict"), [(TRANSIENT, Permission(wait=1.0)), (PERMANENT, None), (None, None)]
 )
 def test_an_analysis_in_the_same_turn_counts_by_what_it_says(
-    cause: Cause | None, verdict: Verdict | None
+    cause: Cause | None, verdict: Permission | None
 ) -> None:
-    found = gate(run(1)).may(run(2), Said(cause=cause))
+    found = gate(run(1)).may(run(2), Statements(cause=cause))
     assert found == verdict if verdict else found.refusal
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_it_does_not_matter_which_call_of_a_turn_ends_first(order: int) -> None:
     both = [report(2, TRANSIENT), run(2)][::order]
-    assert gate(run(1), *both).may(run(3), NOTHING) == Verdict(wait=2.0)
+    assert gate(run(1), *both).may(run(3), NOTHING) == Permission(wait=2.0)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -341,8 +329,8 @@ def test_a_later_attempt_begins_with_an_analysis() -> None:
     assert refused(verdict, "this is attempt 2. Before any work, call `report_error`")
 
 
-@pytest.mark.parametrize("said", [NOTHING, Said(cause=UNKNOWN)])
-def test_with_its_analysis_a_later_attempt_works(said: Said) -> None:
+@pytest.mark.parametrize("said", [NOTHING, Statements(cause=UNKNOWN)])
+def test_with_its_analysis_a_later_attempt_works(said: Statements) -> None:
     records: Sequence[tuple[Record, ...]] = () if said.cause else (report(1, UNKNOWN),)
     assert gate(*records, attempt=2).may(LOOKED, said) == ALLOWED
 

@@ -6,8 +6,7 @@ import pytest
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate.gate import Said
-from midwatch_tools.tools.statement import ErrorReport, said_in
+from midwatch_tools.tools.statement import ErrorReport, Statements, statements_in
 
 GOOD: dict[str, Any] = {
     "what_happened": "pytest stops at import: no module named yaml",
@@ -65,22 +64,22 @@ def call(tool: str, **args: Any) -> ToolCallPart:
 @pytest.mark.parametrize(
     ("calls", "said"),
     [
-        ([], Said()),
-        ([call("put", **GOOD)], Said()),
-        ([call("report_error", **GOOD)], Said(cause=Cause.PERMANENT)),
-        ([call("report_error", **{**GOOD, "category": "odd"})], Said()),
-        ([call("report_error", **{**GOOD, "change": " "})], Said()),
-        ([call("report_error", **{**GOOD, "change": "retry"})], Said()),
-        ([call("check_plan", **CHECK)], Said(checked=True)),
-        ([call("check_plan", **{**CHECK, "options": []})], Said()),
-        ([ToolCallPart("check_plan", "no JSON", "c")], Said()),
+        ([], Statements()),
+        ([call("put", **GOOD)], Statements()),
+        ([call("report_error", **GOOD)], Statements(cause=Cause.PERMANENT)),
+        ([call("report_error", **{**GOOD, "category": "odd"})], Statements()),
+        ([call("report_error", **{**GOOD, "change": " "})], Statements()),
+        ([call("report_error", **{**GOOD, "change": "retry"})], Statements()),
+        ([call("check_plan", **CHECK)], Statements(checked=True)),
+        ([call("check_plan", **{**CHECK, "options": []})], Statements()),
+        ([ToolCallPart("check_plan", "no JSON", "c")], Statements()),
         (
             [call("report_error", **GOOD), call("check_plan", **CHECK)],
-            Said(cause=Cause.PERMANENT, checked=True),
+            Statements(cause=Cause.PERMANENT, checked=True),
         ),
     ],
 )
 def test_a_turn_says_what_its_calls_say_that_will_be_taken(
-    calls: list[ToolCallPart], said: Said
+    calls: list[ToolCallPart], said: Statements
 ) -> None:
-    assert said_in(calls) == said
+    assert statements_in(calls) == said

@@ -7,10 +7,10 @@ import pytest
 
 from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
-from midwatch_tools.tools.completion import GOAL, Evidence, Presence, Said, judge_completion
+from midwatch_tools.tools.completion import GOAL, Evidence, Presence, StepClaim, judge_completion
 
 SETTINGS = CompletionSettings()
-SAID = Said(goal="mend it", files=("a.py",), confidence=80)
+SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
 THERE = Presence(path="a.py")
 EVIDENCE = Evidence(files=(THERE,), edited=frozenset({"a.py"}), passed=("pytest tests",))
 
@@ -19,7 +19,7 @@ def claim(what: str, state: ClaimState = ClaimState.PASSED, reason: str = "") ->
     return Claim(what=what, state=state, reason=reason)
 
 
-def judged(said: Said = SAID, evidence: Evidence = EVIDENCE, **settings: object) -> Completion:
+def judged(said: StepClaim = SAID, evidence: Evidence = EVIDENCE, **settings: object) -> Completion:
     return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
 
 
@@ -217,7 +217,7 @@ FUNCTIONAL = replace(SAID, functional=(claim("all tests pass"),))
     ],
 )
 def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
-    said: Said, evidence: Evidence, goal: Claim
+    said: StepClaim, evidence: Evidence, goal: Claim
 ) -> None:
     assert judged(said, evidence).claims[0] == goal
 

@@ -1,6 +1,7 @@
 """What was done on the plan step in hand is read from the journal's steps and plans."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from midwatch_monitor.records import (
@@ -14,6 +15,7 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
+from midwatch_stage.factories import step
 from midwatch_tools.tools.completion import Deeds, deeds
 
 FIRST = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
@@ -28,16 +30,9 @@ def edit(path: str = "a.py", **more: object) -> Step:
 
 
 def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
-    return Step(
-        number=1,
-        kind=StepKind.TOOL,
-        tool="run_command",
-        args=f'{{"command": "{command}"}}',
-        ok=code == 0,
-        exit_code=code,
-        output=output,
-        edits=edits,
-    )
+    args = f'{{"command": "{command}"}}'
+    made = step(1, "run_command", args=args, output=output, edits=edits)
+    return replace(made, ok=code == 0, exit_code=code)
 
 
 def done(*records: Record) -> Deeds:

@@ -2,17 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     TextPart,
-    ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -43,12 +40,12 @@ from midwatch_monitor.records import (
     Teller,
     Terms,
 )
+from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_tools import Watch
 from midwatch_tools.pauses import pausing
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 Write = Callable[[Record], Awaitable[int]]
-T = TypeVar("T")
 
 WORK: list[Any] = [[("put", {"path": "a.py", "text": str(n)})] for n in range(4)]
 TWO = Budget(requests=Meter(limit=2))
@@ -65,31 +62,6 @@ SWITCH = Intervention(
 )
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    return [
-        part.model_response_str()
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
-
-
-def prompts(messages: Sequence[ModelMessage]) -> list[str]:
-    return [
-        str(part.content)
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, UserPromptPart)
-    ]
-
-
 def last_limits(changes: Sequence[Change]) -> Meter:
     return [each.budget.requests for each in changes if each.budget is not None][-1]
 
@@ -100,7 +72,7 @@ async def test_requirement_22_the_worker_sees_the_budget_that_the_rules_see(
     budget = Budget(requests=Meter(used=6, limit=20))
     result = await perform(WORK[0], [("reflect", SAID), *WORK[1]], budget=budget)
     (answer,) = answers(result.all_messages(), "reflect")
-    seen = [each.budget.requests.used for each in await told(journal, Change) if each.budget]
+    seen = [each.budget.requests.used for each in await records_of(journal, Change) if each.budget]
     assert seen == [6, 7, 8, 9]
     assert "\nBudget: 8 of 20 requests (12 left). At this rate NOT enough" in answer
     assert "40 % of the requests for 5 % of the work" in answer
@@ -121,7 +93,7 @@ async def test_a_request_for_more_is_recorded_and_the_work_goes_on(
     first, second = answers(result.all_messages(), "request_budget")
     assert first.startswith("Your supervisor is asked.")
     assert "asked already" in second
-    assert await told(journal, BudgetRequest) == [
+    assert await records_of(journal, BudgetRequest) == [
         BudgetRequest(wanted=Grant(requests=5), reason="two files are left")
     ]
 
@@ -138,7 +110,7 @@ async def test_once_it_is_answered_one_may_ask_again(
 
     budget = Budget(requests=Meter(limit=20))
     result = await perform([ASK], [("answer", {})], [ASK], budget=budget, tools=(answer,))
-    assert len(await told(journal, BudgetRequest)) == 2
+    assert len(await records_of(journal, BudgetRequest)) == 2
     assert any(text.endswith("No: simplify.") for text in prompts(result.all_messages()))
 
 
@@ -150,7 +122,7 @@ async def test_nothing_or_what_has_no_limit_cannot_be_asked_for(
 ) -> None:
     budget = Budget(requests=Meter(limit=20))
     await perform([("request_budget", {"reason": "r", **wanted})], budget=budget)
-    assert await told(journal, BudgetRequest) == []
+    assert await records_of(journal, BudgetRequest) == []
 
 
 async def test_what_is_granted_raises_the_limit_once_it_has_arrived(
@@ -159,7 +131,7 @@ async def test_what_is_granted_raises_the_limit_once_it_has_arrived(
     await write(MORE)
     result = await perform(*WORK, budget=TWO)
     assert "You are granted 3 more requests." in prompts(result.all_messages())[1]
-    assert last_limits(await told(journal, Change)) == Meter(used=5, limit=5)
+    assert last_limits(await records_of(journal, Change)) == Meter(used=5, limit=5)
 
 
 async def test_a_grant_that_waits_counts_before_the_budget_is_spent(
@@ -169,9 +141,9 @@ async def test_a_grant_that_waits_counts_before_the_budget_is_spent(
         await perform(*WORK, budget=TWO)
     id = await write(MORE)
     await perform(*WORK)
-    assert last_limits(await told(journal, Change)) == Meter(used=5, limit=5)
-    assert [each.intervention for each in await told(journal, Delivery)] == [id]
-    assert len(await told(journal, Step)) == 5
+    assert last_limits(await records_of(journal, Change)) == Meter(used=5, limit=5)
+    assert [each.intervention for each in await records_of(journal, Delivery)] == [id]
+    assert len(await records_of(journal, Step)) == 5
 
 
 async def test_a_grant_that_needs_approval_grants_nothing(perform: Perform, write: Write) -> None:
@@ -211,7 +183,7 @@ async def test_another_model_answers_from_the_request_on_that_says_so(
     result = await perform([("switch", {})], *WORK, tools=(switch,), model_for=other.by_name)
     assert result.output == "By the other."
     assert "another model goes on" in other.heard[-1]
-    assert [each.model for each in await told(journal, Change) if each.model] == ["other"]
+    assert [each.model for each in await records_of(journal, Change) if each.model] == ["other"]
 
 
 async def test_it_still_answers_after_a_crash(
@@ -225,7 +197,7 @@ async def test_it_still_answers_after_a_crash(
     await perform(*WORK, model_for=first.by_name)
     result = await perform(broken, broken, model_for=second.by_name)
     assert (result.output, second.asked) == ("By the other.", ["other"])
-    assert len(await told(journal, Delivery)) == 1
+    assert len(await records_of(journal, Delivery)) == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -237,12 +209,12 @@ async def test_where_there_is_no_such_model_the_present_one_goes_on(
     )
     result = await perform(*WORK, model_for=Other().by_name if known else None)
     assert result.output == "Done."
-    (fault,) = await told(journal, Fault)
+    (fault,) = await records_of(journal, Fault)
     assert (fault.part, "'none'" in fault.error) == ("switch_model", True)
-    assert await told(journal, Delivery) == [
+    assert await records_of(journal, Delivery) == [
         Delivery(intervention=id, state=DeliveryState.DELIVERED)
     ]
-    assert [each for each in await told(journal, Change) if each.model] == []
+    assert [each for each in await records_of(journal, Change) if each.model] == []
 
 
 async def test_a_request_that_is_made_again_writes_its_own_analysis(
@@ -250,11 +222,13 @@ async def test_a_request_that_is_made_again_writes_its_own_analysis(
 ) -> None:
     await write(SWITCH)
     await perform(model_for=Other().by_name)
-    (analysis,) = await told(journal, Analysis)
+    (analysis,) = await records_of(journal, Analysis)
     assert (analysis.by, analysis.cause, analysis.about) == (Teller.WATCH, Cause.TRANSIENT, 0)
     assert analysis.what.endswith("HTTP 429 from o")
     assert analysis.remedy.endswith("after 2.0 s")
-    (waits,) = [each for each in await told(journal, Change) if each.doing.startswith("asks again")]
+    (waits,) = [
+        each for each in await records_of(journal, Change) if each.doing.startswith("asks again")
+    ]
     assert waits.activity is Activity.RATE_LIMITED
 
 
@@ -294,5 +268,7 @@ async def test_time_waited_for_a_provider_uses_up_no_minutes(
     budget = watch.budget()
     assert budget is not None
     assert budget.minutes == Meter(used=1, limit=30)
-    spent = [change.budget.minutes.used for change in await told(journal, Change) if change.budget]
+    spent = [
+        change.budget.minutes.used for change in await records_of(journal, Change) if change.budget
+    ]
     assert spent[1:] == [1.0] * (1 + recovers)

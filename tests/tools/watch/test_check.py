@@ -1,20 +1,18 @@
 """No plan step begins unchecked, and its check is where another plan is proposed."""
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Change, Plan, PlanCheck, Ruling
-from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.reading import answers, records_of, turned_away
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
-T = TypeVar("T")
 
 QUICK = Settings(monitor=MonitorSettings(poll_seconds=0.01))
 LOOKING: Call = ("run_command", {"command": "b fine"})
@@ -38,32 +36,13 @@ COMPLETING: Call = (
 )
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    return [
-        part.model_response_str()
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
-
-
-def turned_away(messages: Sequence[ModelMessage]) -> list[bool]:
-    return [text.startswith(HELD_BACK) for text in answers(messages, "run_command")]
-
-
 async def test_work_of_a_new_plan_step_waits_for_its_check(
     journal: Journal, perform: Perform
 ) -> None:
     turns: list[list[Call]] = [[LOOKING], [COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]]
     result = await perform(*turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False, False]
-    (check,) = await told(journal, PlanCheck)
+    (check,) = await records_of(journal, PlanCheck)
     assert (check.plan_step, check.ruling, check.options) == (2, Ruling.GRANTED, ("keep it",))
 
 
@@ -79,7 +58,7 @@ async def test_work_behind_a_completion_in_its_turn_waits_for_the_check(
     turns: list[list[Call]] = [[LOOKING], [COMPLETING, LOOKING], [checking(), LOOKING]]
     result = await perform(*turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
-    assert [each.plan_step for each in await told(journal, PlanCheck)] == [2]
+    assert [each.plan_step for each in await records_of(journal, PlanCheck)] == [2]
 
 
 async def test_a_plan_step_is_checked_once(journal: Journal, perform: Perform) -> None:
@@ -87,7 +66,7 @@ async def test_a_plan_step_is_checked_once(journal: Journal, perform: Perform) -
     first, again = answers(result.all_messages(), "check_plan")
     assert first.startswith("Recorded. The plan is now:")
     assert "This plan step's check is in" in again
-    assert len(await told(journal, PlanCheck)) == 1
+    assert len(await records_of(journal, PlanCheck)) == 1
 
 
 async def test_a_revision_within_the_caps_is_carried_out_with_the_check(
@@ -95,9 +74,11 @@ async def test_a_revision_within_the_caps_is_carried_out_with_the_check(
 ) -> None:
     result = await perform([checking("look", "mend", "prove")], settings=QUICK)
     assert "the plan is revised" in answers(result.all_messages(), "check_plan")[0]
-    plan = (await told(journal, Plan))[-1]
+    plan = (await records_of(journal, Plan))[-1]
     assert (plan.open_titles, plan.revision) == (("look", "mend", "prove"), 1)
-    assert [change.revision for change in await told(journal, Change) if change.revision] == [1]
+    assert [change.revision for change in await records_of(journal, Change) if change.revision] == [
+        1
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +94,9 @@ async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
     settings = QUICK.model_copy(update={"plan": plan})
     result = await perform([checking("look", "mend", "prove")], settings=settings)
     assert says in answers(result.all_messages(), "check_plan")[0]
-    (check,) = await told(journal, PlanCheck)
+    (check,) = await records_of(journal, PlanCheck)
     assert (check.ruling, check.proposed) == (ruling, ("look", "mend", "prove"))
-    assert (await told(journal, Plan))[-1].open_titles == ("find it", "fix it")
+    assert (await records_of(journal, Plan))[-1].open_titles == ("find it", "fix it")
 
 
 SUPERVISED = QUICK.model_copy(update={"plan": PlanSettings(approval=Approver.SUPERVISOR)})
@@ -130,7 +111,7 @@ async def test_where_the_supervisor_approves_another_plan_may_be_proposed_within
     assert kept.startswith("Recorded.")
     assert "Your supervisor is asked" in proposed
     assert "has not answered your last proposal" in again
-    rulings = [each.ruling for each in await told(journal, PlanCheck)]
+    rulings = [each.ruling for each in await records_of(journal, PlanCheck)]
     assert rulings == [Ruling.GRANTED, Ruling.PENDING]
 
 

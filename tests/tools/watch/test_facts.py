@@ -144,24 +144,6 @@ async def test_a_fact_is_stored_with_its_step(journal: Journal, own: Attempt, do
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "why"),
-    [
-        (record("Broken"), "too vague"),
-        (record("word " * 200), "600 is the most"),
-        (record("The database is reached with PASSWORD=hunter2hunter2"), "never the secret"),
-        (record(certainty="sure"), "confirmed"),
-    ],
-)
-async def test_what_helps_nobody_is_refused_with_the_reason(
-    journal: Journal, do: Do, call: Call, why: str
-) -> None:
-    refused, taken = await do(call, record())
-    assert why in refused
-    assert taken == RECORDED
-    assert [each.fact.text for each in await standing(journal)] == [REDIS]
-
-
 async def test_an_attempt_records_no_more_facts_than_it_may(journal: Journal, do: Do) -> None:
     calls = [record(f"The port of service {n} is {n}") for n in range(3)]
     said = await do(*calls, given=settings(max_per_attempt=2))

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
@@ -30,13 +30,12 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_stage.reading import records_of, turned_away
 from midwatch_tools import Watch
-from midwatch_tools.gate.entrance import Entrance
-from midwatch_tools.gate.gate import ALLOWED, Gate, Verdict
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Permission
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Call = tuple[str, dict[str, Any]]
-T = TypeVar("T")
 
 QUICK = Settings(
     monitor=MonitorSettings(poll_seconds=0.01), errors=ErrorSettings(backoff_seconds=0.001)
@@ -50,31 +49,12 @@ def reporting(category: str = "transient", what: str = "the server did not answe
     return ("report_error", {**said, "category": category})
 
 
-async def told(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
-    entries = await journal.entries(attempt=attempt)
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    return [
-        part.model_response_str()
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
-
-
-def turned_away(messages: Sequence[ModelMessage], tool: str = "run_command") -> list[bool]:
-    return [text.startswith(HELD_BACK) for text in answers(messages, tool)]
-
-
 async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
     journal: Journal, perform: Perform
 ) -> None:
     result = await perform([FAILING], [FAILING], [reporting(), FAILING], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
-    steps = await told(journal, Step)
+    steps = await records_of(journal, Step)
     assert [(step.tool, step.ok) for step in steps[:4]] == [
         ("run_command", False),
         ("run_command", False),
@@ -82,7 +62,7 @@ async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
         ("run_command", False),
     ]
     assert steps[1].output.startswith(f"{HELD_BACK}`a broken` failed, and nothing")
-    assert await told(journal, Analysis) == [
+    assert await records_of(journal, Analysis) == [
         Analysis(
             what="the server did not answer",
             cause=Cause.TRANSIENT,
@@ -114,20 +94,11 @@ async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Perform) ->
 
 async def test_a_transient_failure_is_waited_for(journal: Journal, perform: Perform) -> None:
     await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
-    doing = [c.doing for c in await told(journal, Change) if c.activity is Activity.WAITING]
+    doing = [c.doing for c in await records_of(journal, Change) if c.activity is Activity.WAITING]
     assert doing == [
         "waits 0.001 s before it tries again",
         "waits 0.002 s before it tries again",
     ]
-
-
-async def test_a_report_that_says_nothing_is_refused_and_opens_nothing(
-    journal: Journal, perform: Perform
-) -> None:
-    result = await perform([FAILING], [reporting(what="error"), FAILING], settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, True]
-    assert "`what_happened` is too general" in answers(result.all_messages(), "report_error")[0]
-    assert await told(journal, Analysis) == []
 
 
 async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) -> None:
@@ -161,15 +132,6 @@ async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
     turns: list[list[Call]] = [[FAILING], [reporting("permanent"), FAILING], [("read_log", {})]]
     result = await perform(*turns, [FAILING], settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True, False]
-
-
-async def test_a_later_attempt_begins_with_an_analysis(
-    journal: Journal, perform: Perform, second: Attempt
-) -> None:
-    result = await perform([LOOKING], [reporting(), LOOKING], [LOOKING], settings=QUICK, of=second)
-    assert turned_away(result.all_messages()) == [True, False, False]
-    (analysis,) = await told(journal, Analysis)
-    assert analysis.about == 0
 
 
 # -- after a crash ---------------------------------------------------------------------------
@@ -232,7 +194,7 @@ async def test_a_refusal_that_was_given_is_given_again(
     await cut_short(*turns)
     result = await perform(*turns, settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True]
-    assert sum(step.output.startswith(HELD_BACK) for step in await told(journal, Step)) == 1
+    assert sum(step.output.startswith(HELD_BACK) for step in await records_of(journal, Step)) == 1
 
 
 # -- a gate that fails -----------------------------------------------------------------------
@@ -241,7 +203,7 @@ async def test_a_refusal_that_was_given_is_given_again(
 class Broken(Entrance):
     """A gate that cannot answer."""
 
-    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Verdict:
+    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         raise LookupError("no answer")
 
 

@@ -1,11 +1,10 @@
 """A worker revises its plan within the caps, and reads what others report."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
@@ -26,12 +25,12 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.reading import answers, records_of
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import Board
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 Write = Callable[[Record], Awaitable[int]]
-T = TypeVar("T")
 
 PIVOT = ("reflect", {"progress_percent": 1, "confidence": 50, "decision": "pivot"})
 PUT = ("put", {"path": "a.py", "text": "1"})
@@ -46,21 +45,6 @@ def capped(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
     return Settings(plan=plan, monitor=MonitorSettings(poll_seconds=0.01))
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    return [
-        part.model_response_str()
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
-
-
 async def test_requirement_11_a_revision_beyond_the_cap_is_refused_and_the_worker_is_told(
     journal: Journal, perform: Perform
 ) -> None:
@@ -68,8 +52,8 @@ async def test_requirement_11_a_revision_beyond_the_cap_is_refused_and_the_worke
     result = await perform(*turns, settings=capped(2))
     said = answers(result.all_messages(), "set_plan")
     assert ["2 of 2 revisions" in each for each in said] == [False, False, True]
-    assert (await told(journal, Plan))[-1].open_titles == ("b",)
-    assert [step.ok for step in await told(journal, Step)][:3] == [True, True, False]
+    assert (await records_of(journal, Plan))[-1].open_titles == ("b",)
+    assert [step.ok for step in await records_of(journal, Step)][:3] == [True, True, False]
 
 
 async def test_a_pivot_does_not_lift_the_cap(perform: Perform) -> None:
@@ -85,7 +69,7 @@ async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(
     result = await perform([planning("a")], [planning("b")], settings=settings)
     said = answers(result.all_messages(), "set_plan")
     assert ["The plan is now" in each for each in said] == [True, False]
-    assert (await told(journal, Plan))[-1].open_titles == ("a",)
+    assert (await records_of(journal, Plan))[-1].open_titles == ("a",)
 
 
 @pytest.mark.parametrize(

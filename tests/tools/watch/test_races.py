@@ -39,8 +39,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_tools import Watch
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.gate.entrance import Entrance
-from midwatch_tools.gate.gate import ALLOWED, Gate
+from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate
 from midwatch_tools.tools.board import Board
 
 Claim = Callable[..., Awaitable[Recorder]]

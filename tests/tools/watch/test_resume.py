@@ -2,18 +2,35 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.run import AgentRunResult
 
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Actor, Intervention, Record, Step
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    Delivery,
+    DeliveryState,
+    Intervention,
+    Record,
+    Step,
+)
+from midwatch_stage.reading import records_of
 from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
-T = TypeVar("T")
 
 
 class Machine:
@@ -66,11 +83,6 @@ def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[...,
     return run
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
 async def test_an_answered_request_is_not_asked_again(
     machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
 ) -> None:
@@ -86,11 +98,11 @@ async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one
 ) -> None:
     turn: Any = [("act", {"name": "a"}), ("hang", {})]
     await crash(turn, steps=1)
-    recorded = await told(journal, Step)
+    recorded = await records_of(journal, Step)
     result = await perform(turn, tools=(machine.act, machine.hang))
     assert [step.tool for step in recorded] == ["act"]
     assert machine.done == ["a", "hang", "hang"]
-    steps = await told(journal, Step)
+    steps = await records_of(journal, Step)
     assert [(each.number, each.tool, each.call) for each in steps] == [
         (1, "act", "call-0-0"),
         (2, "hang", "call-0-1"),
@@ -112,7 +124,7 @@ async def test_a_checkpoint_is_not_said_twice(
     turn: Any = [("reflect", said), ("hang", {})]
     await crash(turn, steps=1)
     await perform(turn, tools=(machine.act, machine.hang))
-    assert sum(step.checkpoint is not None for step in await told(journal, Step)) == 1
+    assert sum(step.checkpoint is not None for step in await records_of(journal, Step)) == 1
 
 
 async def test_what_was_delivered_before_a_crash_is_not_said_again(
@@ -156,4 +168,70 @@ async def test_numbers_go_on_without_gaps(
     await perform(*turns, tools=(machine.act, machine.hang))
     seqs = [entry.seq for entry in await journal.entries() if entry.seq is not None]
     assert seqs == list(range(1, len(seqs) + 1))
-    assert [step.request for step in await told(journal, Step)] == [1, 2, 3, 4]
+    assert [step.request for step in await records_of(journal, Step)] == [1, 2, 3, 4]
+
+
+QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
+
+NUDGE = Intervention(action=Action.NUDGE, by=Actor.POLICY, message="Look.")
+
+
+def words_of(messages: list[ModelMessage]) -> list[str]:
+    """What the worker was told, which tools returned something, and when it answered."""
+    words: list[str] = []
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            words.append("answer")
+            continue
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                words.append(uncoded(str(part.content)))
+            elif isinstance(part, ToolReturnPart):
+                words.append(part.tool_name)
+    return words
+
+
+async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_before(
+    journal: Journal,
+    attempt: Attempt,
+    perform: Perform,
+    write: Callable[[Record], Awaitable[int]],
+) -> None:
+    hanging, going = asyncio.Event(), asyncio.Event()
+    issued: list[int] = []
+
+    async def hear() -> str:
+        issued.append(await write(NUDGE))
+        return "listen"
+
+    async def hang() -> str:
+        hanging.set()
+        await going.wait()
+        return "at last"
+
+    turns: Any = ([("hear", {})], [("hear", {})], [("hang", {})], "Done.")
+    working = asyncio.create_task(perform(*turns, tools=(hear, hang), settings=QUIET))
+    await hanging.wait()
+    working.cancel()
+    await asyncio.wait({working})
+    going.set()
+    issued.append(await write(NUDGE))
+    await perform(*turns, tools=(hear, hang), settings=QUIET)
+
+    stored = [
+        message
+        for each in await journal.messages(attempt.id)
+        for message in ModelMessagesTypeAdapter.validate_json(each.body)
+    ]
+    said = [f"[midwatch #{id} from your policy] Look." for id in issued]
+    assert words_of(stored) == [
+        *("Fix it.", "answer"),
+        *("hear", said[0], "answer"),
+        *("hear", said[1], "answer"),
+        *("hang", said[2], "answer"),
+    ]
+    stamps = [entry.record for entry in await journal.entries(kinds=(Delivery,))]
+    assert [stamp for stamp in stamps if isinstance(stamp, Delivery)] == [
+        Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
+        for step, id in enumerate(issued, start=1)
+    ]

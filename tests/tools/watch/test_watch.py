@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pydantic_ai.messages import (
@@ -11,7 +11,6 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     ToolCallPart,
-    ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.run import AgentRunResult
@@ -34,10 +33,10 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
+from midwatch_stage.reading import answers, records_of
 from midwatch_stage.watched import uncoded
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
-T = TypeVar("T")
 
 
 def reflecting(progress: int = 10, confidence: int = 80, decision: str = "continue", **more: Any):
@@ -57,22 +56,6 @@ def completing(*files: str) -> tuple[str, dict[str, Any]]:
         "functional": [],
     }
     return ("complete_step", {**said, "confidence": 90})
-
-
-async def told(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
-    entries = await journal.entries(attempt=attempt)
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
-def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
-    """What the model got back from a tool, refusals too."""
-    return [
-        part.model_response_str()
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
 
 
 def reminded(messages: Sequence[ModelMessage]) -> list[int]:
@@ -95,7 +78,7 @@ async def test_every_act_is_a_step_and_the_text_goes_with_the_first(
     journal: Journal, perform: Perform
 ) -> None:
     await perform([putting("a.py", "1"), putting("b.py", "2")], "I think.", "")
-    steps = await told(journal, Step)
+    steps = await records_of(journal, Step)
     assert [step.number for step in steps] == [1, 2, 3]
     first, second, message = sorted(steps, key=lambda step: (step.request, step.path))
     assert (first.tool, first.path, first.ok, first.text) == ("put", "a.py", True, "I call.")
@@ -106,7 +89,7 @@ async def test_every_act_is_a_step_and_the_text_goes_with_the_first(
 
 async def test_an_edit_is_seen_whatever_tool_made_it(journal: Journal, perform: Perform) -> None:
     await perform(*[[("run_command", {"command": f"x.py {n}"})] for n in range(2)])
-    one, other, _ = await told(journal, Step)
+    one, other, _ = await records_of(journal, Step)
     assert [(edit.path, edit.writer) for edit in one.edits] == [("x.py", Writer.WORKER)]
     assert (other.edits[0].before, other.path) == (one.edits[0].digest, "")
 
@@ -115,7 +98,7 @@ async def test_writing_the_same_content_again_is_no_edit(
     journal: Journal, perform: Perform
 ) -> None:
     await perform([putting("a.py", "1")], [putting("a.py", "1")])
-    assert [len(step.edits) for step in await told(journal, Step)] == [1, 0, 0]
+    assert [len(step.edits) for step in await records_of(journal, Step)] == [1, 0, 0]
 
 
 async def test_a_persons_edit_between_two_calls_is_a_persons(
@@ -126,7 +109,7 @@ async def test_a_persons_edit_between_two_calls_is_a_persons(
         return [putting("b.py", "1")]
 
     await perform([putting("a.py", "1")], edited_meanwhile)
-    second = (await told(journal, Step))[1]
+    second = (await records_of(journal, Step))[1]
     assert [(edit.path, edit.writer) for edit in second.edits] == [
         ("a.py", Writer.PERSON),
         ("b.py", Writer.WORKER),
@@ -137,7 +120,7 @@ async def test_calls_of_one_turn_write_nothing_for_a_person(
     journal: Journal, perform: Perform
 ) -> None:
     await perform([putting(f"{n}.py", "1") for n in range(8)])
-    edits = [edit for step in await told(journal, Step) for edit in step.edits]
+    edits = [edit for step in await records_of(journal, Step) for edit in step.edits]
     assert sorted(edit.path for edit in edits) == [f"{n}.py" for n in range(8)]
     assert {edit.writer for edit in edits} == {Writer.WORKER}
 
@@ -146,7 +129,7 @@ async def test_a_command_that_fails_is_a_step_with_its_exit_code(
     journal: Journal, perform: Perform
 ) -> None:
     await perform([("run_command", {"command": "a broken"})])
-    step = (await told(journal, Step))[0]
+    step = (await records_of(journal, Step))[0]
     assert (step.ok, step.exit_code, step.output) == (False, 1, "[exit code: 1]")
 
 
@@ -158,13 +141,13 @@ async def test_an_error_of_a_tool_is_recorded_and_stays_an_error(
 
     with pytest.raises(LookupError, match="no such thing"):
         await perform([("explode", {})], tools=(explode,))
-    (step,) = await told(journal, Step)
+    (step,) = await records_of(journal, Step)
     assert (step.ok, step.output) == (False, "LookupError: no such thing")
 
 
 async def test_a_checkpoint_is_recorded_as_it_was_said(journal: Journal, perform: Perform) -> None:
     await perform([reflecting(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
-    step = (await told(journal, Step))[0]
+    step = (await records_of(journal, Step))[0]
     assert (step.kind, step.request) == (StepKind.CHECKPOINT, 1)
     assert step.checkpoint == Checkpoint(
         progress_percent=30,
@@ -193,7 +176,7 @@ async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on
     refused, accepted = answers(result.all_messages(), "reflect")
     assert says in refused
     assert accepted.startswith("Recorded.")
-    kinds = [(step.kind, step.ok) for step in await told(journal, Step)]
+    kinds = [(step.kind, step.ok) for step in await records_of(journal, Step)]
     assert kinds[:2] == [(StepKind.TOOL, False), (StepKind.CHECKPOINT, True)]
 
 
@@ -224,8 +207,8 @@ async def test_a_verdict_is_known_before_the_worker_goes_on(
 
 async def test_in_mode_off_nothing_is_judged(journal: Journal, perform: Perform) -> None:
     await perform([reflecting(confidence=5)], settings=Settings(mode=Mode.OFF))
-    assert await told(journal, Alert) == []
-    assert len(await told(journal, Step)) == 2
+    assert await records_of(journal, Alert) == []
+    assert len(await records_of(journal, Step)) == 2
 
 
 @pytest.mark.parametrize(("every", "due"), [(3, [4, 7]), (2, [3, 5, 7]), (0, [])])
@@ -242,7 +225,7 @@ async def test_a_steady_worker_is_reminded_less(journal: Journal, perform: Perfo
     work = [[putting("a.py", str(n))] for n in range(7)]
     result = await perform([reflecting(10)], [reflecting(20)], *work)
     assert reminded(result.all_messages()) == [9]
-    changes = await told(journal, Change)
+    changes = await records_of(journal, Change)
     assert [each.reflect_every for each in changes if each.reflect_every] == [6]
 
 
@@ -254,7 +237,7 @@ async def test_checkpoints_beyond_the_cap_are_refused_and_no_more_are_asked_for(
     said = answers(result.all_messages(), "reflect")
     assert ["enough" in each for each in said] == [False, False, True, True]
     assert reminded(result.all_messages()) == []
-    steps = await told(journal, Step)
+    steps = await records_of(journal, Step)
     assert sum(step.kind is StepKind.CHECKPOINT for step in steps) == 2
 
 
@@ -271,7 +254,7 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(
 ) -> None:
     plan = ("set_plan", {"steps": ["a", "b"]})
     await perform([putting("a.py", "1"), completing(), plan])
-    assert (await told(journal, Plan))[-1] == Plan(
+    assert (await records_of(journal, Plan))[-1] == Plan(
         steps=(
             PlanStep(
                 title="find it",
@@ -300,14 +283,14 @@ async def test_a_call_id_that_a_provider_uses_again_is_another_call(
         for text in "123"
     ]
     await perform(*turns)
-    assert [step.call for step in await told(journal, Step)] == ["call_0"] * 3 + [""]
+    assert [step.call for step in await records_of(journal, Step)] == ["call_0"] * 3 + [""]
 
 
 async def test_a_spent_budget_ends_the_run(journal: Journal, perform: Perform) -> None:
     turns = [[putting("a.py", str(n))] for n in range(5)]
     with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
         await perform(*turns, budget=Budget(requests=Meter(limit=2)))
-    assert len(await told(journal, Step)) == 2
+    assert len(await records_of(journal, Step)) == 2
 
 
 async def test_two_workers_in_parallel_never_mix(
@@ -326,7 +309,7 @@ async def test_two_workers_in_parallel_never_mix(
     others = [[reflecting(n, 80, notes="other")] for n in range(5)]
     await asyncio.gather(perform(*turns), perform(*others, of=other))
     for who, notes in ((attempt, "first"), (other, "other")):
-        steps = await told(journal, Step, who.id)
+        steps = await records_of(journal, Step, who.id)
         said = [step.checkpoint.notes for step in steps if step.checkpoint]
         assert said == [notes] * 5
         assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6]

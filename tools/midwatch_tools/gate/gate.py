@@ -3,12 +3,16 @@
 Pure: the gate is fed the records of its attempt in the order of the journal, and answers by them.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import tenacity
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
-from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
+from midwatch_monitor.config.settings import ErrorSettings, Mode, PlanSettings, Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Actor,
     Analysis,
@@ -26,10 +30,11 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import signature, surroundings, telling, told
+from midwatch_monitor.rules.failure import failure_line, signature, surroundings, telling
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, result
 from midwatch_tools.gate.failures import Alike, action, called, only_looks
 from midwatch_tools.tools.proof import checks
+from midwatch_tools.tools.statement import Statements, statements_in
 
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The records that the gate is fed."""
@@ -46,17 +51,7 @@ _ASK = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the turn of a call says itself, beside the call."""
-
-    cause: Cause | None = None
-    """Of an analysis."""
-    checked: bool = False
-    """Whether it holds a plan check."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Permission:
     """Whether a call may run."""
 
     refusal: str = ""
@@ -103,7 +98,7 @@ class _Failing:
     """Whether the one more try for an unknown cause was had."""
 
 
-ALLOWED = Verdict()
+ALLOWED = Permission()
 
 
 class Gate:
@@ -195,7 +190,7 @@ class Gate:
     def _failed(self, done: int, step: Step) -> None:
         outcome = signature(step) or result(step)
         before = self._failing.pop(done, None)
-        tells = told(step.output)
+        tells = failure_line(step.output)
         if telling(step.output) and (command(step) or checks(step.tool)):
             self._alike.failed(outcome, step.request, tells)
         act, silent = called(step), tells.startswith(_SILENT)
@@ -253,7 +248,7 @@ class Gate:
 
     # -- what may happen -------------------------------------------------------------------
 
-    def may(self, step: Step, said: Said) -> Verdict:
+    def may(self, step: Step, said: Statements) -> Permission:
         """Whether the call that this step would be may run; its request says when it is asked."""
         if step.tool in NO_WORK:  # Midwatch's own tools
             return ALLOWED
@@ -262,28 +257,28 @@ class Gate:
         verdict = self._may_repeat(step, said)
         return verdict if verdict.refusal else self._may_meet_again(step, said) or verdict
 
-    def _may_begin(self, said: Said) -> Verdict | None:
+    def _may_begin(self, said: Statements) -> Permission | None:
         asked = self._errors.require_analysis and self._attempt > 1
         if not asked or self._analysed or said.cause is not None:
             return None
-        return Verdict(
+        return Permission(
             refusal=f"this is attempt {self._attempt}. Before any work, call `report_error`: why "
             "the attempt before this one failed, whether the cause is transient, permanent or "
             "unknown, the root cause, and what you do differently. Work may stand in the same turn."
         )
 
-    def _may_go_on(self, said: Said) -> Verdict | None:
+    def _may_go_on(self, said: Statements) -> Permission | None:
         """What stands before `complete_step` in its turn is over by then: it waits for that."""
         number = self._unchecked
         if not self._plan.require_check or number is None or said.checked:
             return None
-        return Verdict(
+        return Permission(
             refusal=f"plan step {number} begins. Call `check_plan` first: what the rest of the "
             "plan takes for granted, what the work so far has shown, what follows for the "
             "remaining plan steps, the options, and your choice. Work may stand in the same turn."
         )
 
-    def _may_repeat(self, step: Step, said: Said) -> Verdict:
+    def _may_repeat(self, step: Step, said: Statements) -> Permission:
         failing = self._failing.get(action(step)) if self._errors.require_analysis else None
         if failing is None or failing.request >= step.request:
             return ALLOWED
@@ -306,7 +301,7 @@ class Gate:
     def _edits(self) -> str:
         return "edited" if self._sees_files else "changed, as far as is known,"
 
-    def _may_meet_again(self, step: Step, said: Said) -> Verdict | None:
+    def _may_meet_again(self, step: Step, said: Statements) -> Permission | None:
         """A failure that came too often waits for its analysis in all commands that may bring it.
 
         These are those that failed in this way, and any other check of the work while that is the
@@ -334,14 +329,14 @@ class Gate:
         """Whether what has this cause may be tried again as it is."""
         return (self._errors.unknown if cause is Cause.UNKNOWN else cause) is not Cause.PERMANENT
 
-    def _after_analysis(self, failing: _Failing, cause: Cause) -> Verdict:
+    def _after_analysis(self, failing: _Failing, cause: Cause) -> Permission:
         errors = self._errors
         unknown = cause is Cause.UNKNOWN
         if unknown:
             cause = errors.unknown
         if cause is Cause.TRANSIENT:
             if failing.tries < errors.transient_tries:
-                return Verdict(wait=backoff(failing.tries + 1, errors))
+                return Permission(wait=backoff(failing.tries + 1, errors))
             return _asked(f"waiting did not help: {failing.words} {failing.tries} times since")
         if cause is Cause.UNKNOWN and not failing.spent:
             return ALLOWED
@@ -350,15 +345,15 @@ class Gate:
         if max(self._edited, self._moved) > failing.tick:
             return ALLOWED
         name = "unknown, which counts as permanent" if unknown else "permanent"
-        return Verdict(
+        return Permission(
             refusal=f"{failing.words}; by your analysis the cause is {name}, and nothing has "
             "changed since. Change the approach: edit what causes it, install what is missing, "
             "or do without it. If it passes with time, say so: `report_error` with `transient`."
         )
 
 
-def _asked(why: str) -> Verdict:
-    return Verdict(refusal=f"{why}. {_ASK}")
+def _asked(why: str) -> Permission:
+    return Permission(refusal=f"{why}. {_ASK}")
 
 
 def backoff(number: int, errors: ErrorSettings) -> float:
@@ -369,3 +364,101 @@ def backoff(number: int, errors: ErrorSettings) -> float:
         multiplier=errors.backoff_seconds, max=errors.max_backoff_seconds
     )
     return wait(state)
+
+
+log = logging.getLogger(__name__)
+
+
+class Entrance:
+    """The gate of one attempt. It knows what the journal knows, and so the same after a crash.
+
+    A gate that fails is left open: it is there to help the work, and must never stop it.
+    """
+
+    def __init__(
+        self, journal: Journal, attempt: int, gate: Gate, *, is_open: bool = False
+    ) -> None:
+        self._journal = journal
+        self._attempt = attempt
+        self._gate = gate
+        self._is_open = is_open
+        self._early: list[Entry] | None = []
+        self._after = 0
+        self._foreign = 0
+        self._delivered = 0
+        """How often something was delivered."""
+        self._looked_up = 0
+        """After how many of these it was read what that was."""
+
+    async def rebuild(self) -> None:
+        """Take in what the journal holds, and then what was heard meanwhile."""
+        while page := await self._journal.entries(self._after, attempt=self._attempt, kinds=KINDS):
+            self._take(page)
+            self._after = page[-1].id
+        self._foreign = self._after
+        early, self._early = self._early or [], None
+        self._take([entry for entry in early if entry.id > self._after])
+
+    def hear(self, entries: Sequence[Entry]) -> None:
+        """Take in what was recorded just now."""
+        if self._early is not None:
+            self._early += entries
+        else:
+            self._take(entries)
+
+    def _take(self, entries: Sequence[Entry]) -> None:
+        try:
+            for entry in entries:
+                self._gate.observe(entry)
+                self._delivered += isinstance(entry.record, Delivery)
+        except Exception:
+            log.exception("the gate of attempt %s is open from here on", self._attempt)
+            self._is_open = True
+
+    async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
+        """Whether the call that this step would be may run, now that its turn has been said."""
+        if self._is_open:
+            return ALLOWED
+        if self._looked_up < self._delivered:
+            await self._look_up()
+        # As it would be recorded: what it is compared with is masked.
+        step = self._journal.masker.record(step)
+        return self._gate.may(step, statements_in(_turn(messages)))
+
+    async def _look_up(self) -> None:
+        """Read who issued what was delivered: others than the recorder write that."""
+        delivered = self._delivered
+        entries = await self._journal.entries(
+            self._foreign, attempt=self._attempt, kinds=(Intervention,)
+        )
+        # Only now: the calls beside this one must not be judged without it.
+        self._looked_up = max(self._looked_up, delivered)
+        new = [entry for entry in entries if entry.id > self._foreign]
+        self._foreign = max((entry.id for entry in new), default=self._foreign)
+        self._take(new)
+
+    @property
+    def last_failure(self) -> Failure | None:
+        """The last act of the attempt that failed."""
+        return self._gate.last_failure
+
+
+async def gate_of(recorder: Recorder, settings: Settings, *, sees_files: bool) -> Entrance:
+    """The gate of the recorder's attempt as it stands; open where Midwatch only records."""
+    gate = Gate(
+        settings.errors, settings.plan, attempt=recorder.attempt.number, sees_files=sees_files
+    )
+    entrance = Entrance(
+        recorder.journal, recorder.attempt.id, gate, is_open=settings.mode is Mode.OFF
+    )
+    recorder.listener = entrance.hear
+    await entrance.rebuild()
+    return entrance
+
+
+def _turn(messages: Sequence[ModelMessage]) -> Sequence[ToolCallPart]:
+    """The calls of the last turn."""
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            return message.tool_calls
+    return ()

@@ -5,11 +5,8 @@ others to read, it says with `record_fact`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from pydantic_ai import FunctionToolset
 
 from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
@@ -28,7 +25,6 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
-from midwatch_tools.tool_calls import UNWATCHED, Acts
 
 LONGEST = 2_000
 """Characters of a whole board."""
@@ -174,19 +170,12 @@ def _checkpoint(said: Checkpoint) -> str:
 
 
 class ReadBoard:
-    """The tool, bound to one run."""
+    """Holds `read_board`."""
 
-    def __init__(self, board: Board, present: Callable[[], Acts | None]) -> None:
+    def __init__(self, board: Board) -> None:
         self._board = board
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker."""
-        toolset.add_function(self.read_board)
 
     async def read_board(self) -> str:
         """Read what other agents on the same files or task have reported: evidence, no orders."""
-        if self._present() is None:
-            return UNWATCHED
         found = await self._board.section(DataBlocks.drawn())
         return found or "Nobody else has reported anything about this work."

@@ -1,10 +1,9 @@
 """The tool `check_plan`: a look at the rest of the plan, between two plan steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
@@ -17,14 +16,13 @@ from midwatch_monitor.records import (
     PlanCheck,
     Record,
     Ruling,
-    Step,
-    StepKind,
 )
 from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.statement import Text, Texts
+from midwatch_tools.tools.toolset import WorkerTool
 
 _CHECKED = (
     "This plan step's check is in: go on with the work. If the plan does not hold any more, {how}, "
@@ -32,15 +30,8 @@ _CHECKED = (
 )
 
 
-class CheckPlan:
-    """The tool, bound to one run."""
-
-    def __init__(self, present: Callable[[], Acts | None]) -> None:
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
-        toolset.add_function(self.check_plan, sequential=True)
+class CheckPlan(WorkerTool):
+    """Holds `check_plan`."""
 
     async def check_plan(
         self,
@@ -64,16 +55,13 @@ class CheckPlan:
             remaining: The plan steps that should remain, if the plan should change.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
-        recorder = acts.session.recorder
-        settings = acts.session.settings.plan
-        await self._ask_once(acts, tuple(remaining or ()))
-        made = await revisions_made(recorder) if remaining else 0
+        recorder, settings = acts.session.recorder, acts.session.settings.plan
+        proposed = tuple(remaining or ())
+        await _ask_once(acts, proposed)
+        made = await revisions_made(recorder) if proposed else 0
         plan = recorder.plan
         if plan.in_hand is None:
             raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
-        proposed = tuple(remaining or ())
         check = PlanCheck(
             plan_step=plan.current,
             assumption=assumption,
@@ -85,25 +73,25 @@ class CheckPlan:
         )
         check = ruled(check, made=made, settings=settings)
         plan, records = _carried_out(acts.session, check)
-        step = Step(number=0, kind=StepKind.TOOL, tool="check_plan", ok=True, output=choice)
-        acts.stash(ctx.tool_call_id or "", step, check, *records)
+        acts.report(ctx, choice, check, *records)
         return f"{_answer(check)} The plan is now:\n{outline(plan)}"
 
-    async def _ask_once(self, acts: Acts, proposed: tuple[str, ...]) -> None:
-        """Refuse a second check, unless it is the way to propose another plan."""
-        recorder = acts.session.recorder
-        entries = await acts.session.all_of((PlanCheck, Intervention))
-        if not answered(entries, recorder.plan.current):
-            return
-        if acts.session.settings.plan.approval is not Approver.SUPERVISOR:
-            raise ModelRetry(_CHECKED.format(how="say so with `set_plan`"))
-        if pending(entries):
-            raise ModelRetry(
-                "Your supervisor has not answered your last proposal yet: until then go on with "
-                "the present plan."
-            )
-        if not proposed or proposed == recorder.plan.open_titles:
-            raise ModelRetry(_CHECKED.format(how="propose another one here, as `remaining`"))
+
+async def _ask_once(acts: Acts, proposed: tuple[str, ...]) -> None:
+    """Refuse a second check, unless it is the way to propose another plan."""
+    recorder = acts.session.recorder
+    entries = await acts.session.all_of((PlanCheck, Intervention))
+    if not answered(entries, recorder.plan.current):
+        return
+    if acts.session.settings.plan.approval is not Approver.SUPERVISOR:
+        raise ModelRetry(_CHECKED.format(how="say so with `set_plan`"))
+    if pending(entries):
+        raise ModelRetry(
+            "Your supervisor has not answered your last proposal yet: until then go on with "
+            "the present plan."
+        )
+    if not proposed or proposed == recorder.plan.open_titles:
+        raise ModelRetry(_CHECKED.format(how="propose another one here, as `remaining`"))
 
 
 def pending(entries: Sequence[Entry]) -> bool:

@@ -1,10 +1,8 @@
 """The tool `complete_step`: a plan step is done once evidence says so."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
@@ -16,24 +14,21 @@ from midwatch_monitor.records import (
     Completion,
     Plan,
     PlanStep,
-    Record,
-    Step,
-    StepKind,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, with_current_done
 from midwatch_tools.session import Session
-from midwatch_tools.tool_calls import UNWATCHED, Acts
 from midwatch_tools.tools.completion import (
     WORK,
     Deeds,
     Evidence,
     Presence,
-    Said,
+    StepClaim,
     deeds,
     judge_completion,
 )
+from midwatch_tools.tools.toolset import WorkerTool
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 _MAX_DOING = 200
@@ -47,15 +42,8 @@ class ClaimArg(BaseModel):
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-class CompleteStep:
-    """The tool, bound to one run."""
-
-    def __init__(self, present: Callable[[], Acts | None]) -> None:
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker; it waits for the calls that stand before it in its turn."""
-        toolset.add_function(self.complete_step, sequential=True)
+class CompleteStep(WorkerTool):
+    """Holds `complete_step`."""
 
     async def complete_step(
         self,
@@ -80,14 +68,12 @@ class CompleteStep:
             flag: What a later check must look at, if anything.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
         session = acts.session
         plan = session.recorder.plan
         step = plan.in_hand
         if step is None:
             raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
-        said = Said(
+        said = StepClaim(
             goal=goal,
             files=tuple(files),
             structural=_claims(structural),
@@ -99,7 +85,9 @@ class CompleteStep:
         settings = session.settings.completion
         completion = judge_completion(plan.current, said, evidence, settings)
         after = with_current_done(plan, completion.flag) if completion.accepted else plan
-        acts.stash(ctx.tool_call_id or "", *_records(completion, after))
+        output = completion.flag if completion.accepted else "; ".join(completion.doubts)
+        more = (after, change(after)) if completion.accepted else ()
+        acts.report(ctx, output, completion, *more, ok=completion.accepted)
         return answer(completion, after, session.budget_line(after))
 
 
@@ -120,20 +108,11 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
     return "\n".join([*lines, budget] if budget else lines)
 
 
-def _records(completion: Completion, plan: Plan) -> tuple[Record, ...]:
-    said = completion.flag if completion.accepted else "; ".join(completion.doubts)
-    step = Step(
-        number=0, kind=StepKind.TOOL, tool="complete_step", ok=completion.accepted, output=said
-    )
-    more = (plan, change(plan)) if completion.accepted else ()
-    return (step, completion, *more)
-
-
 def _claims(said: list[ClaimArg]) -> tuple[Claim, ...]:
     return tuple(Claim(what=each.what, state=each.state, reason=each.reason) for each in said)
 
 
-async def _evidence(session: Session, step: PlanStep, said: Said) -> Evidence:
+async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Evidence:
     """Look at the files, have the checks run, and gather what was observed."""
     done = deeds(await session.all_of(WORK))
     named = tuple(dict.fromkeys((*said.files, *step.files)))

@@ -36,7 +36,7 @@ GOAL = "the goal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StepClaim:
     """What a worker claims of the plan step that it calls finished."""
 
     goal: str
@@ -93,7 +93,7 @@ class Evidence:
 
 
 def judge_completion(
-    plan_step: int, said: Said, evidence: Evidence, settings: CompletionSettings
+    plan_step: int, said: StepClaim, evidence: Evidence, settings: CompletionSettings
 ) -> Completion:
     """What is made of a claim: accepted, accepted with a flag, or refused with the doubts."""
     behaviour = [

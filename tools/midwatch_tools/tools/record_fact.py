@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
@@ -14,12 +13,11 @@ from midwatch_monitor.records import (
     FactMaker,
     FactState,
     KnownFact,
-    Step,
-    StepKind,
 )
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, as_json, lacks, looked_up
+from midwatch_tools.tools.toolset import WorkerTool
 
 Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Paths = Annotated[list[Path], Field(max_length=20)]
@@ -30,18 +28,12 @@ Tags = Annotated[list[Tag], Field(max_length=8)]
 Value = str | dict[str, JsonValue] | list[JsonValue] | int | float | bool
 
 
-class RecordFact:
-    """The tool, bound to one run."""
+class RecordFact(WorkerTool):
+    """Holds `record_fact`."""
 
-    def __init__(
-        self, facts: Callable[[], Facts | None], present: Callable[[], Acts | None]
-    ) -> None:
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+        super().__init__(present)
         self._facts = facts
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
-        toolset.add_function(self.record_fact, sequential=True)
 
     async def record_fact(
         self,
@@ -65,8 +57,6 @@ class RecordFact:
             value: The same as data, if others may need it exactly: a version, a port, a table.
         """
         acts, facts = self._present(), self._facts()
-        if acts is None or facts is None or not facts.project:
-            return UNWATCHED
         limits = acts.session.settings.learning.facts
         pending = limits.review and facts.reviewed
         fact = Fact(
@@ -92,13 +82,12 @@ async def _taken(
     ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
 ) -> str:
     """Store a fact, or what it adds to one that is known; the answer."""
-    call, recorder = ctx.tool_call_id or "", acts.session.recorder
-    step = _said(fact)
+    recorder, output = acts.session.recorder, f"{fact.certainty}: {fact.text}"
     if known is None or not covers(known.fact, fact):
         # What may yet be removed must not end what is known.
-        acts.stash(call, step, fact)
+        acts.report(ctx, output, fact)
         return "Recorded; it is shared once it has been looked at."
-    acts.stash(call, step)
+    acts.report(ctx, output)
 
     async def write(fact: Fact) -> int:
         (entry,) = await recorder.record(fact)
@@ -106,8 +95,3 @@ async def _taken(
 
     await facts.absorb(fact, known, write=write, at=recorder.clock())
     return f"Known already: fact {known.id}."
-
-
-def _said(fact: Fact) -> Step:
-    output = f"{fact.certainty}: {fact.text}"
-    return Step(number=0, kind=StepKind.TOOL, tool="record_fact", ok=True, output=output)

@@ -1,16 +1,14 @@
 """The worker's own words about its work as a whole: `reflect` and `set_plan`."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import Field
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import Approver
-from midwatch_monitor.records import Checkpoint, Course, Step, StepKind
+from midwatch_monitor.records import Checkpoint, Course
 from midwatch_tools.instructions import answer, outline
 from midwatch_tools.plan_change import (
     WANTING,
@@ -21,7 +19,8 @@ from midwatch_tools.plan_change import (
     with_remaining,
     written,
 )
-from midwatch_tools.tool_calls import UNWATCHED, Acts, checkpoint_step
+from midwatch_tools.tool_calls import Acts, checkpoint_step
+from midwatch_tools.tools.toolset import WorkerTool
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Titles = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=30)]
@@ -33,16 +32,8 @@ NAMES = (
 """All the tools that `Watch` may give to a worker."""
 
 
-class OwnTools:
-    """The two tools, bound to one run so that two workers never mix."""
-
-    def __init__(self, present: Callable[[], Acts | None]) -> None:
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tools to a worker."""
-        toolset.add_function(self.reflect)
-        toolset.add_function(self.set_plan, sequential=True)
+class OwnTools(WorkerTool):
+    """The two tools, `reflect` and `set_plan`."""
 
     async def reflect(
         self,
@@ -68,8 +59,6 @@ class OwnTools:
             estimated_steps_left: How many more steps this plan step will take.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
         plan = acts.session.recorder.plan
         checkpoint = Checkpoint(
             progress_percent=progress_percent,
@@ -86,7 +75,7 @@ class OwnTools:
             raise ModelRetry(
                 f"{said} checkpoints on this plan step are enough: do the work, or finish it."
             )
-        acts.stash(_call(ctx), checkpoint_step(checkpoint))
+        acts.stash(ctx, checkpoint_step(checkpoint))
         said_back = answer(checkpoint, acts.session.settings.reflect, alone=_alone(ctx))
         return "\n".join(
             filter(None, (said_back, acts.session.budget_line(within=progress_percent)))
@@ -100,11 +89,9 @@ class OwnTools:
             steps: What remains, in order, each so that one can check whether it is done.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
         await _may_revise(acts)
         plan = acts.session.shared(with_remaining(acts.session.recorder.plan, steps))
-        acts.stash(_call(ctx), _said("set_plan", outline(plan)), plan, change(plan))
+        acts.report(ctx, outline(plan), plan, change(plan))
         return f"The plan is now:\n{outline(plan)}"
 
 
@@ -128,17 +115,9 @@ async def _may_revise(acts: Acts) -> None:
         )
 
 
-def _call(ctx: RunContext[Any]) -> str:
-    return ctx.tool_call_id or ""
-
-
 def _alone(ctx: RunContext[Any]) -> bool:
     """Whether the turn holds nothing but Midwatch's own tools."""
     for message in reversed(ctx.messages):
         if isinstance(message, ModelResponse):
             return all(call.tool_name in NAMES for call in message.tool_calls)
     return False
-
-
-def _said(tool: str, output: str) -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool=tool, ok=True, output=output)

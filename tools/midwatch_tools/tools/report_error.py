@@ -1,28 +1,19 @@
 """The tool `report_error`: the analysis of a failure, before it is tried again."""
 
-from collections.abc import Callable
 from typing import Any
 
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import ErrorSettings
-from midwatch_monitor.records import Analysis, Cause, Step, StepKind
+from midwatch_monitor.records import Analysis, Cause
 from midwatch_tools.gate.gate import Failure, backoff
-from midwatch_tools.tool_calls import UNWATCHED, Acts
 from midwatch_tools.tools.statement import ErrorReport, Text
+from midwatch_tools.tools.toolset import WorkerTool
 
 
-class ReportFailure:
-    """The tool, bound to one run."""
-
-    def __init__(self, present: Callable[[], Acts | None]) -> None:
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker; alone in its turn's order, so that what follows knows it."""
-        toolset.add_function(self.report_error, sequential=True)
+class ReportFailure(WorkerTool):
+    """Holds `report_error`."""
 
     async def report_error(
         self,
@@ -43,8 +34,6 @@ class ReportFailure:
             change: What will be different in the next try.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
         report = ErrorReport(
             what_happened=what_happened, category=category, root_cause=root_cause, change=change
         )
@@ -58,9 +47,7 @@ class ReportFailure:
             remedy=change,
             about=failure.number if failure else 0,
         )
-        output = f"{category}: {root_cause}"
-        step = Step(number=0, kind=StepKind.TOOL, tool="report_error", ok=True, output=output)
-        acts.stash(ctx.tool_call_id or "", step, analysis)
+        acts.report(ctx, f"{category}: {root_cause}", analysis)
         return answer(category, failure, acts.session.settings.errors)
 
 

@@ -1,10 +1,9 @@
 """The tool `request_budget`: a worker asks for more than its task was given."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field
-from pydantic_ai import FunctionToolset
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
@@ -15,10 +14,8 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Record,
-    Step,
-    StepKind,
 )
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.toolset import WorkerTool
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
@@ -27,15 +24,8 @@ ASKING: tuple[type[Record], ...] = (BudgetRequest, Intervention)
 """The records that tell whether a request is open."""
 
 
-class RequestBudget:
-    """The tool, bound to one run."""
-
-    def __init__(self, present: Callable[[], Acts | None]) -> None:
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker; one after the other, so that only one request is open."""
-        toolset.add_function(self.request_budget, sequential=True)
+class RequestBudget(WorkerTool):
+    """Holds `request_budget`."""
 
     async def request_budget(
         self,
@@ -57,16 +47,13 @@ class RequestBudget:
             minutes: How many more minutes.
         """
         acts = self._present()
-        if acts is None:
-            return UNWATCHED
         session = acts.session
         wanted = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
         if not limited(session.recorder.budget, wanted):
             raise ModelRetry("Ask for more of something that is limited, and say how much.")
         if is_open(await session.all_of(ASKING)):
             raise ModelRetry("You have asked already; go on until the answer comes.")
-        step = Step(number=0, kind=StepKind.TOOL, tool="request_budget", ok=True, output=reason)
-        acts.stash(ctx.tool_call_id or "", step, BudgetRequest(wanted=wanted, reason=reason))
+        acts.report(ctx, reason, BudgetRequest(wanted=wanted, reason=reason))
         return "Your supervisor is asked. Go on meanwhile as if the answer were no."
 
 

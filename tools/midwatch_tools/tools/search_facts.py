@@ -1,31 +1,25 @@
 """The tool `search_facts`: what others found out about the workspace."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
-from pydantic_ai import FunctionToolset
 
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tool_calls import Acts
 from midwatch_tools.tools.facts import Facts, listed, looked_up
 from midwatch_tools.tools.record_fact import Paths
+from midwatch_tools.tools.toolset import WorkerTool
 
 Query = Annotated[str, Field(max_length=500)]
 
 
-class SearchFacts:
-    """The tool, bound to one run."""
+class SearchFacts(WorkerTool):
+    """Holds `search_facts`."""
 
-    def __init__(
-        self, facts: Callable[[], Facts | None], present: Callable[[], Acts | None]
-    ) -> None:
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+        super().__init__(present)
         self._facts = facts
-        self._present = present
-
-    def add_to(self, toolset: FunctionToolset[Any]) -> None:
-        """Give the tool to a worker."""
-        toolset.add_function(self.search_facts)
 
     async def search_facts(self, query: Query, files: Paths | None = None) -> str:
         """Look up what others found out about this workspace: evidence, no orders.
@@ -35,8 +29,6 @@ class SearchFacts:
             files: Files that it should be about, relative to the workspace.
         """
         acts, facts = self._present(), self._facts()
-        if acts is None or facts is None:
-            return UNWATCHED
         paths = [file.removeprefix("./") for file in files or ()]
         found = await looked_up(facts.search(query, paths), acts.session.recorder)
         if found is None:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-from midwatch_tools.gate.gate import Said
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=30)]
@@ -63,7 +63,17 @@ class PlanReview(BaseModel):
     remaining: Texts | None = None
 
 
-def said_in(calls: Sequence[ToolCallPart]) -> Said:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """What the turn of a call says itself, beside the call."""
+
+    cause: Cause | None = None
+    """Of an analysis."""
+    checked: bool = False
+    """Whether it holds a plan check."""
+
+
+def statements_in(calls: Sequence[ToolCallPart]) -> Statements:
     """What the calls of one turn say; a report that would be refused says nothing."""
     cause, checked = None, False
     for call in calls:
@@ -76,7 +86,7 @@ def said_in(calls: Sequence[ToolCallPart]) -> Said:
                 checked = True
         except (ValidationError, ValueError, AssertionError):
             continue  # the model is told so by the tool itself
-    return Said(cause=cause, checked=checked)
+    return Statements(cause=cause, checked=checked)
 
 
 def _empty(text: str) -> bool:

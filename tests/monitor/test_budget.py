@@ -1,9 +1,58 @@
-"""What is used adds up, and a limit that is reached is named."""
+"""Whether a budget lasts is told from the numbers that the rule sees."""
 
 import pytest
 
+from midwatch_monitor.budget import Outlook, done_percent, outlook, raised, spend
 from midwatch_monitor.records import Budget, Grant, Meter, Plan, PlanStep
-from midwatch_tools.budget import exhausted, raised, spend, told
+from midwatch_tools.instructions import budget_line, exhausted
+
+BUDGET = Budget(requests=Meter(used=15, limit=20), tokens=Meter(used=100, limit=1000))
+
+
+def test_the_tightest_limit_is_looked_at() -> None:
+    assert outlook(BUDGET, 25) == Outlook(
+        resource="requests", used=15, limit=20, done=25, enough=False
+    )
+
+
+def test_left_and_needed_follow_from_used_and_done() -> None:
+    ahead = outlook(BUDGET, 25)
+    assert ahead is not None
+    assert (ahead.percent, ahead.left, ahead.needed) == (75, 5, 45)
+
+
+@pytest.mark.parametrize(
+    ("done", "slack", "enough"),
+    [(75, 0, True), (74, 0, False), (65, 10, True), (64, 10, False), (0, 10, False), (None, 0, 1)],
+)
+def test_it_is_enough_while_the_work_keeps_up(
+    done: float | None, slack: float, enough: bool
+) -> None:
+    ahead = outlook(BUDGET, done, slack=slack)
+    assert ahead is not None
+    assert ahead.enough == enough
+
+
+@pytest.mark.parametrize("done", [None, 0])
+def test_without_any_progress_nobody_knows_what_is_needed(done: float | None) -> None:
+    ahead = outlook(BUDGET, done)
+    assert ahead is not None
+    assert ahead.needed is None
+
+
+def test_without_limits_there_is_no_outlook() -> None:
+    assert outlook(Budget(requests=Meter(used=3)), 10) is None
+
+
+@pytest.mark.parametrize(
+    ("plan_step", "plan_steps", "within", "done"),
+    [(1, 0, None, None), (1, 0, 40, 40), (1, 4, None, 0), (2, 4, 50, 37.5), (5, 4, None, 100)],
+)
+def test_the_share_that_is_done_comes_from_the_plan_and_the_last_report(
+    plan_step: int, plan_steps: int, within: int | None, done: float | None
+) -> None:
+    assert done_percent(plan_step, plan_steps, within) == done
+
 
 LIMITED = Budget(
     requests=Meter(limit=2),
@@ -59,7 +108,7 @@ def test_the_worker_is_told_what_is_used_and_left_and_whether_it_lasts(
     progress: int, rate: str
 ) -> None:
     budget = Budget(requests=Meter(used=5, limit=20), tokens=Meter(used=12345.0))
-    line = told(budget, PLAN, progress, made=5, slack=0)
+    line = budget_line(budget, PLAN, progress, made=5, slack=0)
     assert line.startswith("Budget: 5 of 20 requests (15 left). This plan step: 5 of 8 requests. ")
     assert rate in line
 
@@ -68,17 +117,17 @@ def test_requirement_22_used_and_left_are_never_rounded_to_an_exponent() -> None
     budget = Budget(
         tokens=Meter(used=1_234_567, limit=2_000_000), minutes=Meter(used=0.126, limit=10)
     )
-    line = told(budget, Plan(steps=()), None, made=0, slack=0)
+    line = budget_line(budget, Plan(steps=()), None, made=0, slack=0)
     assert "1,234,567 of 2,000,000 tokens (765,433 left); 0.13 of 10 minutes (9.87 left)" in line
     assert line.endswith("62 % of the tokens are used.")
 
 
 def test_nothing_is_told_of_a_budget_without_limits() -> None:
-    assert told(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
+    assert budget_line(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
 
 
 def test_a_worker_that_never_reported_is_not_told_that_nothing_is_done() -> None:
     budget = Budget(requests=Meter(used=9, limit=60))
-    line = told(budget, PLAN, None, made=9, slack=0)
+    line = budget_line(budget, PLAN, None, made=9, slack=0)
     assert "of the work" not in line
     assert "15 % of the requests are used" in line

@@ -1,11 +1,44 @@
-"""Whether what is left of a budget will do, at the rate so far. Pure.
+"""What a budget allows: what is used and granted, and whether the rest will do. Pure.
 
 The worker is told by it, and `budget_burn` judges by it, so that both see the same numbers.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from midwatch_monitor.records import Budget, Meter
+from midwatch_monitor.records import Budget, Grant, Meter
+
+
+def spend(
+    budget: Budget, *, requests: int = 0, tokens: int = 0, cost_usd: float = 0, minutes: float = 0
+) -> Budget:
+    """The budget after some more was used."""
+    return Budget(
+        requests=_add(budget.requests, requests),
+        tokens=_add(budget.tokens, tokens),
+        cost_usd=_add(budget.cost_usd, cost_usd),
+        minutes=_add(budget.minutes, minutes),
+    )
+
+
+def _add(meter: Meter, more: float) -> Meter:
+    return replace(meter, used=meter.used + more) if more else meter
+
+
+def raised(budget: Budget, grants: Iterable[Grant]) -> Budget:
+    """The budget with its limits raised by what was granted; what has no limit gets none."""
+    for grant in grants:
+        budget = Budget(
+            requests=_raise(budget.requests, grant.requests),
+            tokens=_raise(budget.tokens, grant.tokens),
+            cost_usd=_raise(budget.cost_usd, grant.cost_usd),
+            minutes=_raise(budget.minutes, grant.minutes),
+        )
+    return budget
+
+
+def _raise(meter: Meter, more: float) -> Meter:
+    return meter if meter.limit is None or not more else replace(meter, limit=meter.limit + more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

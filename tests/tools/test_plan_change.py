@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from midwatch_monitor.config.settings import Approver, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -15,24 +16,33 @@ from midwatch_monitor.records import (
     DeliveryState,
     Entry,
     Intervention,
+    Meter,
     Plan,
+    PlanCheck,
     PlanStep,
     PlanStepState,
     Record,
+    Ruling,
     Step,
     StepKind,
 )
 from midwatch_tools.plan_change import (
     Wanting,
     change,
+    revisions,
+    shared,
+    shares,
     wanted,
     with_current_done,
     with_remaining,
     written,
 )
+from midwatch_tools.tools.check_plan import answered, ruled
 
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
+
 SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)
+
 PLAN = Plan(steps=(DONE, SKIPPED, PlanStep(title="write"), PlanStep(title="check")), revision=1)
 
 
@@ -91,15 +101,21 @@ def test_the_goal_alone_is_no_plan(plan: Plan, is_written: bool) -> None:
 
 
 REPLAN = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR)
+
 WITH_STEPS = Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, plan=("a",))
+
 ARRIVED = Delivery(intervention=1, state=DeliveryState.DELIVERED)
+
 EXPIRED = Delivery(intervention=1, state=DeliveryState.EXPIRED)
+
 PIVOT = Step(
     number=1,
     kind=StepKind.CHECKPOINT,
     checkpoint=Checkpoint(progress_percent=1, confidence=9, decision=Course.PIVOT),
 )
+
 SET = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=True)
+
 REFUSED = Step(number=2, kind=StepKind.TOOL, tool="set_plan", ok=False)
 
 
@@ -125,10 +141,10 @@ def test_new_plan_steps_are_wanted_until_they_are_written(
     assert wanted(entries) is wanting
 
 
-# -- checks of plan steps that a revision drops --------------------------------------------------
-
 CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))
+
 LATER = PlanStep(title="Test it", acceptance=("make test",))
+
 ASKED = Plan(steps=(CHECKED, LATER))
 
 
@@ -157,3 +173,137 @@ def test_a_reservation_from_before_stays_when_the_plan_step_is_done() -> None:
     plan = Plan(steps=(PlanStep(title="a", flag="no longer expected by a revision: a.txt"),))
     (done,) = with_current_done(plan, "untested").steps
     assert done.flag == "no longer expected by a revision: a.txt; untested"
+
+
+def test_an_unsure_plan_step_gets_clearly_more_than_sure_ones() -> None:
+    """D9: 80 % for the first three plan steps, 40 % for the fifth."""
+    given = shares((80, 80, 80, 70, 40), 60, 2)
+    assert given == (10, 10, 10, 12, 18)
+
+
+@pytest.mark.parametrize(
+    ("confidences", "requests", "given"),
+    [
+        ((), 60, ()),
+        ((100,), 7, (7,)),
+        ((100, 0), 40, (8, 32)),
+        ((None, 70), 20, (10, 10)),
+        ((90, 90, 90), 10, (4, 3, 3)),
+        ((50, 50), 3, (2, 1)),
+        ((50, 50), 0, (0, 0)),
+        ((50, 50), -5, (0, 0)),
+    ],
+)
+def test_what_there_is_is_shared_by_weight(
+    confidences: tuple[int | None, ...], requests: int, given: tuple[int, ...]
+) -> None:
+    assert shares(confidences, requests, 2) == given
+
+
+def test_each_plan_step_gets_the_least_share_where_there_is_enough() -> None:
+    assert shares((100, 100, 0), 24, 8) == (8, 8, 8)
+
+
+def test_finished_plan_steps_get_nothing_of_what_is_left() -> None:
+    done = PlanStep(title="a", state=PlanStepState.DONE, requests=9)
+    plan = Plan(steps=(done, PlanStep(title="b"), PlanStep(title="c", confidence=20)))
+    given = shared(plan, Meter(used=20, limit=60), least=2)
+    assert [step.requests for step in given.steps] == [9, 14, 26]
+
+
+@pytest.mark.parametrize(
+    ("titles", "requests"), [("a", Meter(limit=60)), ("ab", Meter(limit=None))]
+)
+def test_nothing_is_shared_without_a_limit_or_with_one_plan_step(
+    titles: str, requests: Meter
+) -> None:
+    plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
+    assert shared(plan, requests, least=2) == plan
+
+
+CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
+
+PROPOSAL = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i", proposed=("b", "c"))
+
+
+def entries(*records: Record, attempt: int = 1, after: int = 0) -> list[Entry]:
+    at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+    return [
+        Entry(id=id, record=record, at=at, task=1, attempt=attempt)
+        for id, record in enumerate(records, start=after + 1)
+    ]
+
+
+def ruling(state: Ruling, plan_step: int = 2) -> PlanCheck:
+    return PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", ruling=state)
+
+
+def answer(action: Action) -> Intervention:
+    return Intervention(action=action, by=Actor.SUPERVISOR, petition=1)
+
+
+@pytest.mark.parametrize(
+    ("records", "is_in"),
+    [
+        ((), False),
+        ((CHECK,), True),
+        ((ruling(Ruling.GRANTED, plan_step=1),), False),
+        ((ruling(Ruling.PENDING),), True),
+        ((ruling(Ruling.REFUSED),), False),
+        ((ruling(Ruling.REFUSED), CHECK), True),
+        ((ruling(Ruling.PENDING), answer(Action.NUDGE)), False),
+        ((ruling(Ruling.PENDING), answer(Action.REPLAN)), True),
+    ],
+)
+def test_a_plan_step_is_checked_once_unless_the_answer_was_no(
+    records: tuple[Record, ...], is_in: bool
+) -> None:
+    assert answered(entries(*records), 2) is is_in
+
+
+@pytest.mark.parametrize(
+    ("check", "made", "approval", "ruling", "reason"),
+    [
+        (CHECK, 9, Approver.SUPERVISOR, Ruling.GRANTED, ""),
+        (PROPOSAL, 1, Approver.POLICY, Ruling.GRANTED, "within the caps"),
+        (PROPOSAL, 1, Approver.SUPERVISOR, Ruling.PENDING, ""),
+        (PROPOSAL, 2, Approver.POLICY, Ruling.REFUSED, "2 of 2 revisions of this task's plan"),
+        (PROPOSAL, 2, Approver.SUPERVISOR, Ruling.REFUSED, "2 of 2 revisions of this task's plan"),
+    ],
+)
+def test_a_proposal_is_ruled_by_the_cap_and_by_who_approves(
+    check: PlanCheck, made: int, approval: Approver, ruling: Ruling, reason: str
+) -> None:
+    found = ruled(check, made=made, settings=PlanSettings(max_revisions=2, approval=approval))
+    assert (found.ruling, found.reason[: len(reason)]) == (ruling, reason)
+
+
+def plan(revision: int) -> Plan:
+    return Plan(steps=(), revision=revision)
+
+
+def ordered(petition: int | None = None) -> Intervention:
+    return Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, petition=petition)
+
+
+DELIVERED = Delivery(intervention=2, state=DeliveryState.DELIVERED)
+
+
+@pytest.mark.parametrize(
+    ("records", "made"),
+    [
+        ((plan(0),), 0),
+        ((plan(0), plan(0), plan(1), plan(2)), 2),
+        ((plan(0), ordered(), DELIVERED, plan(1), plan(2)), 1),
+        ((plan(0), ordered(petition=1), DELIVERED, plan(1)), 1),
+        ((plan(3),), 0),
+    ],
+    ids=["the first plan", "its own", "an order", "an approval", "taken over"],
+)
+def test_only_a_workers_revisions_count(records: tuple[Record, ...], made: int) -> None:
+    assert revisions(entries(*records)) == made
+
+
+def test_revisions_count_over_all_attempts() -> None:
+    first, second = entries(plan(0), plan(1)), entries(plan(0), plan(1), attempt=2, after=2)
+    assert revisions([*first, *second]) == 2

@@ -1,0 +1,89 @@
+"""Other thresholds for some workers and some tools."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from midwatch_monitor.config.rules import Graded, Rules, RuleSettings
+from midwatch_monitor.records import Change, Event
+from midwatch_monitor.rules.detector import Answer, Clear, Detector, Seen
+
+_THRESHOLDS = ("notice_after", "warn_after", "critical_after")
+
+
+def for_worker(rules: Rules, worker: str) -> Rules:
+    """The rules as they hold for one worker; raises pydantic's ValidationError for a wrong key."""
+    changed = {
+        name: _merged(settings, settings.workers[worker])
+        for name, settings in rule_settings(rules).items()
+        if worker in settings.workers
+    }
+    return rules.model_copy(update=changed) if changed else rules
+
+
+def rule_settings(rules: Rules) -> dict[str, RuleSettings]:
+    """The settings of every rule under its name, in the order of the configuration."""
+    return {
+        name: value
+        for name in type(rules).model_fields
+        if isinstance(value := getattr(rules, name), RuleSettings)
+    }
+
+
+def _merged(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:
+    return type(settings).model_validate({**settings.model_dump(), **changes})
+
+
+class ToolDetector(Detector):
+    """A detector that keeps to the thresholds of the tool of each step.
+
+    It counts with the widest thresholds of them all, and what it finds is graded anew by those of
+    the tool. Raises pydantic's ValidationError for a wrong key.
+    """
+
+    __slots__ = ("_by_tool", "_detector", "_settings", "hears", "rule", "windowed")
+
+    def __init__(
+        self, detector: Callable[[RuleSettings], Detector], settings: RuleSettings
+    ) -> None:
+        self._settings = settings
+        self._by_tool = {tool: _merged(settings, each) for tool, each in settings.tools.items()}
+        self._detector = detector(self._widest())
+        self.rule = self._detector.rule
+        self.hears = self._detector.hears
+        self.windowed = self._detector.windowed
+
+    def _widest(self) -> RuleSettings:
+        """Settings under which whatever one of the tools calls for is found."""
+        every = (self._settings, *self._by_tool.values())
+        graded = [each for each in every if isinstance(each, Graded)]
+        if not graded:
+            return self._settings
+        lowest = {
+            name: min((value for each in graded if (value := getattr(each, name))), default=0)
+            for name in _THRESHOLDS
+        }
+        return self._settings.model_copy(update=lowest)
+
+    @property
+    def awake(self) -> bool:
+        return self._detector.awake
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        """What the detector finds, graded anew; nothing of a tool that it is off for."""
+        if isinstance(event, Change):
+            return self._detector.observe(event, seen)
+        settings = self._by_tool.get(event.tool, self._settings)
+        if not settings.enabled:
+            return ()
+        return [_graded(each, settings) for each in self._detector.observe(event, seen)]
+
+    def restart(self) -> None:
+        self._detector.restart()
+
+
+def _graded(answer: Answer, settings: RuleSettings) -> Answer:
+    """A finding as these thresholds have it; a clear where they are not reached."""
+    if isinstance(answer, Clear) or not isinstance(settings, Graded):
+        return answer
+    severity = settings.grade(answer.value)
+    return Clear(key=answer.key) if severity is None else replace(answer, severity=severity)

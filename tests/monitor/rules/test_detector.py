@@ -1,0 +1,407 @@
+"""A count answers only where something changed; the last steps are bits."""
+
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from midwatch_monitor.config.rules import Graded
+from midwatch_monitor.records import (
+    AlertKey,
+    Change,
+    Edit,
+    Event,
+    Finding,
+    Movement,
+    Severity,
+    Step,
+    StepKind,
+    Writer,
+)
+from midwatch_monitor.rules.act import Act, Check, Normaliser
+from midwatch_monitor.rules.detector import (
+    NO_ECHO,
+    Answer,
+    Clear,
+    Echo,
+    Evidence,
+    GradedDetector,
+    Moved,
+    Movements,
+    Recent,
+    Repeat,
+    Repeats,
+    Seen,
+)
+from midwatch_monitor.rules.identity import digest
+from midwatch_monitor.rules.memory import Memory, remember
+
+A, B = AlertKey(rule="r", subject="a"), AlertKey(rule="r", subject="b")
+
+
+class Counted(GradedDetector):
+    """A rule that is told its value."""
+
+    rule = "r"
+    evidence = Evidence.EDITS
+
+    def observe(self, event: Event, seen: Seen) -> Sequence[Answer]:
+        return ()
+
+
+def gauge(notice: int = 2, warn: int = 4) -> Counted:
+    return Counted(Graded(notice_after=notice, warn_after=warn))
+
+
+def finding(key: AlertKey, severity: Severity, value: float) -> Finding:
+    return Finding(key=key, severity=severity, value=value, summary="s")
+
+
+@pytest.mark.parametrize(
+    ("value", "severity"), [(2, Severity.NOTICE), (3.5, Severity.NOTICE), (4, Severity.WARNING)]
+)
+def test_a_value_has_the_severity_of_the_highest_threshold_it_reached(
+    value: float, severity: Severity
+) -> None:
+    assert gauge().find(value, "s", subject="a") == (finding(A, severity, value),)
+
+
+def test_the_end_of_what_stood_is_said_once() -> None:
+    tried = gauge()
+    tried.find(2, "s", subject="a")
+    assert not tried.rests(1)
+    assert tried.find(1, "s", subject="a") == (Clear(key=A),)
+    assert (tried.rests(1), tried.clear()) == (True, ())
+
+
+def test_a_finding_about_another_subject_ends_the_one_before() -> None:
+    tried = gauge()
+    tried.find(2, "s", subject="a")
+    assert tried.find(2, "s", subject="b") == (Clear(key=A), finding(B, Severity.NOTICE, 2))
+    assert tried.subject == "b"
+
+
+def test_what_stands_of_one_subject_leaves_a_low_value_of_another_at_rest() -> None:
+    tried = gauge()
+    tried.find(2, "s", subject="a")
+    assert [tried.rests(1, about=each) for each in ("a", "b")] == [False, True]
+    assert not tried.rests(2, about="b")
+
+
+def test_only_the_last_steps_are_counted() -> None:
+    recent = Recent(3)
+    counts = [recent.add(n, 10 * n) if n in {1, 2, 5} else recent.count(n) for n in range(1, 8)]
+    assert counts == [1, 2, 2, 1, 1, 1, 1]
+    assert recent.steps == (50,)
+
+
+def test_the_counted_steps_are_named_oldest_first() -> None:
+    recent = Recent(4)
+    for place, number in enumerate((10, 20, 30, 40, 50, 60)):
+        if number != 40:
+            recent.add(place, number)
+    assert recent.steps == (30, 50, 60)
+
+
+class Run:
+    """A run of commands and edits, numbered."""
+
+    def __init__(self) -> None:
+        self.movements = Movements()
+        self.normaliser = Normaliser()
+        self.step = 0
+
+    def feed(self, step: Step) -> Moved:
+        return self.movements.observe(self.normaliser.act(step))
+
+    def command(self, args: str, exit_code: int | None, output: str = "") -> set[Movement]:
+        self.step += 1
+        step = Step(
+            number=self.step,
+            kind=StepKind.TOOL,
+            tool="shell",
+            args=args,
+            exit_code=exit_code,
+            output=output,
+        )
+        return set(self.feed(step).kinds)
+
+    def edit(self, *edits: Edit) -> tuple[str, ...]:
+        self.step += 1
+        step = Step(number=self.step, kind=StepKind.TOOL, tool="write", edits=edits)
+        return self.feed(step).paths
+
+
+def test_a_command_that_failed_and_now_succeeds_has_passed() -> None:
+    run = Run()
+    assert run.command("pytest", 1, "1 failed") == set()
+    assert run.command("ls", 0) == set()
+    assert run.command("pytest", 0, "1 passed") == {Movement.CHECK_PASSED}
+    assert run.command("pytest", 0, "1 passed") == set()
+
+
+def test_a_command_that_succeeded_and_now_fails_is_broken() -> None:
+    run = Run()
+    run.command("pytest", 0)
+    assert run.command("pytest", 1, "1 failed") == {Movement.CHECK_BROKEN}
+
+
+def test_the_first_failure_is_where_an_attempt_starts_from() -> None:
+    run = Run()
+    assert run.command("pytest", 1, "3 failed") == set()
+    assert run.command("pytest", 1, "4 failed") == {Movement.NEW_FAILURE}
+    assert run.command("pytest", 1, "3 failed") == set()
+
+
+def test_the_first_failure_of_another_command_is_new() -> None:
+    run = Run()
+    run.command("pytest", 1, "3 failed")
+    assert run.command("ruff check", 1, "E501") == {Movement.NEW_FAILURE}
+
+
+def test_a_failure_that_says_nothing_is_not_new() -> None:
+    run = Run()
+    run.command("test -f a", 1)
+    assert run.command("test -f b", 1) == set()
+
+
+@pytest.mark.parametrize(
+    ("counts", "fewer"),
+    [
+        ((3, 2), True),
+        ((3, 3), False),
+        ((3, 4), False),
+        ((3, 2, 3, 2), False),
+        ((3, 2, 3, 1), True),
+        ((2, 3, 2), False),
+    ],
+)
+def test_fewer_failures_than_ever_of_the_same_command_move(
+    counts: tuple[int, ...], *, fewer: bool
+) -> None:
+    run = Run()
+    moved = [run.command("pytest", 1, f"{each} failed") for each in counts][-1]
+    assert (Movement.FEWER_FAILURES in moved) is fewer
+
+
+def test_failures_of_different_commands_are_not_compared() -> None:
+    run = Run()
+    run.command("pytest", 1, "9 failed")
+    assert run.command("pytest a.py", 1, "1 failed") == {Movement.NEW_FAILURE}
+
+
+def test_a_count_of_failures_is_kept_over_a_run_that_does_not_tell_any() -> None:
+    run = Run()
+    run.command("pytest", 1, "9 failed")
+    run.command("pytest", 1, "ImportError: no")
+    assert Movement.FEWER_FAILURES in run.command("pytest", 1, "8 failed")
+
+
+def test_an_act_of_unknown_result_is_no_check() -> None:
+    run = Run()
+    run.command("pytest", 1, "failed")
+    assert run.command("pytest", None, "ok") == set()
+
+
+def test_a_content_that_a_file_never_had_moves() -> None:
+    run = Run()
+    one, two = (Edit(path="a.py", digest=digest) for digest in ("1", "2"))
+    assert [run.edit(each) for each in (one, two, one, two)] == [("a.py",), ("a.py",), (), ()]
+
+
+def test_only_the_workers_own_known_contents_move() -> None:
+    run = Run()
+    person = Edit(path="a.py", digest="1", writer=Writer.PERSON)
+    assert run.edit(person) == ()
+    assert run.edit(Edit(path="a.py", digest="1")) == ()
+    assert run.edit(Edit(path="a.py")) == ()
+    assert run.edit(Edit(path="a.py", deleted=True)) == ()
+
+
+def test_a_higher_plan_step_moves_and_a_lower_one_does_not() -> None:
+    movements = Movements()
+    found = [bool(movements.plan(Change(plan_step=each)).kinds) for each in (1, 2, 1, 2, 3)]
+    assert found == [False, True, False, False, True]
+
+
+LOOK = Act(1, work=True, action=digest("11"), result=digest("101"))
+
+CHECK = Act(1, work=True, action=digest("12"), result=digest("102"), failed=False, shell=True)
+
+TESTS = CHECK._replace(check=Check.TESTS)
+
+FAIL = Act(1, work=True, action=digest("12"), result=digest("103"), failed=True, shell=True)
+
+SILENT = Act(1, work=True, action=digest("13"))
+
+EDIT = Act(
+    1,
+    work=True,
+    action=digest("14"),
+    result=digest("104"),
+    edits=(Edit(path="a", digest="1"),),
+    changes=True,
+)
+
+OTHER = Act(
+    1,
+    work=True,
+    action=digest("15"),
+    result=digest("104"),
+    edits=(Edit(path="a", digest="2"),),
+    changes=True,
+)
+
+PUT = EDIT._replace(action=digest("16"), shell=True)
+
+REVERT = Act(
+    1,
+    work=True,
+    action=digest("17"),
+    result=digest("107"),
+    reverted=("a",),
+    changes=True,
+    shell=True,
+)
+
+
+def last(*acts: Act) -> Echo:
+    repeats = Repeats()
+    return [repeats.observe(act) for act in acts][-1]
+
+
+def echo(repeat: Repeat, distance: int) -> Echo:
+    return Echo(repeat, distance, before=1)
+
+
+@pytest.mark.parametrize("act", [LOOK, CHECK, FAIL, SILENT, EDIT, PUT, REVERT])
+def test_what_was_never_done_before_repeats_nothing(act: Act) -> None:
+    assert last(act) == NO_ECHO
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        LOOK._replace(action=digest("99")),
+        LOOK._replace(result=digest("99")),
+        LOOK._replace(result=0),
+    ],
+)
+def test_another_act_or_another_result_repeats_nothing(other: Act) -> None:
+    assert last(LOOK, other) == NO_ECHO
+
+
+@pytest.mark.parametrize(
+    ("acts", "expected"),
+    [
+        ((LOOK, LOOK), echo(Repeat.UNCHANGED, 1)),
+        ((LOOK, CHECK, LOOK), echo(Repeat.UNCHANGED, 2)),
+        ((SILENT, SILENT), echo(Repeat.UNCHANGED, 1)),
+        ((EDIT, EDIT), echo(Repeat.UNCHANGED, 1)),
+        ((EDIT, OTHER, EDIT), echo(Repeat.REDONE, 2)),
+        ((PUT, OTHER, PUT), echo(Repeat.VERIFIED, 2)),
+        ((REVERT, OTHER, REVERT), echo(Repeat.VERIFIED, 2)),
+        ((FAIL, EDIT, FAIL), echo(Repeat.FAILED_AGAIN, 2)),
+        ((FAIL, REVERT, FAIL), echo(Repeat.FAILED_AGAIN, 2)),
+        ((CHECK, EDIT, CHECK), echo(Repeat.VERIFIED, 2)),
+        ((TESTS, EDIT, TESTS), NO_ECHO),
+        ((LOOK, EDIT, LOOK), echo(Repeat.VERIFIED, 2)),
+        ((SILENT, EDIT, SILENT), NO_ECHO),
+    ],
+)
+def test_a_repetition_is_of_the_kind_that_its_change_makes_it(
+    acts: tuple[Act, ...], expected: Echo
+) -> None:
+    assert last(*acts) == expected
+
+
+def test_the_distance_is_that_to_the_last_time() -> None:
+    assert last(LOOK, CHECK, FAIL, LOOK, CHECK, LOOK) == echo(Repeat.UNCHANGED, 2)
+
+
+def test_steps_and_changes_are_counted_on_past_sixteen_bits() -> None:
+    repeats = Repeats()
+    for number in range(2**16 - 2):
+        repeats.observe(
+            Act(
+                number,
+                work=True,
+                action=digest("1"),
+                result=digest("1"),
+                edits=EDIT.edits,
+                changes=True,
+            )
+        )
+    found = [repeats.observe(act) for act in (LOOK, CHECK, EDIT, LOOK, LOOK)]
+    assert found[-2:] == [echo(Repeat.VERIFIED, 3), echo(Repeat.UNCHANGED, 1)]
+
+
+BIG = 0xFEDC_BA98_7654_3210
+"""A key of all 64 bits."""
+
+
+def same_place(count: int) -> list[int]:
+    """Keys that compete for the same four places."""
+    return [BIG + (number << 40) for number in range(count)]
+
+
+def room_of(memory: Memory) -> int:
+    return sum(sys.getsizeof(getattr(memory, each)) for each in Memory.__slots__)
+
+
+def test_a_number_is_remembered_under_its_key() -> None:
+    memory = Memory(64)
+    memory.put(BIG, 7)
+    assert (memory.get(BIG), memory.get(BIG + 1)) == (7, None)
+
+
+def test_four_keys_share_a_place_and_the_fifth_makes_the_oldest_forgotten() -> None:
+    memory = Memory(64)
+    keys = same_place(5)
+    for number, key in enumerate(keys):
+        memory.put(key, number)
+    assert [memory.get(key) for key in keys] == [None, 1, 2, 3, 4]
+
+
+def test_a_key_that_is_put_again_is_no_younger_for_it() -> None:
+    memory = Memory(64)
+    first, second, *rest = same_place(5)
+    for key in (first, second, first, *rest):
+        memory.put(key, 1)
+    assert (memory.get(first), memory.get(second)) == (None, 1)
+
+
+def test_reading_makes_no_key_younger() -> None:
+    memory = Memory(64)
+    keys = same_place(5)
+    for key in keys[:4]:
+        memory.put(key, 1)
+    memory.get(keys[0])
+    memory.put(keys[4], 1)
+    assert memory.get(keys[0]) is None
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**16, 2**32 - 1])
+def test_numbers_of_thirty_two_bits_are_kept_whole(number: int) -> None:
+    memory = Memory(64)
+    memory.put(BIG, number)
+    assert memory.get(BIG) == number
+
+
+def test_a_number_of_more_bits_is_refused() -> None:
+    with pytest.raises(OverflowError):
+        Memory(64).put(BIG, 2**32)
+
+
+def test_the_room_never_grows() -> None:
+    memory = Memory(64)
+    before = room_of(memory)
+    for key in range(1, 10_001):
+        memory.put(key * 0x9E3779B97F4A7C15 % 2**64, key)
+    assert room_of(memory) == before
+
+
+def test_a_dict_forgets_its_oldest_key_and_names_it() -> None:
+    memory: dict[str, int] = {}
+    gone = [remember(memory, key, 1, 2) for key in ("a", "b", "a", "c")]
+    assert (gone, list(memory)) == ([None, None, None, "b"], ["a", "c"])

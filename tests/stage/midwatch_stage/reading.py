@@ -1,0 +1,44 @@
+"""What a journal and a conversation hold, for tests that look at what came of a run."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart, UserPromptPart
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.rules.identity import HELD_BACK
+
+T = TypeVar("T")
+
+
+async def records_of(journal: Journal, kind: type[T], attempt: int | None = None) -> list[T]:
+    """The records of a kind, in the order of the journal."""
+    entries = await journal.entries(attempt=attempt)
+    return [entry.record for entry in entries if isinstance(entry.record, kind)]
+
+
+def answers(messages: Sequence[ModelMessage], tool: str) -> list[str]:
+    """What the model got back from a tool, refusals too."""
+    return [
+        part.model_response_str()
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == tool
+    ]
+
+
+def turned_away(messages: Sequence[ModelMessage], tool: str = "run_command") -> list[bool]:
+    """Of each call of a tool, whether the gate refused it."""
+    return [text.startswith(HELD_BACK) for text in answers(messages, tool)]
+
+
+def prompts(messages: Sequence[ModelMessage]) -> list[str]:
+    """What the model was told by users and by Midwatch."""
+    return [
+        str(part.content)
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
