@@ -24,8 +24,6 @@ def test_a_key_that_is_no_longer_used_is_left_out_with_a_warning(
 
 
 def test_settings_that_an_earlier_version_stored_are_read() -> None:
-    stored = (
-        '{"learning": {"guidelines": {"trial_minutes": 60, "regressions": 5}, '
-        '"facts": {"alike": 0.8}}}'
-    )
+    guidelines = '{"trial_minutes": 60, "regressions": 5}'
+    stored = f'{{"learning": {{"guidelines": {guidelines}, "facts": {{"alike": 0.8}}}}}}'
     assert Settings.model_validate_json(stored) == Settings()
