@@ -21,6 +21,7 @@ from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Alert, Entry, Severity
 from midwatch_supervisor.demo import make_project
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
@@ -67,7 +68,12 @@ async def run_demo(journal: Journal, folder: Path) -> None:
     file = make_project(folder)
     wanted = assignments(load_tasks(file), file.parent)
     resources, jobs = await begin(
-        journal, wanted, source="demo", settings=Settings(), home=folder / "home"
+        journal,
+        wanted,
+        source="demo",
+        settings=Settings(),
+        home=folder / "home",
+        learning=RunLearning,
     )
     await conduct(replace(resources, node="laptop"), jobs, _hear_nothing)
 

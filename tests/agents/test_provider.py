@@ -39,8 +39,9 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.dossier import Dossier
-from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 
@@ -192,20 +193,24 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
         )
         wanted = assignments(file, tmp_path)
         resources, jobs = await begin(
-            journal, wanted, source="tasks.yaml", settings=settings, home=tmp_path / "home"
+            journal,
+            wanted,
+            source="tasks.yaml",
+            settings=settings,
+            home=tmp_path / "home",
+            learning=RunLearning,
         )
 
         async def follow(_: object) -> None: ...
 
         code = await conduct(resources, jobs, follow)
         attempt = told(await journal.attempts(jobs[0].task.id))
-        dossier = await Dossier.read(journal, attempt)
-        assert dossier.state is not None
+        evidence = await AttemptEvidence.read(journal, attempt)
         return Finished(
             code=code,
-            state=dossier.state,
-            steps=tuple(dossier.steps),
-            budget=dossier.budget,
+            state=evidence.state.transition,
+            steps=tuple(evidence.steps),
+            budget=evidence.budget,
             activities=activities(await journal.entries(attempt=attempt.id)),
         )
 
@@ -384,10 +389,9 @@ async def test_the_supervisor_decides_once_over_http(
 ) -> None:
     server = await serve(*replies)
     model = model_for(server.spec(timeout_seconds=1), role=Role.SUPERVISOR, key="write")
-    dossier = await Dossier.read(journal, attempt)
-    task = TaskSpec(id="write", goal="Write a.txt.", acceptance=("true",))
-    standing = Standing(escalation=1, alerts=(), policy=PolicySettings())
+    evidence = await AttemptEvidence.read(journal, attempt)
+    context = DecisionContext(escalation=1, alerts=(), policy=PolicySettings())
     supervisor = Supervisor(model, SupervisorSettings(max_wait_seconds=0))
-    decision = (await supervisor.decide(await dossier.case(task), dossier, standing)).decision
+    decision = (await supervisor.decide(context, evidence)).decision
     assert (decision.by, len(server.asked)) == (by, len(replies))
     assert rationale in decision.rationale

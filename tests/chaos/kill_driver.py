@@ -22,6 +22,7 @@ from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.records import Commit, Entry
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 
@@ -65,10 +66,12 @@ async def work(where: str, home: Path) -> int:
     async with await Mortal.open(kill_script.JOURNAL) as journal:
         journal.where = where
         if runs := await journal.runs():
-            resources, jobs = await again(journal, runs[0], home=home)
+            resources, jobs = await again(journal, runs[0], home=home, learning=RunLearning)
         else:
             wanted = assignments(TASKS, home)
-            resources, jobs = await begin(journal, wanted, source="", settings=SETTINGS, home=home)
+            resources, jobs = await begin(
+                journal, wanted, source="", settings=SETTINGS, home=home, learning=RunLearning
+            )
         return await conduct(resources, jobs, _ignore)
 
 

@@ -22,26 +22,28 @@ from tenacity import (
 )
 
 from midwatch_monitor.config.settings import SupervisorSettings
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Decision, Diagnosis, Fault, Spending
 from midwatch_supervisor.decide.answer import (
     LOOKING,
     Answer,
-    Dossier,
     Inquiry,
     checked,
     decision_of,
 )
-from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, render
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.policy import allowed, bounded, choose
-from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_supervisor.decide.worker_requests import (
     RULING,
-    Plea,
+    OpenRequest,
     Ruled,
     Verdict,
     by_policy,
     by_verdict,
 )
+from midwatch_supervisor.present.intervention_text import request_text
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, cut
 from midwatch_tools.session import cost
 
@@ -117,7 +119,7 @@ class Said(Generic[T]):
 
 
 class Supervisor:
-    """Decides escalations and petitions with a model, or by the policy where there is none."""
+    """Answers escalations and requests of workers with a model; without one, by the policy."""
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class Supervisor:
         self._agent = None if model is None else _agent(model)
         self._judge = None if model is None else _judge(model)
 
-    async def decide(self, case: Case, dossier: Dossier, standing: Standing) -> Decided:
+    async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> Decided:
         """The decision of one escalation; a fault of the model never raises.
 
         A passing fault is tried again, all tries together take at most `timeout_seconds`, and
@@ -140,58 +142,57 @@ class Supervisor:
         the decisions about the attempt have taken `max_requests`.
         """
         if self._agent is None or self._model is None:
-            return Decided(decision=choose(standing))
-        said = await self._ask(self._agent, _prompt(standing), case, dossier, standing)
+            return Decided(decision=choose(context))
+        said = await self._ask(self._agent, _choices(context), context, evidence)
         if said.answer is None:
-            decision = _instead(standing, said.reason)
+            decision = _instead(context, said.reason)
         else:
             author = self._model.model_name
-            decision = bounded(decision_of(said.answer, standing, author=author), standing)
+            decision = bounded(decision_of(said.answer, context, author=author), context)
         return Decided(decision=decision, spending=said.spending, fault=said.fault)
 
-    async def rule(self, plea: Plea, case: Case, dossier: Dossier, standing: Standing) -> Ruled:
+    async def rule(
+        self, asked: OpenRequest, context: DecisionContext, evidence: AttemptEvidence
+    ) -> Ruled:
         """The answer to what a worker asks for; a fault of the model never raises.
 
         What the caps refuse, no model is asked about.
         """
-        ruled = by_policy(plea, standing)
-        if self._judge is None or self._model is None or not plea.open(standing):
+        ruled = by_policy(asked, context)
+        if self._judge is None or self._model is None or asked.closed(context):
             return ruled
-        shown = replace(case, petition=plea.words)
-        said = await self._ask(self._judge, "", shown, dossier, standing)
+        context = replace(context, request=request_text(asked.request))
+        said = await self._ask(self._judge, "", context, evidence)
         if said.answer is None:
             ruled = replace(ruled, reason=f"{ruled.reason} ({said.reason})")
         else:
-            ruled = by_verdict(plea, said.answer, standing, author=self._model.model_name)
+            ruled = by_verdict(asked, said.answer, context, author=self._model.model_name)
         return replace(ruled, spending=said.spending, fault=said.fault)
 
     async def _ask(
         self,
         agent: Agent[Inquiry, T],
         before: str,
-        case: Case,
-        dossier: Dossier,
-        standing: Standing,
+        context: DecisionContext,
+        evidence: AttemptEvidence,
     ) -> Said[T]:
         name = agent.model.model_name if isinstance(agent.model, Model) else ""
-        if standing.asked >= self._settings.max_requests:
+        if context.asked >= self._settings.max_requests:
             spent = f"the {self._settings.max_requests} requests of the supervisor are used"
             return Said(reason=f"{spent} for this attempt")
         used: list[Sequence[ModelMessage]] = []
         deadline = asyncio.timeout(self._settings.timeout_seconds)
         try:
             async with deadline:
-                answer = await self._try(agent, before, case, dossier, standing, used)
+                answer = await self._try(agent, before, context, evidence, used)
         except Exception as error:  # whatever a provider's client raises, the policy can answer
             late = f"no answer within {self._settings.timeout_seconds:g} s"
-            told = late if deadline.expired() else _fault(error)
+            why = late if deadline.expired() else _fault(error)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
             return Said(
-                reason=f"the model {name} failed: {told}",
+                reason=f"the model {name} failed: {why}",
                 spending=_spending(name, used),
-                fault=Fault(part="supervisor", error=f"answer refused: {told}")
-                if refused
-                else None,
+                fault=Fault(part="supervisor", error=f"answer refused: {why}") if refused else None,
             )
         return Said(answer=answer, spending=_spending(name, used))
 
@@ -199,34 +200,45 @@ class Supervisor:
         self,
         agent: Agent[Inquiry, T],
         before: str,
-        case: Case,
-        dossier: Dossier,
-        standing: Standing,
+        context: DecisionContext,
+        evidence: AttemptEvidence,
         used: list[Sequence[ModelMessage]],
     ) -> T:
-        chars = max(MIN_CHARS, self._settings.max_evidence_chars // 2)
-        blocks = DataBlocks.drawn()
-        prompt = f"{before}{render(case, chars, blocks)}"
+        """Ask until there is an answer; the messages of every try go into `used`."""
+        settings, blocks = self._settings, DataBlocks.drawn()
+        chars = max(MIN_CHARS, settings.max_evidence_chars // 2)
+        shown = replace(context, diff=await _diff(evidence))
+        prompt = f"{before}{render(shown, chars, blocks)}"
 
         async def once() -> T:
-            room = self._settings.max_evidence_chars - chars
             inquiry = Inquiry(
-                case=case, dossier=dossier, standing=standing, blocks=blocks, room=room
+                context=context,
+                evidence=evidence,
+                blocks=blocks,
+                room=settings.max_evidence_chars - chars,
             )
-            left = self._settings.max_requests - standing.asked - _requests(used)
+            left = settings.max_requests - context.asked - len(_responses(used))
             limits = UsageLimits(request_limit=min(REQUESTS, left))
             with capture_run_messages() as messages:
                 used.append(messages)
                 return (await agent.run(prompt, deps=inquiry, usage_limits=limits)).output
 
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._settings.tries),
-            wait=wait_random_exponential(max=self._settings.max_wait_seconds),
+            stop=stop_after_attempt(settings.tries),
+            wait=wait_random_exponential(max=settings.max_wait_seconds),
             retry=retry_if_exception(_passing),
             sleep=self._sleep,
             reraise=True,
         )
         return await retrying(once)
+
+
+async def _diff(evidence: AttemptEvidence) -> str:
+    """The diff, or why there is none to see: no decision waits for git."""
+    try:
+        return await evidence.diff()
+    except WorkspaceError as error:
+        return f"(it cannot be read now: {error})"
 
 
 def _agent(model: Model) -> Agent[Inquiry, Answer]:
@@ -255,13 +267,13 @@ def _judge(model: Model) -> Agent[Inquiry, Verdict]:
     )
 
 
-def _prompt(standing: Standing) -> str:
+def _choices(context: DecisionContext) -> str:
     """What may be chosen for each diagnosis, and what there is to choose from."""
     lines: dict[str, list[str]] = {}
     for diagnosis in Diagnosis:
-        may = ", ".join(action.value for action in allowed(standing, diagnosis))
+        may = ", ".join(action.value for action in allowed(context, diagnosis))
         lines.setdefault(may, []).append(diagnosis.value)
-    means = standing.means
+    means = context.means
     there = [
         f"{what}: {', '.join(names)}.\n"
         for what, names in (("Other models", means.models), ("Other workers", means.workers))
@@ -273,17 +285,13 @@ def _prompt(standing: Standing) -> str:
     return f"You may choose, by your diagnosis:\n{may_words}{''.join(there)}"
 
 
-def _instead(standing: Standing, reason: str) -> Decision:
-    decision = choose(standing)
+def _instead(context: DecisionContext, reason: str) -> Decision:
+    decision = choose(context)
     return replace(decision, rationale=f"{reason}; {decision.rationale}")
 
 
 def _responses(used: Sequence[Sequence[ModelMessage]]) -> list[ModelResponse]:
     return [each for messages in used for each in messages if isinstance(each, ModelResponse)]
-
-
-def _requests(used: Sequence[Sequence[ModelMessage]]) -> int:
-    return len(_responses(used))
 
 
 def _spending(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending | None:

@@ -1,52 +1,30 @@
 """The answers of the supervisor's model: their schema, what makes them usable, what they become."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 from pydantic_ai import ModelRetry, RunContext, ToolFailed
 
 from midwatch_monitor.errors import MidwatchError
-from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, Part, Step, Terms
-from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described
+from midwatch_monitor.records import Action, Actor, Decision, Diagnosis, Grant, Part, Terms
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.grants import within
 from midwatch_supervisor.decide.policy import allowed, said, terms_for
-from midwatch_supervisor.decide.standing import Standing
+from midwatch_supervisor.decide.prompt import MIN_CHARS, described
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DataBlocks, cut, escaped
-
-T = TypeVar("T")
-
-
-class Dossier(Protocol):
-    """All that the supervisor may look up about the attempt; reading changes nothing."""
-
-    async def timeline(self, first: int, last: int) -> tuple[Step, ...]:
-        """The steps from `first` to `last`, both included."""
-        ...
-
-    async def output(self, step: int) -> str:
-        """The stored output of one step."""
-        ...
-
-    async def diff(self) -> str:
-        """What the attempt changed in its workspace."""
-        ...
-
-    async def checkpoints(self) -> tuple[Step, ...]:
-        """Every checkpoint of the attempt, oldest first."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Inquiry:
     """One try at a decision: what it is about, and how much may still be shown."""
 
-    case: Case
-    dossier: Dossier
-    standing: Standing
+    context: DecisionContext
+    evidence: AttemptEvidence
     blocks: DataBlocks
     room: int
     """Characters of evidence that the tools may still return."""
@@ -63,51 +41,45 @@ class Inquiry:
         return block
 
 
-async def timeline(ctx: RunContext[Inquiry], first: int, last: int) -> str:
+def timeline(ctx: RunContext[Inquiry], first: int, last: int) -> str:
     """Show the steps from `first` to `last`, both included."""
     inquiry = ctx.deps
-    known(inquiry.case, first)
-    last = min(last, inquiry.case.last_step)
-    steps = await _looked_up(inquiry.dossier.timeline(first, last))
+    known(inquiry.context, first)
+    steps = inquiry.evidence.timeline(first, min(last, inquiry.context.last_step))
     each = max(200, inquiry.room // max(1, len(steps)))
     return inquiry.show("timeline", described(steps, each))
 
 
-async def output(ctx: RunContext[Inquiry], step: int) -> str:
+def output(ctx: RunContext[Inquiry], step: int) -> str:
     """Show the output of one step."""
-    known(ctx.deps.case, step)
-    return ctx.deps.show("output", await _looked_up(ctx.deps.dossier.output(step)))
+    known(ctx.deps.context, step)
+    return ctx.deps.show("output", ctx.deps.evidence.output(step))
 
 
 async def diff(ctx: RunContext[Inquiry]) -> str:
     """Show what the attempt changed in its workspace."""
-    return ctx.deps.show("diff", await _looked_up(ctx.deps.dossier.diff()))
+    try:
+        return ctx.deps.show("diff", await ctx.deps.evidence.diff())
+    except MidwatchError as error:
+        raise ToolFailed(f"This cannot be shown: {error}") from error
 
 
-async def checkpoints(ctx: RunContext[Inquiry]) -> str:
+def checkpoints(ctx: RunContext[Inquiry]) -> str:
     """Show all checkpoints of the attempt."""
-    steps = await _looked_up(ctx.deps.dossier.checkpoints())
-    return ctx.deps.show("checkpoints", described(steps, max(200, ctx.deps.room)))
+    shown = described(ctx.deps.evidence.checkpoints, max(200, ctx.deps.room))
+    return ctx.deps.show("checkpoints", shown)
 
 
 LOOKING = (timeline, output, diff, checkpoints)
 """The tools."""
 
 
-def known(case: Case, *numbers: int) -> None:
+def known(context: DecisionContext, *numbers: int) -> None:
     """Raise ModelRetry for numbers that no step has."""
-    unknown = sorted({number for number in numbers if not 1 <= number <= case.last_step})
+    unknown = sorted({number for number in numbers if not 1 <= number <= context.last_step})
     if unknown:
-        raise ModelRetry(
-            f"There is no step {', '.join(map(str, unknown))}: steps go from 1 to {case.last_step}."
-        )
-
-
-async def _looked_up(answer: Awaitable[T]) -> T:
-    try:
-        return await answer
-    except MidwatchError as error:
-        raise ToolFailed(f"This cannot be shown: {error}") from error
+        names, last = ", ".join(map(str, unknown)), context.last_step
+        raise ModelRetry(f"There is no step {names}: steps go from 1 to {last}.")
 
 
 _SPOKEN = frozenset(
@@ -204,8 +176,8 @@ class Answer(BaseModel):
 
 def checked(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
     """The answer if it can be carried out; else ModelRetry with what is wrong with it."""
-    standing, action = ctx.deps.standing, Action(answer.action)
-    may = allowed(standing, answer.diagnosis)
+    context, action = ctx.deps.context, Action(answer.action)
+    may = allowed(context, answer.diagnosis)
     if action not in may:
         names = ", ".join(each.value for each in may)
         raise ModelRetry(
@@ -213,48 +185,48 @@ def checked(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
         )
     if action in _SPOKEN and not answer.message.strip():
         raise ModelRetry(f"{action} needs a message.")
-    known(ctx.deps.case, *answer.evidence)
-    _check_terms(action, answer, standing)
-    if not answer.evidence and ctx.deps.case.last_step and not ctx.deps.urged:
+    known(ctx.deps.context, *answer.evidence)
+    _check_terms(action, answer, context)
+    if not answer.evidence and ctx.deps.context.last_step and not ctx.deps.urged:
         ctx.deps.urged = True
         raise ModelRetry("Name the numbers of the steps that the diagnosis rests on (evidence).")
     return answer
 
 
-def decision_of(answer: Answer, standing: Standing, *, author: str) -> Decision:
+def decision_of(answer: Answer, context: DecisionContext, *, author: str) -> Decision:
     """The decision that a checked answer becomes.
 
     Where it names no steps though it was asked for them, those of the first reading stand in.
     """
     action = Action(answer.action)
-    terms, cut = _terms(action, answer, standing)
-    message = answer.message.strip() or said(action, standing, answer.diagnosis, terms)
+    terms, cut = _terms(action, answer, context)
+    message = answer.message.strip() or said(action, context, answer.diagnosis, terms)
     return Decision(
-        escalation=standing.escalation,
+        escalation=context.escalation,
         action=action,
         diagnosis=answer.diagnosis,
         message="" if action is Action.OBSERVE else message,
         rationale=f"{answer.rationale.strip()} {cut}".strip(),
         plan=tuple(answer.plan) if action is Action.REPLAN else (),
         terms=terms,
-        steps=tuple(sorted(set(answer.evidence))) or standing.reading.steps,
+        steps=tuple(sorted(set(answer.evidence))) or context.reading.steps,
         by=Actor.SUPERVISOR,
         author=author,
     )
 
 
-def _check_terms(action: Action, answer: Answer, standing: Standing) -> None:
-    means = standing.means
+def _check_terms(action: Action, answer: Answer, context: DecisionContext) -> None:
+    means = context.means
     if action is Action.SWITCH_MODEL:
         _one_of("model", answer.model, means.models)
     elif action is Action.RESTART:
         _one_of("worker", answer.worker, means.workers)
-        _one_of("task to wait for", answer.after, (each.task for each in standing.rivals))
+        _one_of("task to wait for", answer.after, (each.task for each in context.rivals))
         outside = [each for each in answer.keep if not _inside(each)]
         if outside:
             raise ModelRetry(f"keep names files below the workspace only, not {outside[0]!r}.")
     elif action is Action.SPLIT:
-        _check_parts(answer, standing)
+        _check_parts(answer, context)
 
 
 def _one_of(what: str, name: str, names: Iterable[str]) -> None:
@@ -268,9 +240,9 @@ def _inside(pattern: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts
 
 
-def _check_parts(answer: Answer, standing: Standing) -> None:
-    most, steps = standing.policy.max_parts, len(standing.plan.steps)
-    count = len(answer.parts) or len(standing.plan.open_titles)
+def _check_parts(answer: Answer, context: DecisionContext) -> None:
+    most, steps = context.policy.max_parts, len(context.plan.steps)
+    count = len(answer.parts) or len(context.plan.open_titles)
     if count < 2 or len(answer.parts) > most:
         raise ModelRetry(f"A split needs 2 to {most} parts, not {len(answer.parts)}.")
     unknown = [each.plan_step for each in answer.parts if each.plan_step > steps]
@@ -278,12 +250,12 @@ def _check_parts(answer: Answer, standing: Standing) -> None:
         raise ModelRetry(f"There is no plan step {unknown[0]}: the plan has {steps}.")
 
 
-def _terms(action: Action, answer: Answer, standing: Standing) -> tuple[Terms, str]:
+def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Terms, str]:
     """The terms, and what of them was cut, in words."""
-    table = terms_for(action, standing, answer.diagnosis)
+    table = terms_for(action, context, answer.diagnosis)
     match action:
         case Action.GRANT_BUDGET:
-            return _granted(answer, standing, table)
+            return _granted(answer, context, table)
         case Action.SWITCH_MODEL:
             return Terms(model=answer.model or table.model), ""
         case Action.RESTART:
@@ -291,16 +263,16 @@ def _terms(action: Action, answer: Answer, standing: Standing) -> tuple[Terms, s
             worker = answer.worker or table.worker
             return Terms(worker=worker, keep=tuple(answer.keep), after=answer.after), ""
         case Action.SPLIT if answer.parts:
-            return Terms(parts=tuple(_part(each, standing) for each in answer.parts)), ""
+            return Terms(parts=tuple(_part(each, context) for each in answer.parts)), ""
         case _:
             return table, ""
 
 
-def _granted(answer: Answer, standing: Standing, table: Terms) -> tuple[Terms, str]:
+def _granted(answer: Answer, context: DecisionContext, table: Terms) -> tuple[Terms, str]:
     wanted = answer.grant.word if answer.grant else Grant()
     if not wanted:
         return table, ""
-    given = within(wanted, standing.means.grant)
+    given = within(wanted, context.means.grant)
     if given == wanted:
         return Terms(grant=given), ""
     given = given or table.grant
@@ -310,8 +282,8 @@ def _granted(answer: Answer, standing: Standing, table: Terms) -> tuple[Terms, s
     )
 
 
-def _part(part: PartAnswer, standing: Standing) -> Part:
+def _part(part: PartAnswer, context: DecisionContext) -> Part:
     """A part with the checks of its plan step: a model writes no commands that are then run."""
-    steps = standing.plan.steps
+    steps = context.plan.steps
     checks = steps[part.plan_step - 1].acceptance if part.plan_step else ()
     return Part(title=part.title, goal=part.goal, acceptance=checks)

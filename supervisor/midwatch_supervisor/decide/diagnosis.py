@@ -2,61 +2,23 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from midwatch_monitor.budget import used
 from midwatch_monitor.records import (
     Action,
     Activity,
     Alert,
-    Analysis,
     Cause,
     Course,
     Diagnosis,
-    Movement,
-    Plan,
     PlanStepState,
     Step,
     StepKind,
     Teller,
 )
-from midwatch_monitor.rules.act import Act, Check, Normaliser
-from midwatch_monitor.rules.detector import BETTER, Movements
 from midwatch_monitor.rules.failure import failed, surroundings
 from midwatch_monitor.rules.identity import NO_WORK, held_back
-from midwatch_supervisor.decide.standing import Diagnosed, Tried
-
-
-@dataclass(slots=True, kw_only=True)
-class Track:
-    """The course of one attempt, as far as observed evidence tells."""
-
-    better_at: int = 0
-    """The last step at which a check passed that had failed, or failed in fewer places."""
-    broken_at: int = 0
-    """The last step at which a check failed that had passed."""
-    passing_at: int = 0
-    """The last look at the work, if it went well; 0 if it failed, or before the first."""
-    _acts: Normaliser = field(default_factory=Normaliser, compare=False)
-    _movements: Movements = field(default_factory=Movements, compare=False)
-
-    def take(self, step: Step) -> None:
-        """Take in the next step."""
-        act = self._acts.act(step)
-        moved = self._movements.observe(act).kinds
-        if moved & BETTER:
-            self.better_at = step.number
-        if Movement.CHECK_BROKEN in moved:
-            self.broken_at = step.number
-        self._look(act)
-
-    def _look(self, act: Act) -> None:
-        if act.check is not Check.NONE and act.failed is not None:
-            self.passing_at = 0 if act.failed else act.number
-
-    def improved_since(self, step: int) -> bool:
-        """Whether the work got better after a step, and no worse again."""
-        return self.better_at > step and self.better_at > self.broken_at
-
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed
 
 _RECENT = 12
 """Steps of work whose failures count: what failed before that is history."""
@@ -108,117 +70,79 @@ _IMPOSSIBLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """An analysis, and the attempt's last step when it was written."""
-
-    analysis: Analysis
-    step: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
-    """What a cause is read from. Steps, analyses and checkpoints are those of one attempt."""
-
-    alerts: tuple[Alert, ...]
-    steps: tuple[Step, ...] = ()
-    """The last ones, oldest first."""
-    checkpoints: tuple[Step, ...] = ()
-    """All of them, oldest first."""
-    revised_at: int = 0
-    """The last step before the plan was last written anew; 0 if it never was."""
-    analyses: tuple[Noted, ...] = ()
-    plan: Plan = field(default_factory=lambda: Plan(steps=()))
-    used: float = 0.0
-    """The share of the tightest limit that is used."""
-    tried: tuple[Tried, ...] = ()
-    """In the whole task, oldest first."""
-    track: Track = field(default_factory=Track)
-    activity: Activity | None = None
-    conflict: bool = False
-    """Whether another attempt keeps a file which this one changed too."""
-
-    @property
-    def last_step(self) -> int:
-        """The number of the newest step; 0 before the first."""
-        return max((step.number for step in (*self.steps, *self.checkpoints)), default=0)
-
-    def fires(self, *rules: str) -> tuple[Alert, ...]:
-        """The alerts of some rules."""
-        return tuple(alert for alert in self.alerts if alert.key.rule in rules)
-
-
 Found = tuple[int, ...] | None
 """The steps by which a cause shows itself; `None` where it does not."""
 
 
-def diagnose(signs: Signs) -> Diagnosed:
+def diagnose(context: DecisionContext) -> Diagnosed:
     """The first cause of the table that shows itself; `unknown` where none does."""
     for cause, look in TABLE:
-        steps = look(signs)
+        steps = look(context)
         if steps is not None:
-            return Diagnosed(cause=cause, steps=_known(steps, signs))
-    return Diagnosed(steps=_known(_evidence(signs.alerts), signs))
+            return Diagnosed(cause=cause, steps=_known(steps, context))
+    return Diagnosed(steps=_known(_evidence(context.alerts), context))
 
 
-def _provider(signs: Signs) -> Found:
+def _provider(context: DecisionContext) -> Found:
     """The provider was asked again just now, or lets the attempt wait."""
-    if signs.fires("silence") and signs.activity is Activity.RATE_LIMITED:
-        return (signs.last_step,)
+    if context.fires("silence") and context.activity is Activity.RATE_LIMITED:
+        return (context.last_step,)
     recent = [
         noted.step
-        for noted in signs.analyses
-        if noted.analysis.by is Teller.WATCH and noted.step >= signs.last_step - _FRESH
+        for noted in context.analyses
+        if noted.analysis.by is Teller.WATCH and noted.step >= context.last_step - _FRESH
     ]
     return tuple(recent) or None
 
 
-def _missing_dependency(signs: Signs) -> Found:
+def _missing_dependency(context: DecisionContext) -> Found:
     """The last failures say that something is not installed."""
-    return _last_failures(signs, _lacks_program)
+    return _last_failures(context, _lacks_program)
 
 
-def _environment(signs: Signs) -> Found:
+def _environment(context: DecisionContext) -> Found:
     """Something around the work stands in its way, or another attempt works on the same file."""
-    if blocked := signs.fires("blocked_environment"):
+    if blocked := context.fires("blocked_environment"):
         return _evidence(blocked)
-    if signs.conflict and len(signs.fires("workspace_conflict")) == len(signs.alerts):
-        return _evidence(signs.alerts)
-    return _last_failures(signs, lambda step: bool(surroundings(step.output)))
+    if any(each.elder for each in context.rivals) and len(
+        context.fires("workspace_conflict")
+    ) == len(context.alerts):
+        return _evidence(context.alerts)
+    return _last_failures(context, lambda step: bool(surroundings(step.output)))
 
 
-def _budget(signs: Signs) -> Found:
+def _budget(context: DecisionContext) -> Found:
     """The budget ends before the work does, and nothing else is wrong with the work."""
-    others = [each for each in signs.fires(*_APPROACH) if each.severity.alarm]
-    burns = signs.fires("budget_burn")
-    if others or not (burns or signs.used >= _GONE):
+    others = [each for each in context.fires(*_APPROACH) if each.severity.alarm]
+    burns = context.fires("budget_burn")
+    if others or not (burns or used(context.budget) >= _GONE):
         return None
-    return _evidence(burns) or (signs.last_step,)
+    return _evidence(burns) or (context.last_step,)
 
 
-def _wrong_worker(signs: Signs) -> Found:
+def _wrong_worker(context: DecisionContext) -> Found:
     """It lacks a tool, or a permission, that the work needs."""
     unknown = [
         step.number
-        for step in _work(signs)
+        for step in _work(context)
         if step.ok is False and _WITHOUT.search(step.output) is not None
     ]
     lacking = [
         step.number
-        for step in signs.checkpoints[-1:]
+        for step in context.checkpoints[-1:]
         if step.checkpoint and any(map(_LACKS.search, step.checkpoint.blockers))
     ]
     return tuple(unknown + lacking) or None
 
 
-def _infeasible(signs: Signs) -> Found:
+def _infeasible(context: DecisionContext) -> Found:
     """The worker says so, with a cause that stays; or neither another plan nor a restart helped."""
-    failed = {past.action for past in signs.tried if past.failed}
+    failed = {past.action for past in context.task_wide if past.failed}
     if {Action.REPLAN, Action.RESTART} <= failed:
-        return _evidence(signs.alerts)
-    last = signs.checkpoints[-1] if signs.checkpoints else None
+        return _evidence(context.alerts)
+    last = context.checkpoints[-1] if context.checkpoints else None
     told = last.checkpoint if last else None
-    lasting = [noted for noted in signs.analyses if noted.analysis.cause is Cause.PERMANENT]
+    lasting = [noted for noted in context.analyses if noted.analysis.cause is Cause.PERMANENT]
     if last is None or told is None or told.decision is not Course.ESCALATE or not lasting:
         return None
     words = [told.notes, *told.blockers]
@@ -227,44 +151,44 @@ def _infeasible(signs: Signs) -> Found:
     return (*(each.analysis.about for each in lasting), last.number) if said else None
 
 
-def _needs_split(signs: Signs) -> Found:
+def _needs_split(context: DecisionContext) -> Found:
     """One plan step takes too long, or the plan as a whole does and nothing goes round."""
-    if long := signs.fires("steps_on_plan_step"):
+    if long := context.fires("steps_on_plan_step"):
         return _evidence(long)
-    if any(alert.severity.alarm for alert in signs.fires(*_APPROACH)):
+    if any(alert.severity.alarm for alert in context.fires(*_APPROACH)):
         return None
-    done = sum(step.state is not PlanStepState.OPEN for step in signs.plan.steps)
-    told = [step for step in signs.checkpoints if step.number > signs.revised_at]
+    done = sum(step.state is not PlanStepState.OPEN for step in context.plan.steps)
+    told = [step for step in context.checkpoints if step.number > context.revised_at]
     last = told[-1].checkpoint if told else None
     slow = (
         last is not None
         and last.confidence < 50
         and len(told) >= _CHECKPOINTS
-        and len(signs.plan.steps) > 1
-        and 2 * done < len(signs.plan.steps)
+        and len(context.plan.steps) > 1
+        and 2 * done < len(context.plan.steps)
     )
     return tuple(step.number for step in told[-_CHECKPOINTS:]) if slow else None
 
 
-def _false_alarm(signs: Signs) -> Found:
+def _false_alarm(context: DecisionContext) -> Found:
     """The work got better since, or only the worker's own doubt fires while the checks pass."""
-    if not signs.alerts or signs.fires(*_CALLS):
+    if not context.alerts or context.fires(*_CALLS):
         return None
-    if all(signs.track.improved_since(alert.step) for alert in signs.alerts):
-        return (signs.track.better_at,)
-    doubts = signs.fires(*_DOUBTFUL)
-    if len(doubts) == len(signs.alerts) == 1 and signs.track.passing_at:
-        return (signs.track.passing_at,)
+    if all(context.track.improved_since(alert.step) for alert in context.alerts):
+        return (context.track.better_at,)
+    doubts = context.fires(*_DOUBTFUL)
+    if len(doubts) == len(context.alerts) == 1 and context.track.passing_at:
+        return (context.track.passing_at,)
     return None
 
 
-def _wrong_approach(signs: Signs) -> Found:
+def _wrong_approach(context: DecisionContext) -> Found:
     """What it does does not get there: it goes round, or comes back to the same failure."""
-    found = signs.fires(*_APPROACH)
+    found = context.fires(*_APPROACH)
     return _evidence(found) if found else None
 
 
-TABLE: tuple[tuple[Diagnosis, Callable[[Signs], Found]], ...] = (
+TABLE: tuple[tuple[Diagnosis, Callable[[DecisionContext], Found]], ...] = (
     (Diagnosis.PROVIDER, _provider),
     (Diagnosis.MISSING_DEPENDENCY, _missing_dependency),
     (Diagnosis.ENVIRONMENT, _environment),
@@ -282,27 +206,27 @@ what the worker cannot help comes before what it can.
 """
 
 
-def _work(signs: Signs) -> list[Step]:
+def _work(context: DecisionContext) -> list[Step]:
     return [
         step
-        for step in signs.steps
+        for step in context.steps
         if step.kind is StepKind.TOOL and step.tool not in NO_WORK and not held_back(step)
     ][-_RECENT:]
 
 
-def _last_failures(signs: Signs, tells: Callable[[Step], bool]) -> Found:
+def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> Found:
     """The failures at the end that tell of one thing; none if the newest tells of another.
 
     Nothing either where the work got better after it.
     """
     found: list[int] = []
-    for step in reversed(_work(signs)):
+    for step in reversed(_work(context)):
         if not failed(step):
             continue
         if not tells(step):
             break
         found.append(step.number)
-    if not found or signs.track.improved_since(found[0]):
+    if not found or context.track.improved_since(found[0]):
         return None
     return tuple(sorted(found))
 
@@ -316,8 +240,8 @@ def _evidence(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
     return tuple(number for alert in alerts for number in alert.evidence or (alert.step,))
 
 
-def _known(steps: tuple[int, ...], signs: Signs) -> tuple[int, ...]:
+def _known(steps: tuple[int, ...], context: DecisionContext) -> tuple[int, ...]:
     """Each once, in order, as far as there is such a step; the newest where nothing is left."""
-    last = signs.last_step
+    last = context.last_step
     found = sorted({number for number in steps if 1 <= number <= last})
     return tuple(found) or ((last,) if last else ())

@@ -20,9 +20,9 @@ from midwatch_monitor.records import (
     Spending,
 )
 from midwatch_monitor.state.intervention import Interventions
+from midwatch_supervisor.decide.context import Tried, tried_of
 from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
-from midwatch_supervisor.decide.standing import Tried, tried_of
 from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
 
 KINDS: tuple[type[Record], ...] = (
@@ -46,11 +46,9 @@ class History:
     @classmethod
     async def read(cls, journal: Journal, task: int) -> "History":
         """Fold what the journal says of the task."""
-        history, after = cls(), 0
-        while page := await journal.entries(after, task=task, kinds=KINDS):
-            for entry in page:
-                history.take(entry)
-            after = page[-1].id
+        history = cls()
+        async for entry in journal.all_entries(task=task, kinds=KINDS):
+            history.take(entry)
         return history
 
     def take(self, entry: Entry) -> None:

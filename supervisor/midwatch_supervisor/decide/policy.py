@@ -20,8 +20,8 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide import wording
+from midwatch_supervisor.decide.context import DecisionContext, Rival, Tried
 from midwatch_supervisor.decide.grants import only, tight
-from midwatch_supervisor.decide.standing import Rival, Standing, Tried
 
 ACTIONS = (
     Action.OBSERVE,
@@ -69,7 +69,7 @@ def order_for(
     return tuple(action for action in order if action in kept)
 
 
-def allowed(standing: Standing, diagnosis: Diagnosis) -> tuple[Action, ...]:
+def allowed(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Action, ...]:
     """What may be done without asking anybody, in rising order of force; never empty.
 
     To observe and to ask a person are always allowed. What ends the attempt, gives it more or
@@ -77,34 +77,34 @@ def allowed(standing: Standing, diagnosis: Diagnosis) -> tuple[Action, ...]:
     cap is reached, only to ask a person remains, and to stop where an alert reaches that.
     """
     reached = {Action.OBSERVE, Action.ASK_OPERATOR}
-    for alert in standing.alerts:
-        order = _possible(standing, alert, diagnosis)
-        reached |= {action for action in order if standing.capped or _open(action, order, standing)}
-    if standing.capped:
+    for alert in context.alerts:
+        order = _possible(context, alert, diagnosis)
+        reached |= {action for action in order if context.capped or _open(action, order, context)}
+    if context.capped:
         reached &= _LAST
-    elif _late(standing):
-        reached &= _LATE - (standing.in_vain & {Action.OBSERVE})
+    elif _late(context):
+        reached &= _LATE - (context.in_vain & {Action.OBSERVE})
     return tuple(action for action in ACTIONS if action in reached)
 
 
-def choose(standing: Standing) -> Decision:
+def choose(context: DecisionContext) -> Decision:
     """The table's own answer: the next rung in the order of the worst alert's rule.
 
     A rung that was tried without success since the last recovery is passed over; where none is
     left, a person is asked.
     """
-    reading = standing.reading
-    worst = _worst(standing)
-    action = _rung(standing, worst)
+    reading = context.reading
+    worst = _worst(context)
+    action = _rung(context, worst)
     rule = worst.key.rule if worst else "none"
-    terms = terms_for(action, standing, reading.cause)
+    terms = terms_for(action, context, reading.cause)
     return Decision(
-        escalation=standing.escalation,
+        escalation=context.escalation,
         action=action,
         diagnosis=reading.cause,
-        message=said(action, standing, reading.cause, terms),
+        message=said(action, context, reading.cause, terms),
         rationale=(
-            f"the policy table for {rule} and {reading.cause}: {_history(standing)}, "
+            f"the policy table for {rule} and {reading.cause}: {_history(context)}, "
             f"so {action.value}"
         ),
         terms=terms,
@@ -113,32 +113,32 @@ def choose(standing: Standing) -> Decision:
     )
 
 
-def said(action: Action, standing: Standing, cause: Diagnosis, terms: Terms) -> str:
+def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
     """What the table tells with an action: the worker, its successor or a person."""
     matter = wording.Matter(
-        alerts=standing.alerts,
+        alerts=context.alerts,
         cause=cause,
-        tried=tuple(_told(past) for past in standing.tried),
+        tried=tuple(_told(past) for past in context.tried),
         terms=terms,
-        rivals=standing.rivals,
+        rivals=context.rivals,
     )
     return wording.message(action, matter)
 
 
-def bounded(decision: Decision, standing: Standing) -> Decision:
+def bounded(decision: Decision, context: DecisionContext) -> Decision:
     """The decision if it is allowed, else the nearest allowed one of no greater force.
 
     The refusal stands in the rationale. Only where nothing so gentle is left (a cap is reached)
     a person is asked instead.
     """
-    may = allowed(standing, decision.diagnosis)
+    may = allowed(context, decision.diagnosis)
     if decision.action in may:
         return decision
     force = _force(decision.action)
     gentler = [action for action in may if action in _FORCE and _force(action) <= force]
     action = gentler[-1] if gentler else Action.ASK_OPERATOR
-    terms = terms_for(action, standing, decision.diagnosis)
-    words = decision.message or said(action, standing, decision.diagnosis, terms)
+    terms = terms_for(action, context, decision.diagnosis)
+    words = decision.message or said(action, context, decision.diagnosis, terms)
     refusal = (
         f"{decision.action.value} was wanted, and the policy allows only "
         f"{', '.join(item.value for item in may)}"
@@ -163,32 +163,32 @@ def approval_needed(action: Action, mode: Mode, policy: PolicySettings) -> bool:
     return mode is not Mode.ACT or action in policy.needs_approval
 
 
-def _possible(standing: Standing, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
+def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
     """The rungs of an alert for which there are means."""
-    if _kept(standing, alert):
+    if _kept(context, alert):
         return (Action.OBSERVE,)
-    order = order_for(alert.key.rule, alert.severity, diagnosis, standing.policy)
-    return tuple(action for action in order if _has_means(action, standing, diagnosis))
+    order = order_for(alert.key.rule, alert.severity, diagnosis, context.policy)
+    return tuple(action for action in order if _has_means(action, context, diagnosis))
 
 
-def _kept(standing: Standing, alert: Alert) -> bool:
+def _kept(context: DecisionContext, alert: Alert) -> bool:
     """Whether it is a conflict about a file that this attempt keeps: the other one yields."""
-    return _conflict(alert) and standing.yields_to(alert.key.subject) is None
+    return _conflict(alert) and context.yields_to(alert.key.subject) is None
 
 
 def _conflict(alert: Alert) -> bool:
     return alert.key.rule == "workspace_conflict"
 
 
-def _has_means(action: Action, standing: Standing, diagnosis: Diagnosis) -> bool:
-    means, policy = standing.means, standing.policy
+def _has_means(action: Action, context: DecisionContext, diagnosis: Diagnosis) -> bool:
+    means, policy = context.means, context.policy
     match action:
         case Action.REPLAN:
-            return standing.count(action) < policy.max_replans
+            return context.count(action) < policy.max_replans
         case Action.GRANT_BUDGET:
             return bool(means.grant)
         case Action.SWITCH_MODEL:
-            return bool(means.models) and standing.count(action) < policy.max_switches
+            return bool(means.models) and context.count(action) < policy.max_switches
         case Action.RESTART:
             other = diagnosis is not Diagnosis.WRONG_WORKER or bool(means.workers)
             return means.attempts > 0 and other
@@ -198,18 +198,18 @@ def _has_means(action: Action, standing: Standing, diagnosis: Diagnosis) -> bool
             return True
 
 
-def _open(action: Action, order: tuple[Action, ...], standing: Standing) -> bool:
+def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -> bool:
     """Whether an order has come as far as an action: a rung before it was in vain."""
     before = order[: order.index(action)]
-    return action in _TALK or not before or bool(standing.in_vain.intersection(before))
+    return action in _TALK or not before or bool(context.in_vain.intersection(before))
 
 
-def _worst(standing: Standing) -> Alert | None:
+def _worst(context: DecisionContext) -> Alert | None:
     """The most severe alert; of equals one with observed grounds, then the first."""
     return max(
-        standing.alerts,
+        context.alerts,
         key=lambda alert: (
-            not _kept(standing, alert),
+            not _kept(context, alert),
             alert.severity.rank,
             alert.key.rule not in CONFIDENCE_RULES,
         ),
@@ -217,31 +217,31 @@ def _worst(standing: Standing) -> Alert | None:
     )
 
 
-def _rung(standing: Standing, worst: Alert | None) -> Action:
-    if worst is None or _kept(standing, worst):
+def _rung(context: DecisionContext, worst: Alert | None) -> Action:
+    if worst is None or _kept(context, worst):
         return Action.ASK_OPERATOR if worst is None else Action.OBSERVE
-    cause = standing.reading.cause
-    order = [each for each in _possible(standing, worst, cause) if _splittable(each, standing)]
-    left = [action for action in order if action not in standing.in_vain]
-    if standing.capped:
+    cause = context.reading.cause
+    order = [each for each in _possible(context, worst, cause) if _splittable(each, context)]
+    left = [action for action in order if action not in context.in_vain]
+    if context.capped:
         left = [action for action in left if action in _LAST]
-    elif Action.GRANT_BUDGET in left and standing.then_used >= 1:
+    elif Action.GRANT_BUDGET in left and context.then_used >= 1:
         return Action.GRANT_BUDGET  # what is tried before it could not be judged any more
-    elif _late(standing) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
+    elif _late(context) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
         left = [action for action in left if action in _LAST]
     # That two change one file harms nobody before their work is merged.
     last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
     return next(iter(left), last)
 
 
-def _splittable(action: Action, standing: Standing) -> bool:
-    return action is not Action.SPLIT or len(standing.plan.open_titles) >= _MANY
+def _splittable(action: Action, context: DecisionContext) -> bool:
+    return action is not Action.SPLIT or len(context.plan.open_titles) >= _MANY
 
 
-def _late(standing: Standing) -> bool:
+def _late(context: DecisionContext) -> bool:
     """Whether a person must be called now, if what they say is to find some budget left."""
-    limit = standing.policy.hand_over_at
-    return limit < 1 and standing.guided_in_vain and standing.then_used > limit
+    limit = context.policy.hand_over_at
+    return limit < 1 and context.guided_in_vain and context.then_used > limit
 
 
 def _force(action: Action) -> int:
@@ -254,13 +254,13 @@ def _told(past: Tried) -> str:
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 
 
-def _history(standing: Standing) -> str:
-    if standing.capped:
+def _history(context: DecisionContext) -> str:
+    if context.capped:
         return "a cap of the policy is reached"
-    vain = [action.value for action in ACTIONS if action in standing.in_vain]
+    vain = [action.value for action in ACTIONS if action in context.in_vain]
     if not vain:
         return "nothing was tried in vain"
-    late = ", and a person must be called while there is budget left" if _late(standing) else ""
+    late = ", and a person must be called while there is budget left" if _late(context) else ""
     return f"{', '.join(vain)} did not help{late}"
 
 
@@ -279,32 +279,32 @@ _KEEPING = frozenset(
 """Causes that lie outside the work: it is worth taking over. Else it begins clean on purpose."""
 
 
-def terms_for(action: Action, standing: Standing, cause: Diagnosis) -> Terms:
-    """The terms of an action for which the standing has the means."""
+def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Terms:
+    """The terms of an action for which the context has the means."""
     match action:
         case Action.GRANT_BUDGET:
-            return Terms(grant=grant(standing))
+            return Terms(grant=grant(context))
         case Action.SWITCH_MODEL:
-            return Terms(model=next(iter(standing.means.models), ""))
+            return Terms(model=next(iter(context.means.models), ""))
         case Action.RESTART:
-            return _restart(standing, cause)
+            return _restart(context, cause)
         case Action.SPLIT:
-            return Terms(parts=parts(standing.plan, most=standing.policy.max_parts))
+            return Terms(parts=parts(context.plan, most=context.policy.max_parts))
         case _:
             return Terms()
 
 
-def grant(standing: Standing) -> Grant:
+def grant(context: DecisionContext) -> Grant:
     """What one grant adds: of the resource that is nearly gone, as much as it may."""
-    found = only(standing.means.grant, tight(standing.budget))
-    return found or standing.means.grant
+    found = only(context.means.grant, tight(context.budget))
+    return found or context.means.grant
 
 
-def elder(standing: Standing) -> Rival | None:
+def elder(context: DecisionContext) -> Rival | None:
     """The attempt to which this one yields a file, if its alerts are about nothing else."""
-    if any(alert.key.rule != "workspace_conflict" for alert in standing.alerts):
+    if any(alert.key.rule != "workspace_conflict" for alert in context.alerts):
         return None
-    found = (standing.yields_to(alert.key.subject) for alert in standing.alerts)
+    found = (context.yields_to(alert.key.subject) for alert in context.alerts)
     return next((each for each in found if each is not None), None)
 
 
@@ -318,11 +318,11 @@ def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
     return tuple(_part(steps[first:end]) for first, end in pairwise(bounds))
 
 
-def _restart(standing: Standing, cause: Diagnosis) -> Terms:
-    rival = elder(standing)
+def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
+    rival = elder(context)
     if rival is not None:  # its work is built upon, so this one's is not brought along
         return Terms(after=rival.task)
-    workers = standing.means.workers if cause is Diagnosis.WRONG_WORKER else ()
+    workers = context.means.workers if cause is Diagnosis.WRONG_WORKER else ()
     return Terms(worker=next(iter(workers), ""), keep=ALL if cause in _KEEPING else ())
 
 

@@ -38,13 +38,13 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import worker_request
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.brief import Brief
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.deadlines import Due, overdue
-from midwatch_supervisor.decide.dossier import Dossier
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.policy import approval_needed
-from midwatch_supervisor.decide.worker_requests import Plea, Ruled, by_policy
+from midwatch_supervisor.decide.reading import AttemptReading
+from midwatch_supervisor.decide.worker_requests import OpenRequest, Ruled, by_policy
 from midwatch_supervisor.present.lookup import wanted_in
 
 log = logging.getLogger(__name__)
@@ -230,10 +230,10 @@ class Supervision:
         finally:
             asyncio.get_running_loop().call_later(seconds, self._wake)
 
-    async def _brief(self, task: int, attempt: int) -> Brief:
+    async def _reading(self, task: int, attempt: int) -> AttemptReading:
         """What is known of an attempt; tasks that came later are found in the journal."""
         spec = self._tasks.get(task) or wanted_in(await self._journal.task(task))
-        return await Brief.read(
+        return await AttemptReading.read(
             self._journal, await self._journal.attempt(attempt), spec, self._settings
         )
 
@@ -249,12 +249,13 @@ class Supervision:
         escalation = entry.record
         if not isinstance(escalation, Escalation):
             return
-        brief = await self._brief(entry.task, escalation.attempt)
-        standing = brief.standing(escalation.id, escalation.alerts)
-        model = brief.dossier.model
-        case = await brief.case(standing, await self._calibrator.calibration(model))
+        reading = await self._reading(entry.task, escalation.attempt)
+        calibration = await self._calibrator.calibration(reading.evidence.state.model)
+        context = reading.context(escalation.alerts, escalation=escalation.id)
         supervisor = await self._supervisor(entry.task)
-        decided = await supervisor.decide(case, brief.dossier, standing)
+        decided = await supervisor.decide(
+            replace(context, calibration=calibration), reading.evidence
+        )
         answer = await self._answered(escalation, decided.decision)
         extra = _extra(decided.spending, decided.fault)
         await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
@@ -309,39 +310,40 @@ class Supervision:
     # -- what workers ask for --------------------------------------------------------------
 
     async def _rule(self, entry: Entry, guard: int | None) -> None:
-        petition = worker_request(entry.record)
-        if petition is None or entry.attempt is None:
+        request = worker_request(entry.record)
+        if request is None or entry.attempt is None:
             return
-        brief = await self._brief(entry.task, entry.attempt)
-        if brief.dossier.view.over or brief.history.answered(entry.id):
+        reading = await self._reading(entry.task, entry.attempt)
+        state = reading.evidence.state
+        if state.over or reading.history.answered(entry.id):
             return
-        standing = brief.standing(0, (alert.key for alert in brief.firing))
-        plea = brief.plea(entry.id, petition)
-        ruled = by_policy(plea, standing)
-        if self._settings.mode is not Mode.OFF:
-            case = await brief.case(standing)
+        context = reading.context(alert.key for alert in state.firing)
+        asked = reading.open_request(entry.id, request, context.done)
+        if self._settings.mode is Mode.OFF:
+            ruled = by_policy(asked, context)
+        else:
             supervisor = await self._supervisor(entry.task)
-            ruled = await supervisor.rule(plea, case, brief.dossier, standing)
+            ruled = await supervisor.rule(asked, context, reading.evidence)
         extra = _extra(ruled.spending, ruled.fault)
         if await self._settled(entry):  # by an operator or its end, while the model thought
             await self._write(entry.task, entry.attempt, extra, guard)
             return
-        act = ruled.intervention(plea, needs_approval=self._held(plea, ruled))
+        act = ruled.intervention(asked, needs_approval=self._held(asked, ruled))
         if not await self._write(entry.task, entry.attempt, (act, *extra), guard):
             await self._write(entry.task, entry.attempt, extra, guard)
 
     async def _settled(self, entry: Entry) -> bool:
-        """Whether a petition needs no answer any more."""
+        """Whether a request needs no answer any more."""
         later = await History.read(self._journal, entry.task)
         states = await self._told(entry.attempt or 0, AttemptTransition)
         ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
         return ended or later.answered(entry.id)
 
-    def _held(self, plea: Plea, ruled: Ruled) -> bool:
+    def _held(self, asked: OpenRequest, ruled: Ruled) -> bool:
         """Whether a person must approve an answer; not one that follows from their own refusal."""
-        if plea.turned_down is not None or self._settings.mode is Mode.OFF:
+        if asked.turned_down is not None or self._settings.mode is Mode.OFF:
             return False
-        action = ruled.intervention(plea, needs_approval=False).action
+        action = ruled.intervention(asked, needs_approval=False).action
         return approval_needed(action, self._settings.mode, self._settings.policy)
 
     # -- what nobody answered in time ------------------------------------------------------
@@ -349,8 +351,9 @@ class Supervision:
     async def _in_time(self, due: Due, guard: int | None, *, after: int) -> None:
         record = due.record
         if isinstance(record, Delivery):
-            dossier = await Dossier.read(self._journal, await self._journal.attempt(due.attempt))
-            record = replace(record, step=dossier.view.last_step)
+            attempt = await self._journal.attempt(due.attempt)
+            evidence = await AttemptEvidence.read(self._journal, attempt)
+            record = replace(record, step=evidence.state.last_step)
         what = self._commit(due.task, due.attempt, (record,), guard)
         # The person may have spoken just now; what came of that, the next look reads.
         entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
-from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.decide.context import Rival
 from midwatch_supervisor.present.numbers import grant_text
 
 _ADVICE = {

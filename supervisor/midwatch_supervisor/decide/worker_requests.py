@@ -20,9 +20,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.decide.answer import GrantAnswer
+from midwatch_supervisor.decide.context import DecisionContext
 from midwatch_supervisor.decide.grants import RESOURCES, amount, meter, only, tight, within
-from midwatch_supervisor.decide.standing import Standing
-from midwatch_supervisor.decide.worker_request import petition_words
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
@@ -56,12 +55,12 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plea:
+class OpenRequest:
     """What a worker asks for, and the caps that are its own."""
 
     id: int
     """The journal id of what it asks with."""
-    petition: WorkerRequest
+    request: WorkerRequest
     revisions_left: int = 0
     """Revisions of the plan that may still be approved in the task."""
     turned_down: str | None = None
@@ -71,45 +70,36 @@ class Plea:
     slack: float = 0.0
     """How many points the work may lag behind what is used, as the worker is told it."""
 
-    @property
-    def words(self) -> str:
-        """What it asks for, and why, as the worker says it."""
-        return petition_words(self.petition)
-
-    def open(self, standing: Standing) -> bool:
-        """Whether the caps leave anything to be judged."""
-        return not self.closed(standing)
-
-    def closed(self, standing: Standing) -> str:
+    def closed(self, context: DecisionContext) -> str:
         """Why it must be refused whatever anybody thinks of it; empty where it need not be."""
         if self.turned_down is not None:
             return f"it was rejected by {self.turned_down or 'an operator'}"
-        if not isinstance(self.petition, BudgetRequest):
+        if not isinstance(self.request, BudgetRequest):
             return "" if self.revisions_left > 0 else "the plan was revised as often as it may be"
-        if not standing.means.grant:
+        if not context.means.grant:
             return "no more may be granted without a person"
-        if not self._amount(self.petition.wanted, standing):
+        if not self._amount(self.request.wanted, context):
             return "what is asked for has no limit that could be raised"
         return ""
 
-    def _amount(self, wanted: Grant, standing: Standing) -> Grant:
-        most = standing.means.grant
-        return within(wanted, most) if wanted else only(most, tight(standing.budget))
+    def _amount(self, wanted: Grant, context: DecisionContext) -> Grant:
+        most = context.means.grant
+        return within(wanted, most) if wanted else only(most, tight(context.budget))
 
-    def amount(self, standing: Standing, wanted: Grant | None = None) -> Grant:
+    def amount(self, context: DecisionContext, wanted: Grant | None = None) -> Grant:
         """How much of the budget is given: what is wanted, cut to what may be granted.
 
         Who names no amount is given what may be granted of the tight resource.
         """
-        if not isinstance(self.petition, BudgetRequest):
+        if not isinstance(self.request, BudgetRequest):
             return Grant()
-        named = self._amount(wanted, standing) if wanted else Grant()
-        return named or self._amount(self.petition.wanted, standing)
+        named = self._amount(wanted, context) if wanted else Grant()
+        return named or self._amount(self.request.wanted, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruled:
-    """The answer to a petition, and what it took."""
+    """The answer to a request, and what it took."""
 
     granted: bool
     grant: Grant = field(default_factory=Grant)
@@ -119,15 +109,15 @@ class Ruled:
     spending: Spending | None = None
     fault: Fault | None = None
 
-    def intervention(self, plea: Plea, *, needs_approval: bool) -> Intervention:
+    def intervention(self, asked: OpenRequest, *, needs_approval: bool) -> Intervention:
         """The act by which the worker hears of it."""
-        petition = plea.petition
+        wanted = asked.request
         action, message, plan = Action.NUDGE, f"Refused: {self.reason}", ()
-        if self.granted and isinstance(petition, BudgetRequest):
+        if self.granted and isinstance(wanted, BudgetRequest):
             # How much it is, the worker is told with the grant itself.
             action, message = Action.GRANT_BUDGET, f"Granted: {self.reason}"
-        elif self.granted and not isinstance(petition, BudgetRequest):
-            action, message, plan = Action.REPLAN, f"Approved: {self.reason}", petition.proposed
+        elif self.granted and not isinstance(wanted, BudgetRequest):
+            action, message, plan = Action.REPLAN, f"Approved: {self.reason}", wanted.proposed
         return Intervention(
             action=action,
             by=self.by,
@@ -135,32 +125,32 @@ class Ruled:
             message=message,
             plan=plan,
             terms=Terms(grant=self.grant) if self.granted else Terms(),
-            petition=plea.id,
+            petition=asked.id,
             needs_approval=needs_approval,
         )
 
 
-def by_policy(plea: Plea, standing: Standing) -> Ruled:
+def by_policy(asked: OpenRequest, context: DecisionContext) -> Ruled:
     """The policy's answer: within the caps; more budget only for work that moves and needs it."""
-    if closed := plea.closed(standing):
+    if closed := asked.closed(context):
         return Ruled(granted=False, reason=f"{closed}.")
-    if not isinstance(plea.petition, BudgetRequest):
-        left = plea.revisions_left - 1
+    if not isinstance(asked.request, BudgetRequest):
+        left = asked.revisions_left - 1
         return Ruled(granted=True, reason=f"after this one {left} more may be approved.")
-    stuck = [each for each in standing.alerts if each.severity is Severity.CRITICAL and each.firing]
+    stuck = [each for each in context.alerts if each.severity is Severity.CRITICAL and each.firing]
     if stuck:
         seen = "; ".join(each.summary or each.key.rule for each in stuck)
         return Ruled(granted=False, reason=f"the work does not move: {seen}. Mend that first.")
-    return _as_needed(plea, plea.petition.wanted, standing)
+    return _as_needed(asked, asked.request.wanted, context)
 
 
-def _as_needed(plea: Plea, wanted: Grant, standing: Standing) -> Ruled:
+def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> Ruled:
     """More of what will not last; with the numbers that the worker sees too."""
-    most = plea.amount(standing)
+    most = asked.amount(context)
     ahead = {
         name: found
         for name in RESOURCES
-        if amount(most, name) and (found := _ahead(plea, standing.budget, name)) is not None
+        if amount(most, name) and (found := _ahead(asked, context.budget, name)) is not None
     }
     lasting = {name: found for name, found in ahead.items() if not _runs_short(found)}
     grant = only(most, tuple(name for name in RESOURCES if name not in lasting))
@@ -174,10 +164,10 @@ def _as_needed(plea: Plea, wanted: Grant, standing: Standing) -> Ruled:
     return Ruled(granted=True, grant=grant, reason=reason)
 
 
-def _ahead(plea: Plea, budget: Budget, resource: str) -> Outlook | None:
+def _ahead(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
     """The outlook of one resource alone; `None` where nothing of it was given."""
     alone = Budget(**{resource: meter(budget, resource)})
-    return outlook(alone, plea.done, slack=plea.slack)
+    return outlook(alone, asked.done, slack=asked.slack)
 
 
 def _runs_short(ahead: Outlook) -> bool:
@@ -205,12 +195,14 @@ def _number(value: float) -> str:
     return f"{round(value, 2):,g}"
 
 
-def by_verdict(plea: Plea, verdict: Verdict, standing: Standing, *, author: str) -> Ruled:
+def by_verdict(
+    asked: OpenRequest, verdict: Verdict, context: DecisionContext, *, author: str
+) -> Ruled:
     """The model's answer, within the same caps: it cannot raise them."""
     wanted = verdict.grant.word if verdict.grant else None
     return Ruled(
         granted=verdict.granted,
-        grant=plea.amount(standing, wanted) if verdict.granted else Grant(),
+        grant=asked.amount(context, wanted) if verdict.granted else Grant(),
         reason=verdict.reason.strip(),
         by=Actor.SUPERVISOR,
         author=author,

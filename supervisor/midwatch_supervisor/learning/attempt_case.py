@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.records.verdict import verdict_of, weight
-from midwatch_supervisor.decide.evidence import described
 from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.decide.prompt import described
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_tools.data_blocks import cut

@@ -28,19 +28,20 @@ from midwatch_monitor.records import (
     LessonAct,
     LessonMark,
     Origin,
+    PlanCheck,
     Record,
     Study,
     StudyState,
     Terms,
 )
 from midwatch_monitor.state.intervention import WorkerRequest
-from midwatch_supervisor.decide.worker_request import granted, refused
 from midwatch_supervisor.operator.learning_actions import LearningActions
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
 """What a worker hears when it is let go on without a word."""
-
+GRANTED = "Granted."
+"""What it hears when a request is granted without a word."""
 
 _ACCEPTED = "the result was accepted afterwards"
 _ALL = 1_000
@@ -223,3 +224,27 @@ class OperatorActions:
 
 def _spoken(record: Record) -> bool:
     return isinstance(record, Feedback) and record.origin is Origin.EXPLICIT
+
+
+def granted(id: int, request: WorkerRequest, *, author: str) -> Intervention:
+    """The act by which an operator grants what was asked for; `id` is the request's."""
+    return Intervention(
+        action=Action.REPLAN if isinstance(request, PlanCheck) else Action.GRANT_BUDGET,
+        by=Actor.OPERATOR,
+        author=author,
+        message="Approved." if isinstance(request, PlanCheck) else GRANTED,
+        plan=request.proposed if isinstance(request, PlanCheck) else (),
+        terms=_NO_TERMS if isinstance(request, PlanCheck) else Terms(grant=request.wanted),
+        petition=id,
+    )
+
+
+def refused(id: int, *, author: str, message: str = "") -> Intervention:
+    """The act by which an operator refuses what was asked for; `id` is the request's."""
+    return Intervention(
+        action=Action.NUDGE,
+        by=Actor.OPERATOR,
+        author=author,
+        message=message or "Refused.",
+        petition=id,
+    )

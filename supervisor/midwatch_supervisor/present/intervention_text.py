@@ -16,11 +16,13 @@ from midwatch_monitor.records import (
     Intervention,
     Outcome,
     OutcomeReport,
+    PlanCheck,
     Resolution,
     Severity,
     Terms,
 )
 from midwatch_monitor.state.attempt import AlertStatus
+from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.present.numbers import amount, grant_text, steps_text
 from midwatch_supervisor.present.signs import SEVERITY_SIGNS
 from midwatch_supervisor.present.text_line import (
@@ -202,3 +204,16 @@ INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Decision: _decision,
 }
 """What each of these kinds says."""
+
+
+def request_name(request: WorkerRequest) -> str:
+    """What kind of request it is, in a word or two."""
+    return "plan revision" if isinstance(request, PlanCheck) else "budget request"
+
+
+def request_text(request: WorkerRequest) -> str:
+    """What a worker asks for, and why."""
+    if isinstance(request, PlanCheck):
+        plan = "; ".join(request.proposed) or "the plan as it is"
+        return f"asks to revise its plan: {plan} ({request.choice or request.reality})"
+    return f"asks for budget: {grant_text(request.wanted) or 'more'} ({request.reason})"

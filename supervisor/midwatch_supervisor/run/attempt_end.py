@@ -76,9 +76,9 @@ class Ended:
         )
 
 
-def known_end(state: AttemptTransition | None, checks: Sequence[Acceptance]) -> Ended | None:
+def known_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ended | None:
     """The end of an attempt as the journal knows it; `None` if it has not ended."""
-    if state is None or state.ending is None:
+    if state.ending is None:
         return None
     return Ended(ending=state.ending, reason=state.reason, checks=tuple(checks))
 

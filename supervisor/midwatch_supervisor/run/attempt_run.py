@@ -39,15 +39,12 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.shielding import heed, sheltered
-from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import Ended, ordered, overtime, result, undoable
-from midwatch_supervisor.run.attempt_start import budget_of, circumstances, own_plan
+from midwatch_supervisor.run.attempt_start import Introduction, budget_of, circumstances, own_plan
 from midwatch_supervisor.run.completion import Work, check_all, finish, shell_for
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.introduction import Introduction
-from midwatch_supervisor.run.outage import passes, sit_out
-from midwatch_supervisor.run.parking import Question, hung, park
+from midwatch_supervisor.run.parking import Question, hung, park, passes, sit_out
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
@@ -204,7 +201,7 @@ class AttemptRun:
             journal=self.resources.journal,
             task=self.task,
             attempt=self.attempt,
-            reviewed=self.resources.settings.learning.facts.review and reflects(self.assignment),
+            reviewed=self.resources.learning.reviews_facts(self.assignment),
         )
 
     async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from midwatch_agents.prompt import Past, attempt_lines
+from midwatch_agents.prompt import Past, attempt_lines, opening
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
 from midwatch_monitor.errors import MidwatchError
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
+    Attempt,
     Budget,
     Change,
     Fault,
@@ -18,9 +20,17 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     Record,
+    Task,
 )
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.task_agents import TaskAgents
+from midwatch_supervisor.workspaces.changes import listing
+from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_tools.data_blocks import DataBlocks
+from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import shared
+from midwatch_tools.tools.board import Board
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -124,3 +134,61 @@ def check_words(task: TaskSpec) -> tuple[str, ...]:
         f"the file {check.file} is there and not empty" if isinstance(check, FileCheck) else check
         for check in task.acceptance
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """Introduces one attempt to its work."""
+
+    resources: RunResources
+    task: Task
+    assignment: Assignment
+    agents: TaskAgents
+    attempt: Attempt
+    workspace: Workspace
+    past: tuple[Past, ...] = ()
+
+    async def prompt(self, recorder: Recorder, board: Board) -> str:
+        """The first prompt; what is in it of lessons and facts is in the journal by then.
+
+        Has the planner write the plan first, unless there is one; it reads what was learned too.
+        """
+        blocks = DataBlocks.drawn()
+        learned = await self._learned(recorder, blocks)
+        await self._plan(recorder, learned)
+        # A planner has read how similar tasks went; its plan says what follows from it.
+        before = not self.assignment.planned
+        return opening(
+            self.assignment.task,
+            outline(recorder.plan),
+            number=self.attempt.number,
+            past=self.past,
+            blocks=blocks,
+            learned=learned,
+            board=await board.beside(blocks),
+            precedents=await self.resources.learning.precedents(self.task) if before else "",
+            provisional=self.assignment.provisional,
+        )
+
+    async def _learned(self, recorder: Recorder, blocks: DataBlocks) -> str:
+        text, records = await self.resources.learning.recall(
+            self.task, self.assignment, self.attempt, recorder.plan, blocks
+        )
+        if records:
+            await recorder.record(*records)
+        return text
+
+    async def _plan(self, recorder: Recorder, learned: str) -> None:
+        if recorder.plan.steps:
+            return
+        went = await self.resources.learning.precedents(self.task)
+        outlined = await drafted(
+            self.agents.planner,
+            self.assignment,
+            past=self.past,
+            precedents="\n\n".join(filter(None, (went, learned))),
+            listing=await listing(self.workspace),
+            settings=self.resources.settings,
+        )
+        begun = circumstances(outlined.plan, recorder.budget, self.resources.settings)
+        await recorder.record(*outlined.records, *begun)

@@ -19,11 +19,10 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.supervision import Supervision
-from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.present.assignment import Assignment, assignment_in, branch_of, whole_of
-from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.context import LearningFrom, RunResources
 from midwatch_supervisor.run.job import Job, Place, latest_state
 from midwatch_supervisor.run.runner import Runner
 from midwatch_supervisor.run.task_agents import TaskAgents
@@ -59,6 +58,7 @@ async def begin(
     source: str,
     settings: Settings,
     home: Path,
+    learning: LearningFrom,
     clock: Clock = now,
     attended: bool = False,
 ) -> tuple[RunResources, tuple[Job, ...]]:
@@ -82,13 +82,27 @@ async def begin(
     ]
     label = await free_label(run.id, home, [each.workspace for each in wanted])
     resources = _resources(
-        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+        journal,
+        run,
+        settings,
+        home=home,
+        label=label,
+        walls=walls,
+        breakers=breakers,
+        clock=clock,
+        learning=learning,
     )
     return resources, tuple(jobs)
 
 
 async def again(
-    journal: Journal, run: Run, *, home: Path, clock: Clock = now, attended: bool = False
+    journal: Journal,
+    run: Run,
+    *,
+    home: Path,
+    learning: LearningFrom,
+    clock: Clock = now,
+    attended: bool = False,
 ) -> tuple[RunResources, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
     settings = settings_of(run)
@@ -102,7 +116,15 @@ async def again(
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
     resources = _resources(
-        journal, run, settings, home=home, label=label, walls=walls, breakers=breakers, clock=clock
+        journal,
+        run,
+        settings,
+        home=home,
+        label=label,
+        walls=walls,
+        breakers=breakers,
+        clock=clock,
+        learning=learning,
     )
     return resources, tuple(jobs)
 
@@ -135,8 +157,8 @@ async def job_again(
     state = await latest_state(journal, task)
     attempts = await journal.attempts(task.id)
     workspace = Path(attempts[-1].workspace) if attempts else None
-    last = await Dossier.read(journal, attempts[-1]) if attempts else None
-    ending = last.state.ending if last and last.state else None
+    last = await AttemptEvidence.read(journal, attempts[-1]) if attempts else None
+    ending = last.state.transition.ending if last else None
     if workspace is not None and ending is Ending.SPLIT and state.lifecycle.over:
         workspace = whole_of(workspace)
     return Job(
@@ -161,11 +183,12 @@ def _resources(
     walls: Walls,
     breakers: Breakers,
     clock: Clock,
+    learning: LearningFrom,
 ) -> RunResources:
-    node = socket.gethostname()
+    node, bus = socket.gethostname(), LocalBus()
     return RunResources(
         journal=journal,
-        bus=LocalBus(),
+        bus=bus,
         settings=settings,
         run=run,
         home=home,
@@ -175,6 +198,7 @@ def _resources(
         node=node,
         holder=f"{node}:{os.getpid()}",
         clock=clock,
+        learning=learning(journal, settings=settings, clock=clock, bus=bus),
     )
 
 
@@ -198,9 +222,6 @@ async def conduct(
         clock=resources.clock,
     )
     follower = _Follower(resources, follow)
-    learner = Learner(
-        resources.journal, settings=resources.settings, clock=resources.clock, bus=resources.bus
-    )
     # A trial of guidelines is a part of what another learner does.
     learns = any(job.task.project for job in jobs)
     await monitor.try_to_look()
@@ -208,15 +229,14 @@ async def conduct(
         asyncio.create_task(monitor.run()),
         asyncio.create_task(_supervision(resources, roster).run()),
         asyncio.create_task(follower.run()),
-        *([asyncio.create_task(learner.run())] if learns else []),
+        *([asyncio.create_task(resources.learning.run())] if learns else []),
     ]
     try:
         await runner.run()
         # What helped is part of a lesson, so the last outcomes are judged first.
         await monitor.try_to_look(everything=True)
-        projects = [job.task.project for job in runner.jobs.values()]
-        end_seconds = resources.settings.learning.end_seconds
-        await learner.finish(projects, seconds=end_seconds if learns else 0)
+        if learns:
+            await resources.learning.finish(job.task.project for job in runner.jobs.values())
     finally:
         for helper in helpers:
             helper.cancel()

@@ -3,19 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Attempt,
-    Change,
-    Delivery,
-    DeliveryState,
-    Ending,
-    Intervention,
-    Terms,
-)
+from midwatch_monitor.records import Action, Ending, Terms
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.changes import records
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
 """Endings after which another attempt may succeed. The others have a reason that stays."""
@@ -32,36 +22,17 @@ class NextAttempt:
     """The tasks that must be over first, and whose work is built upon."""
 
 
-async def end_terms(journal: Journal, attempt: Attempt) -> Terms:
+def end_terms(attempt: AttemptEvidence) -> Terms:
     """What the intervention that ended an attempt said in detail; nothing if none ended it."""
-    issued: dict[int, Intervention] = {}
-    terms = Terms()
-    after = 0
-    while page := await journal.entries(after, attempt=attempt.id, kinds=(Intervention, Delivery)):
-        for entry in page:
-            match entry.record:
-                case Intervention(action=Action.RESTART | Action.SPLIT) as intervention:
-                    issued[entry.id] = intervention
-                case Delivery(state=DeliveryState.DELIVERED, intervention=id) if id in issued:
-                    terms = issued[id].terms
-                case _:
-                    pass
-        after = page[-1].id
-    return terms
+    ends = [
+        each.intervention.terms
+        for each in attempt.state.interventions.delivered
+        if each.action in {Action.RESTART, Action.SPLIT}
+    ]
+    return ends[-1] if ends else Terms()
 
 
-async def model_in_force(journal: Journal, attempt: Attempt) -> str:
-    """The model that an attempt ended with: its first, or what it was switched to."""
-    model = attempt.model
-    async for record in records(journal, attempt, (Change,)):
-        if isinstance(record, Change) and record.model is not None:
-            model = record.model
-    return model
-
-
-async def next_attempt(
-    journal: Journal, agents: TaskAgents, earlier: Sequence[Attempt]
-) -> NextAttempt:
+def next_attempt(agents: TaskAgents, earlier: Sequence[AttemptEvidence]) -> NextAttempt:
     """Who makes the next attempt.
 
     That is whom the last restart named, else the worker before with the model that it ended
@@ -70,11 +41,11 @@ async def next_attempt(
     if not earlier:
         name = agents.names[0]
         return NextAttempt(worker=name, model=agents.models(name)[0])
-    terms = [await end_terms(journal, attempt) for attempt in earlier]
+    terms = [end_terms(each) for each in earlier]
     last, said = earlier[-1], terms[-1]
-    worker = said.worker if said.worker in agents.names else last.worker
+    worker = said.worker if said.worker in agents.names else last.attempt.worker
     known = agents.models(worker)
-    before = await model_in_force(journal, last) if worker == last.worker else ""
+    before = last.state.model if worker == last.attempt.worker else ""
     model = next((each for each in (said.model, before) if each and each in known), known[0])
     return NextAttempt(
         worker=worker,

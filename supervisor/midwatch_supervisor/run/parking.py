@@ -1,19 +1,24 @@
-"""An attempt that hangs and is asked about: cut short and parked, so that an answer can reach it.
+"""An attempt that cannot go on: its provider is out, or it hangs and a person is asked.
 
 Elsewhere an attempt waits for a person at its next model request. One that hangs in a request or
 a tool never comes there.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
+from midwatch_agents.model_retries import passing
+from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Activity,
+    Analysis,
     AttemptTransition,
     Budget,
+    Cause,
     Change,
     Delivery,
     DeliveryState,
@@ -21,6 +26,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Step,
     StepKind,
+    Teller,
 )
 from midwatch_tools.observation import canonical
 from midwatch_tools.tool_calls import keep
@@ -88,3 +94,23 @@ def _cut_short(call: ToolCallPart, request: int) -> Step:
 
 def _asked(id: int, step: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.DELIVERED, step=step)
+
+
+def passes(error: WorkerError) -> bool:
+    """Whether the same request may succeed later."""
+    return error.__cause__ is not None and passing(error.__cause__)
+
+
+async def sit_out(recorder: Recorder, said: str, seconds: float) -> None:
+    """Wait for a provider that could not serve a request however often it was asked."""
+    await recorder.record(
+        Change(activity=Activity.RATE_LIMITED, doing=f"goes on in {seconds:g} s"),
+        Analysis(
+            what=said,
+            cause=Cause.TRANSIENT,
+            root="the provider could not serve the request",
+            remedy=f"wait {seconds:g} s and go on",
+            by=Teller.WATCH,
+        ),
+    )
+    await asyncio.sleep(seconds)

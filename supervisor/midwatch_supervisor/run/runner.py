@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Plan,
     TaskTransition,
 )
-from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.present.assignment import Assignment, folder_of
 from midwatch_supervisor.run.attempt_end import Ended, known_end
 from midwatch_supervisor.run.attempt_run import AttemptRun
@@ -191,20 +191,21 @@ class Runner:
         await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         journal = self._resources.journal
         earlier = [
-            await Dossier.read(journal, each) for each in await journal.attempts(job.task.id)
+            await AttemptEvidence.read(journal, each)
+            for each in await journal.attempts(job.task.id)
         ]
-        ended = _known_end(earlier[-1]) if earlier else None
+        ended = known_end(earlier[-1].state.transition, earlier[-1].checks) if earlier else None
         while ended is None or ended.ending in AGAIN:
             unfinished = earlier.pop() if earlier and ended is None else None
-            following = await next_attempt(journal, job.agents, [each.attempt for each in earlier])
+            following = next_attempt(job.agents, earlier)
             if unfinished is None:
                 if len(earlier) >= job.assignment.task.max_attempts:
                     break
                 await self._wait_for_others(job, following)
                 attempt = await self._next_attempt(job, len(earlier) + 1, following)
-                unfinished = await Dossier.read(journal, attempt)
+                unfinished = await AttemptEvidence.read(journal, attempt)
             ended = await self._attend(job, unfinished, earlier, following)
-            earlier.append(await Dossier.read(journal, unfinished.attempt))
+            earlier.append(await AttemptEvidence.read(journal, unfinished.attempt))
         if ended is None:
             return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
         return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
@@ -243,13 +244,17 @@ class Runner:
     # -- one attempt -----------------------------------------------------------------------
 
     async def _attend(
-        self, job: Job, dossier: Dossier, before: list[Dossier], following: NextAttempt
+        self,
+        job: Job,
+        evidence: AttemptEvidence,
+        before: list[AttemptEvidence],
+        following: NextAttempt,
     ) -> Ended:
-        attempt = dossier.attempt
+        attempt = evidence.attempt
         last = before[-1] if before else None
         try:
             plan = await self._site(job, last, following)
-            workspace, kept = await self._workspace(plan, dossier)
+            workspace, kept = await self._workspace(plan, evidence)
         except WorkspaceError as error:
             if self._elsewhere(error):
                 raise
@@ -289,16 +294,18 @@ class Runner:
         return Ended(ending=Ending.ERROR, reason=reason)
 
     async def _workspace(
-        self, plan: WorkspacePlan, dossier: Dossier
+        self, plan: WorkspacePlan, evidence: AttemptEvidence
     ) -> tuple[Workspace, tuple[str, ...]]:
         """The attempt's workspace, and the files in it that the attempt before left."""
-        if dossier.begun:
-            return await self._resources.placement.reopen(plan, dossier.attempt)
-        folder = self._resources.placement.local_folder(dossier.attempt.workspace)
+        if evidence.begun:
+            return await self._resources.placement.reopen(plan, evidence.attempt)
+        folder = self._resources.placement.local_folder(evidence.attempt.workspace)
         workspace = await make_workspace(plan, folder)
         return workspace, await self._resources.placement.inherit(plan, workspace)
 
-    async def _site(self, job: Job, last: Dossier | None, following: NextAttempt) -> WorkspacePlan:
+    async def _site(
+        self, job: Job, last: AttemptEvidence | None, following: NextAttempt
+    ) -> WorkspacePlan:
         """What the workspace of the next attempt is made from."""
         after = [name for name in following.after if name in self.jobs]
         below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
@@ -327,7 +334,7 @@ class Runner:
         attempts = await self._resources.journal.attempts(before.task.id) if before else []
         if not attempts:
             return None
-        left = (await Dossier.read(self._resources.journal, attempts[-1])).budget
+        left = (await AttemptEvidence.read(self._resources.journal, attempts[-1])).budget
         return carried(budget_of(job.assignment.task, None), left)
 
     # -- a split ---------------------------------------------------------------------------
@@ -335,18 +342,17 @@ class Runner:
     async def _split_attempt(self, parent: Job) -> Workspace | None:
         """The workspace of the attempt that was split, if its parts go on with the work there."""
         attempts = await self._resources.journal.attempts(parent.task.id)
-        last = await Dossier.read(self._resources.journal, attempts[-1])
-        terms = await end_terms(self._resources.journal, last.attempt)
-        if not keeps_work(terms, last.plan):
+        last = await AttemptEvidence.read(self._resources.journal, attempts[-1])
+        if not keeps_work(end_terms(last), last.plan):
             return None
         plan = WorkspacePlan(source=parent.assignment.workspace)
         plan = await self._resources.placement.locate(parent.assignment, plan)
         return await self._resources.placement.find(plan, last.attempt)
 
-    async def _split(self, job: Job, last: Dossier) -> Ended:
+    async def _split(self, job: Job, last: AttemptEvidence) -> Ended:
         """Have the parts of a task done, and put them together. It has no other attempt."""
         job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
-        terms = await end_terms(self._resources.journal, last.attempt)
+        terms = end_terms(last)
         wanted = parts(
             job.assignment,
             terms,
@@ -392,7 +398,3 @@ class Runner:
 
 def _failed(task: "asyncio.Task[None]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
-
-
-def _known_end(dossier: Dossier) -> Ended | None:
-    return known_end(dossier.state, dossier.checks)

@@ -18,8 +18,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
-from midwatch_supervisor.decide.worker_request import petition_words
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.numbers import grant_text, parse_grant
 from midwatch_supervisor.present.text_line import bracketed
 from midwatch_supervisor.tui.state.row import Row
@@ -228,7 +227,7 @@ def _decision_question(command: Command, row: Row) -> Question | None:
         return None
     _, waiting = found
     if not isinstance(waiting, InterventionState):
-        quote = "\n".join(map(petition_words, row.state.open_requests.values()))
+        quote = "\n".join(map(request_text, row.state.open_requests.values()))
         title = f"Refuse the request of {name} (reason optional)"
         return Question(title=title, send="Refuse", quote=quote, required=False)
     held = waiting.intervention
@@ -267,7 +266,7 @@ def _grant_question(row: Row) -> Question:
     quote, text = "For instance: 20 requests, 15 minutes", ""
     match settled_by(Command.GRANT, row):
         case _, BudgetRequest() as asked:
-            quote, text = petition_words(asked), grant_text(asked.wanted)
+            quote, text = request_text(asked), grant_text(asked.wanted)
         case _:
             pass
     title = f"How much more for {row.label}? Further lines are the message"

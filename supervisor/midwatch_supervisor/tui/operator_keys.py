@@ -15,9 +15,8 @@ from textual.worker import Worker
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
-from midwatch_supervisor.decide.worker_request import GRANTED, petition_words
-from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.lookup import assignment_of, models_of
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.text_line import bracketed
@@ -294,4 +293,4 @@ async def _settle(
         case id, request:
             if command is Command.REJECT:
                 return await operator.refuse(attempt, id, words), ""
-            return await operator.grant(attempt, id, request), petition_words(request)
+            return await operator.grant(attempt, id, request), request_text(request)

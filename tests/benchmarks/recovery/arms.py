@@ -27,6 +27,7 @@ from midwatch_monitor.config.settings import (
 )
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.records import Action, Entry
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 
@@ -167,7 +168,12 @@ async def play(bill: Bill) -> list[Facts]:
         async with await PacedJournal.open(folder / "journal.db") as journal:
             enlist(played, journal.answered)
             resources, jobs = await begin(
-                journal, wanted, source="recovery", settings=settings, home=folder / "home"
+                journal,
+                wanted,
+                source="recovery",
+                settings=settings,
+                home=folder / "home",
+                learning=RunLearning,
             )
             await conduct(resources, jobs, _ignore)
             watched = settings.mode is Mode.ACT

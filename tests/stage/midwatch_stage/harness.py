@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     Record,
 )
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 
@@ -53,13 +54,20 @@ class RunHarness:
         """Begin a run of a task file's text; answers the exit code."""
         wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks)), self.folder)
         resources, jobs = await begin(
-            self.journal, wanted, source="tasks.yaml", settings=self.settings, home=self.home
+            self.journal,
+            wanted,
+            source="tasks.yaml",
+            settings=self.settings,
+            home=self.home,
+            learning=RunLearning,
         )
         return await conduct(resources, jobs, _ignore)
 
     async def resume(self) -> int:
         """Go on with the last run; answers the exit code."""
-        resources, jobs = await again(self.journal, (await self.journal.runs())[-1], home=self.home)
+        resources, jobs = await again(
+            self.journal, (await self.journal.runs())[-1], home=self.home, learning=RunLearning
+        )
         return await conduct(resources, jobs, _ignore)
 
     async def start(self, *words: str, **pipes: Any) -> Process:

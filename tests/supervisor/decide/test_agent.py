@@ -28,16 +28,17 @@ from midwatch_monitor.records import (
     Checkpoint,
     Decision,
     Diagnosis,
-    Plan,
     Severity,
     Step,
     StepKind,
 )
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_stage.factories import attempt, task
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import REQUESTS, Decided, Supervisor
-from midwatch_supervisor.decide.evidence import Case
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
 from midwatch_supervisor.decide.policy import choose
-from midwatch_supervisor.decide.standing import Diagnosed, Means, Standing
 
 ALERT = Alert(
     key=AlertKey(rule="repeated_edits", subject="calc.py"),
@@ -52,23 +53,19 @@ STEPS = tuple(
     Step(number=number, kind=StepKind.TOOL, tool="shell", output=f"output {number}")
     for number in range(1, 6)
 )
-CASE = Case(
+CONTEXT = DecisionContext(
+    escalation=7,
     title="Fix it",
     goal="Make the tests pass.",
-    plan=Plan(steps=()),
-    attempt=1,
     worker="coder",
-    alerts=(ALERT,),
+    firing=(ALERT,),
     steps=STEPS[3:],
-)
-STANDING = Standing(
-    escalation=7,
     alerts=(ALERT,),
     reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
     means=Means(attempts=1),
     policy=PolicySettings(),
 )
-WEAK = replace(STANDING, alerts=(replace(ALERT, key=AlertKey(rule="low_confidence")),))
+WEAK = replace(CONTEXT, alerts=(replace(ALERT, key=AlertKey(rule="low_confidence")),))
 SETTINGS = SupervisorSettings()
 
 Call = tuple[str, dict[str, object]]
@@ -76,21 +73,22 @@ Turn = Call | Exception
 NOTHING: dict[str, object] = {}
 
 
-class Records:
-    """A dossier over the steps above; its workspace is gone."""
-
-    async def timeline(self, first: int, last: int) -> tuple[Step, ...]:
-        return STEPS[first - 1 : last]
-
-    async def output(self, step: int) -> str:
-        return STEPS[step - 1].output
+class Gone(AttemptEvidence):
+    """The steps above, with a checkpoint at the second; the workspace is gone."""
 
     async def diff(self) -> str:
         raise WorkspaceError("the workspace is gone")
 
-    async def checkpoints(self) -> tuple[Step, ...]:
-        told = Checkpoint(progress_percent=10, confidence=90)
-        return (Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told),)
+
+def records() -> AttemptEvidence:
+    reported = replace(
+        STEPS[1],
+        kind=StepKind.CHECKPOINT,
+        checkpoint=Checkpoint(progress_percent=10, confidence=90),
+    )
+    of = attempt()
+    steps = [STEPS[0], reported, *STEPS[2:]]
+    return Gone(task=task(), attempt=of, state=AttemptState(attempt=of), steps=steps)
 
 
 @dataclass
@@ -121,16 +119,16 @@ class Script:
         self.slept.append(seconds)
 
     async def decide(
-        self, standing: Standing = STANDING, settings: SupervisorSettings = SETTINGS
+        self, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
     ) -> Decision:
-        return (await self.decided(standing, settings)).decision
+        return (await self.decided(context, settings)).decision
 
     async def decided(
-        self, standing: Standing = STANDING, settings: SupervisorSettings = SETTINGS
+        self, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
     ) -> Decided:
         model = FunctionModel(self.reply, model_name="scripted")
         supervisor = Supervisor(model, settings, sleep=self.sleep)
-        return await supervisor.decide(CASE, Records(), standing)
+        return await supervisor.decide(context, records())
 
 
 def answer(action: str = "nudge", **other: object) -> Call:
@@ -146,8 +144,8 @@ def answer(action: str = "nudge", **other: object) -> Call:
 
 async def test_without_a_model_the_policy_decides() -> None:
     supervisor = Supervisor(None, SETTINGS)
-    decided = await supervisor.decide(CASE, Records(), STANDING)
-    assert decided == Decided(decision=choose(STANDING))
+    decided = await supervisor.decide(CONTEXT, records())
+    assert decided == Decided(decision=choose(CONTEXT))
 
 
 async def test_a_models_answer_becomes_the_decision() -> None:
@@ -170,7 +168,7 @@ async def test_any_model_that_fills_in_the_answer_will_do() -> None:
         call_tools=[],
         custom_output_args={"action": "observe", "diagnosis": "false_alarm", "rationale": "Fine."},
     )
-    decision = (await Supervisor(model, SETTINGS).decide(CASE, Records(), STANDING)).decision
+    decision = (await Supervisor(model, SETTINGS).decide(CONTEXT, records())).decision
     assert (decision.action, decision.diagnosis) == (Action.OBSERVE, Diagnosis.FALSE_ALARM)
 
 
@@ -247,7 +245,7 @@ async def test_a_passing_fault_is_tried_again() -> None:
 async def test_after_the_last_try_the_policy_decides_and_says_why() -> None:
     script = Script([ModelHTTPError(503, "scripted", body="busy")])
     decision = await script.decide()
-    expected = choose(STANDING)
+    expected = choose(CONTEXT)
     assert len(script.asked) == SETTINGS.tries
     assert decision == replace(expected, rationale=decision.rationale)
     assert re.match(r"the model scripted failed: Model\w*Error: .*503.*busy", decision.rationale)
@@ -272,7 +270,7 @@ async def test_a_model_that_only_talks_is_replaced_by_the_policy() -> None:
         return ModelResponse(parts=[TextPart(content="I wonder.")])
 
     settings = SupervisorSettings(tries=1)
-    decided = await Supervisor(FunctionModel(talk), settings).decide(CASE, Records(), STANDING)
+    decided = await Supervisor(FunctionModel(talk), settings).decide(CONTEXT, records())
     assert decided.decision.by is Actor.POLICY
 
 
@@ -283,7 +281,7 @@ async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 async def test_a_model_that_hangs_is_given_up() -> None:
     supervisor = Supervisor(FunctionModel(hang), SupervisorSettings(timeout_seconds=0.05))
-    decision = (await supervisor.decide(CASE, Records(), STANDING)).decision
+    decision = (await supervisor.decide(CONTEXT, records())).decision
     assert decision.by is Actor.POLICY
     assert "no answer within 0.05 s" in decision.rationale
 
@@ -296,8 +294,8 @@ async def test_a_cancellation_goes_through() -> None:
         return await hang(messages, info)
 
     supervisor = Supervisor(FunctionModel(slow), SETTINGS)
-    task = asyncio.create_task(supervisor.decide(CASE, Records(), STANDING))
+    deciding = asyncio.create_task(supervisor.decide(CONTEXT, records()))
     await started.wait()
-    task.cancel()
+    deciding.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await deciding

@@ -1,10 +1,11 @@
-"""Which cause the signs point to."""
+"""Which cause the context point to."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -12,10 +13,12 @@ from midwatch_monitor.records import (
     AlertKey,
     AlertState,
     Analysis,
+    Budget,
     Cause,
     Checkpoint,
     Course,
     Diagnosis,
+    Meter,
     Outcome,
     Plan,
     PlanStep,
@@ -25,8 +28,15 @@ from midwatch_monitor.records import (
     StepKind,
     Teller,
 )
-from midwatch_supervisor.decide.diagnosis import TABLE, Noted, Signs, Track, diagnose
-from midwatch_supervisor.decide.standing import Diagnosed, Tried
+from midwatch_supervisor.decide.context import (
+    DecisionContext,
+    Diagnosed,
+    Noted,
+    Rival,
+    Track,
+    Tried,
+)
+from midwatch_supervisor.decide.diagnosis import TABLE, diagnose
 
 
 def alert(rule: str, *evidence: int, step: int = 5, severity: str = "warning") -> Alert:
@@ -70,7 +80,11 @@ def noted(step: int, cause: Cause = Cause.PERMANENT, by: Teller = Teller.WORKER)
 
 
 WATCH = noted(5, Cause.TRANSIENT, Teller.WATCH)
-CYCLE = Signs(alerts=(alert("cycle", 3, 4),), steps=tuple(ran(n) for n in range(1, 6)))
+CYCLE = DecisionContext(
+    policy=PolicySettings(),
+    alerts=(alert("cycle", 3, 4),),
+    steps=tuple(ran(n) for n in range(1, 6)),
+)
 VAIN = tuple(
     Tried(action=action, outcome=Outcome.NO_EFFECT) for action in (Action.REPLAN, Action.RESTART)
 )
@@ -84,7 +98,7 @@ HALF = Plan(
 LONG = tuple(says(number, 40) for number in range(1, 6))
 BETTER = Track(better_at=5)
 
-CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
+CASES: dict[str, tuple[DecisionContext, Diagnosis, tuple[int, ...]]] = {
     "the watch asked the provider again": (
         replace(CYCLE, analyses=(WATCH,)),
         Diagnosis.PROVIDER,
@@ -126,7 +140,11 @@ CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
         (2, 4),
     ),
     "another attempt keeps the file": (
-        replace(CYCLE, alerts=(alert("workspace_conflict", 2),), conflict=True),
+        replace(
+            CYCLE,
+            alerts=(alert("workspace_conflict", 2),),
+            rivals=(Rival(path="a", task="b", elder=True),),
+        ),
         Diagnosis.ENVIRONMENT,
         (2,),
     ),
@@ -141,7 +159,11 @@ CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
         (3,),
     ),
     "the budget is as good as gone": (
-        replace(CYCLE, alerts=(alert("missed_checkpoint"),), used=0.9),
+        replace(
+            CYCLE,
+            alerts=(alert("missed_checkpoint"),),
+            budget=Budget(requests=Meter(used=9, limit=10)),
+        ),
         Diagnosis.BUDGET,
         (5,),
     ),
@@ -170,7 +192,7 @@ CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
         (3, 4),
     ),
     "neither another plan nor a restart helped": (
-        replace(CYCLE, tried=VAIN),
+        replace(CYCLE, before=VAIN),
         Diagnosis.INFEASIBLE,
         (3, 4),
     ),
@@ -239,11 +261,11 @@ CASES: dict[str, tuple[Signs, Diagnosis, tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("signs", "cause", "steps"), CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(("context", "cause", "steps"), CASES.values(), ids=list(CASES))
 def test_the_first_cause_that_shows_itself_is_named_with_its_steps(
-    signs: Signs, cause: Diagnosis, steps: tuple[int, ...]
+    context: DecisionContext, cause: Diagnosis, steps: tuple[int, ...]
 ) -> None:
-    assert diagnose(signs) == Diagnosed(cause=cause, steps=steps)
+    assert diagnose(context) == Diagnosed(cause=cause, steps=steps)
 
 
 @pytest.mark.parametrize(
@@ -288,21 +310,24 @@ def test_a_call_that_midwatch_refused_tells_nothing_of_the_work() -> None:
 
 
 def test_what_was_missing_is_history_once_a_check_passes_again() -> None:
-    signs = replace(CYCLE, steps=(ran(4, "No module named 'n'"),), track=Track(better_at=5))
-    assert diagnose(signs).cause is Diagnosis.WRONG_APPROACH
+    context = replace(CYCLE, steps=(ran(4, "No module named 'n'"),), track=Track(better_at=5))
+    assert diagnose(context).cause is Diagnosis.WRONG_APPROACH
 
 
 def test_every_step_that_is_named_exists() -> None:
-    signs = replace(CYCLE, alerts=(alert("cycle", 0, 3, 99, 3),))
-    assert diagnose(signs).steps == (3,)
+    context = replace(CYCLE, alerts=(alert("cycle", 0, 3, 99, 3),))
+    assert diagnose(context).steps == (3,)
 
 
 def test_before_the_first_step_there_is_none_to_name() -> None:
-    assert diagnose(Signs(alerts=(alert("silence"),))) == Diagnosed()
+    assert (
+        diagnose(DecisionContext(policy=PolicySettings(), alerts=(alert("silence"),)))
+        == Diagnosed()
+    )
 
 
 def test_every_cause_but_unknown_has_a_row() -> None:
-    looks: list[Callable[[Signs], object]] = [look for _, look in TABLE]
+    looks: list[Callable[[DecisionContext], object]] = [look for _, look in TABLE]
     assert len(set(looks)) == len(looks)
     assert {cause for cause, _ in TABLE} == set(Diagnosis) - {Diagnosis.UNKNOWN}
 

@@ -22,9 +22,9 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
+from midwatch_supervisor.decide.context import Means, Tried
 from midwatch_supervisor.decide.history import History
-from midwatch_supervisor.decide.means import means_of
-from midwatch_supervisor.decide.standing import Means, Tried
+from midwatch_supervisor.decide.reading import means_of
 from midwatch_supervisor.present.assignment import Assignment
 
 NONE = Grant()

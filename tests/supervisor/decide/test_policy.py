@@ -15,8 +15,8 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, Tried
 from midwatch_supervisor.decide.policy import allowed, approval_needed, bounded, choose, said
-from midwatch_supervisor.decide.standing import Diagnosed, Means, Standing, Tried
 
 DEFAULTS = PolicySettings()
 UNKNOWN = Diagnosis.UNKNOWN
@@ -36,14 +36,14 @@ def alert(
     )
 
 
-def standing(
+def context(
     *rules: str,
     tried: tuple[Tried, ...] = (),
     escalations: int = 0,
     attempts: int = 1,
     policy: PolicySettings = DEFAULTS,
-) -> Standing:
-    return Standing(
+) -> DecisionContext:
+    return DecisionContext(
         escalation=7,
         alerts=tuple(alert(rule) for rule in rules),
         interventions=tried,
@@ -53,11 +53,11 @@ def standing(
     )
 
 
-def may(now: Standing, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
+def may(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
     return allowed(now, diagnosis)
 
 
-def words(action: Action, now: Standing) -> str:
+def words(action: Action, now: DecisionContext) -> str:
     return said(action, now, UNKNOWN, Terms())
 
 
@@ -79,7 +79,7 @@ def wanted(action: Action, message: str = "Do this.") -> Decision:
 
 
 def test_at_first_a_rule_without_an_order_reaches_words_only() -> None:
-    assert may(standing("repeated_edits")) == (
+    assert may(context("repeated_edits")) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.REPLAN,
@@ -88,7 +88,7 @@ def test_at_first_a_rule_without_an_order_reaches_words_only() -> None:
 
 
 def test_once_something_was_in_vain_the_whole_ladder_is_open() -> None:
-    assert may(standing("repeated_edits", tried=failed(Action.NUDGE))) == (
+    assert may(context("repeated_edits", tried=failed(Action.NUDGE))) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.REPLAN,
@@ -99,13 +99,13 @@ def test_once_something_was_in_vain_the_whole_ladder_is_open() -> None:
 
 
 def test_what_stands_first_in_an_order_needs_nothing_before_it() -> None:
-    assert Action.RESTART in may(standing("silence"))
-    assert Action.STOP not in may(standing("silence"))
+    assert Action.RESTART in may(context("silence"))
+    assert Action.STOP not in may(context("silence"))
 
 
 def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
     policy = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
-    assert may(standing("repeated_edits", policy=policy)) == (
+    assert may(context("repeated_edits", policy=policy)) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.ASK_OPERATOR,
@@ -119,23 +119,23 @@ def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
 )
 def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
     force = {Action.REPLAN, Action.RESTART, Action.STOP}
-    now = standing(rule, policy=policy, tried=failed(Action.NUDGE))
+    now = context(rule, policy=policy, tried=failed(Action.NUDGE))
     assert not any(force & set(may(now, diagnosis)) for diagnosis in Diagnosis)
 
 
 def test_confidence_with_an_observed_rule_reaches_what_that_rule_reaches() -> None:
-    both = standing("low_confidence", "repeated_edits")
-    assert may(both) == may(standing("repeated_edits"))
+    both = context("low_confidence", "repeated_edits")
+    assert may(both) == may(context("repeated_edits"))
 
 
 def test_no_restart_without_an_attempt_left() -> None:
-    now = standing("repeated_edits", attempts=0, tried=failed(Action.NUDGE))
+    now = context("repeated_edits", attempts=0, tried=failed(Action.NUDGE))
     assert Action.RESTART not in may(now)
 
 
 @pytest.mark.parametrize(("replans", "expected"), [(2, True), (3, False)])
 def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
-    now = standing("repeated_edits", tried=failed(*[Action.REPLAN] * replans))
+    now = context("repeated_edits", tried=failed(*[Action.REPLAN] * replans))
     assert (Action.REPLAN in may(now)) is expected
 
 
@@ -143,18 +143,18 @@ def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
 def test_requirement_17_after_the_last_intervention_only_a_person_or_the_end_remains(
     count: int, capped: bool
 ) -> None:
-    now = standing("repeated_edits", tried=failed(*[Action.NUDGE] * count))
+    now = context("repeated_edits", tried=failed(*[Action.NUDGE] * count))
     assert (may(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
 
 
 def test_requirement_17_after_the_last_escalation_the_attempt_goes_to_a_person() -> None:
-    now = standing("repeated_edits", escalations=20)
+    now = context("repeated_edits", escalations=20)
     assert may(now) == (Action.ASK_OPERATOR, Action.STOP)
     assert choose(now).action is Action.ASK_OPERATOR
 
 
 def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
-    assert may(standing("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
+    assert may(context("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
 
 
 @pytest.mark.parametrize(
@@ -174,37 +174,37 @@ def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
 def test_the_ladder_is_climbed_one_rung_at_a_time(
     tried: tuple[Action, ...], expected: Action
 ) -> None:
-    assert choose(standing("repeated_edits", tried=failed(*tried))).action is expected
+    assert choose(context("repeated_edits", tried=failed(*tried))).action is expected
 
 
 def test_made_worse_climbs_like_no_effect() -> None:
     tried = (Tried(action=Action.NUDGE, outcome=Outcome.MADE_WORSE),)
-    assert choose(standing("repeated_edits", tried=tried)).action is Action.REPLAN
+    assert choose(context("repeated_edits", tried=tried)).action is Action.REPLAN
 
 
 def test_what_is_not_judged_yet_has_not_failed() -> None:
     tried = (Tried(action=Action.NUDGE),)
-    assert choose(standing("repeated_edits", tried=tried)).action is Action.NUDGE
+    assert choose(context("repeated_edits", tried=tried)).action is Action.NUDGE
 
 
 def test_a_recovery_begins_the_ladder_anew() -> None:
     recovered = Tried(action=Action.REPLAN, outcome=Outcome.RECOVERED)
     tried = (*failed(Action.NUDGE), recovered)
-    assert choose(standing("repeated_edits", tried=tried)).action is Action.NUDGE
+    assert choose(context("repeated_edits", tried=tried)).action is Action.NUDGE
 
 
 def test_a_rung_that_is_not_allowed_is_passed_over() -> None:
-    now = standing("repeated_edits", tried=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
+    now = context("repeated_edits", tried=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
     assert choose(now).action is Action.ASK_OPERATOR
 
 
 def test_low_confidence_alone_is_only_observed_at_first() -> None:
-    decision = choose(standing("low_confidence"))
+    decision = choose(context("low_confidence"))
     assert (decision.action, decision.message) == (Action.OBSERVE, "")
 
 
 def test_the_worst_alert_decides_the_order() -> None:
-    now = Standing(
+    now = DecisionContext(
         escalation=7,
         alerts=(alert("repeated_edits"), alert("low_confidence", Severity.CRITICAL)),
         policy=DEFAULTS,
@@ -213,15 +213,15 @@ def test_the_worst_alert_decides_the_order() -> None:
 
 
 def test_of_equal_alerts_the_observed_one_decides_the_order() -> None:
-    assert choose(standing("low_confidence", "repeated_edits")).action is Action.NUDGE
+    assert choose(context("low_confidence", "repeated_edits")).action is Action.NUDGE
 
 
 def test_without_any_alert_a_person_is_asked() -> None:
-    assert choose(standing()).action is Action.ASK_OPERATOR
+    assert choose(context()).action is Action.ASK_OPERATOR
 
 
 def test_a_choice_is_a_whole_decision() -> None:
-    now = Standing(
+    now = DecisionContext(
         escalation=7,
         alerts=(alert("repeated_edits", subject="calc.py"),),
         reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(3, 5)),
@@ -245,12 +245,12 @@ def test_a_choice_is_a_whole_decision() -> None:
 
 
 def test_the_same_advice_is_given_once() -> None:
-    message = words(Action.NUDGE, standing("same_failure", "cycle"))
+    message = words(Action.NUDGE, context("same_failure", "cycle"))
     assert message.count("read the last output again") == 1
 
 
 def test_a_person_is_told_what_was_tried() -> None:
-    message = words(Action.ASK_OPERATOR, standing("cycle", tried=failed(Action.NUDGE)))
+    message = words(Action.ASK_OPERATOR, context("cycle", tried=failed(Action.NUDGE)))
     assert message == ("cycle was seen. Tried so far: nudge (no effect). What should be done?")
 
 
@@ -269,12 +269,12 @@ def test_a_person_is_told_what_was_tried() -> None:
     ],
 )
 def test_every_action_but_observe_says_what_was_seen(action: Action, rule: str) -> None:
-    assert f"{rule} was seen" in words(action, standing(rule))
+    assert f"{rule} was seen" in words(action, context(rule))
 
 
 def test_an_allowed_decision_stays_as_it_is() -> None:
     decision = wanted(Action.REPLAN)
-    assert bounded(decision, standing("repeated_edits")) == decision
+    assert bounded(decision, context("repeated_edits")) == decision
 
 
 @pytest.mark.parametrize(
@@ -289,11 +289,11 @@ def test_an_allowed_decision_stays_as_it_is() -> None:
 def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
     action: Action, expected: Action
 ) -> None:
-    assert bounded(wanted(action), standing("low_confidence")).action is expected
+    assert bounded(wanted(action), context("low_confidence")).action is expected
 
 
 def test_a_refusal_is_told_and_leaves_no_plan() -> None:
-    decision = bounded(wanted(Action.REPLAN), standing("low_confidence"))
+    decision = bounded(wanted(Action.REPLAN), context("low_confidence"))
     assert (decision.message, decision.plan) == ("Do this.", ())
     assert decision.rationale == (
         "I say so. [replan was wanted, and the policy allows only observe, nudge, ask_operator]"
@@ -301,7 +301,7 @@ def test_a_refusal_is_told_and_leaves_no_plan() -> None:
 
 
 def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
-    now = standing("repeated_edits", escalations=20)
+    now = context("repeated_edits", escalations=20)
     decision = bounded(wanted(Action.OBSERVE, message=""), now)
     assert decision.action is Action.ASK_OPERATOR
     assert decision.message == said(Action.ASK_OPERATOR, now, decision.diagnosis, Terms())

@@ -18,8 +18,8 @@ from midwatch_monitor.records import (
     PlanStep,
     Severity,
 )
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, Rival, Tried
 from midwatch_supervisor.decide.policy import allowed, choose, order_for
-from midwatch_supervisor.decide.standing import Diagnosed, Means, Rival, Standing, Tried
 
 DEFAULTS = PolicySettings()
 EVERYTHING = Means(
@@ -45,10 +45,10 @@ def failed(*actions: Action) -> tuple[Tried, ...]:
     return tuple(Tried(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
 
 
-def standing(
+def context(
     *alerts: Alert, cause: Diagnosis = Diagnosis.WRONG_APPROACH, tried: tuple[Tried, ...] = ()
-) -> Standing:
-    return Standing(
+) -> DecisionContext:
+    return DecisionContext(
         escalation=7,
         alerts=alerts or (alert("cycle"),),
         reading=Diagnosed(cause=cause),
@@ -125,7 +125,7 @@ def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
 def test_each_cause_has_its_ladder(
     cause: Diagnosis, tried: tuple[Action, ...], expected: Action
 ) -> None:
-    assert choose(standing(cause=cause, tried=failed(*tried))).action is expected
+    assert choose(context(cause=cause, tried=failed(*tried))).action is expected
 
 
 @pytest.mark.parametrize(
@@ -142,38 +142,38 @@ def test_each_cause_has_its_ladder(
 def test_what_a_task_has_no_means_for_is_passed_over(
     cause: Diagnosis, means: Means, tried: tuple[Action, ...], expected: Action
 ) -> None:
-    now = replace(standing(cause=cause, tried=failed(*tried)), means=means)
+    now = replace(context(cause=cause, tried=failed(*tried)), means=means)
     assert choose(now).action is expected
 
 
 def test_the_table_does_not_split_a_single_plan_step() -> None:
-    now = standing(cause=Diagnosis.NEEDS_SPLIT, tried=failed(Action.REPLAN))
+    now = context(cause=Diagnosis.NEEDS_SPLIT, tried=failed(Action.REPLAN))
     one = replace(now, plan=Plan(steps=(PlanStep(title="one"),)))
     assert choose(one).action is Action.ASK_OPERATOR
 
 
 def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
-    now = standing(tried=failed(Action.NUDGE))
+    now = context(tried=failed(Action.NUDGE))
     assert Action.SPLIT not in allowed(now, Diagnosis.WRONG_APPROACH)
     assert Action.STOP not in allowed(now, Diagnosis.BUDGET)
 
 
 @pytest.mark.parametrize("diagnosis", Diagnosis)
 def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
-    found = set(allowed(standing(cause=diagnosis), diagnosis))
+    found = set(allowed(context(cause=diagnosis), diagnosis))
     own = {Action.RESTART} if diagnosis is Diagnosis.WRONG_WORKER else set[Action]()
     assert found - own <= {Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR}
 
 
 def test_several_alerts_open_what_any_of_them_opens() -> None:
-    now = standing(alert("low_confidence"), alert("cycle"), tried=failed(Action.NUDGE))
+    now = context(alert("low_confidence"), alert("cycle"), tried=failed(Action.NUDGE))
     assert allowed(now, Diagnosis.UNKNOWN) == allowed(
         replace(now, alerts=(alert("cycle"),)), Diagnosis.UNKNOWN
     )
 
 
 def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
-    slow = standing(alert("error_streak"), cause=Diagnosis.PROVIDER)
+    slow = context(alert("error_streak"), cause=Diagnosis.PROVIDER)
     policy = PolicySettings(rules={})
     first = replace(slow, policy=policy)
     again = replace(first, observed=frozenset({AlertKey(rule="error_streak")}))
@@ -181,7 +181,7 @@ def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
 
 
 def test_a_false_alarm_stays_one_however_often_it_comes() -> None:
-    now = standing(cause=Diagnosis.FALSE_ALARM)
+    now = context(cause=Diagnosis.FALSE_ALARM)
     assert choose(replace(now, observed=frozenset({AlertKey(rule="cycle")}))).action is (
         Action.OBSERVE
     )
@@ -189,18 +189,18 @@ def test_a_false_alarm_stays_one_however_often_it_comes() -> None:
 
 def test_a_new_attempt_begins_with_words_but_not_with_another_restart() -> None:
     before = failed(Action.NUDGE, Action.REPLAN, Action.SWITCH_MODEL, Action.RESTART)
-    first = replace(standing(), before=before)
+    first = replace(context(), before=before)
     last = replace(first, interventions=failed(*TALK))
     assert [choose(first).action, choose(last).action] == [Action.NUDGE, Action.ASK_OPERATOR]
 
 
 def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
-    now = replace(standing(alert("silence")), before=(Tried(action=Action.RESTART),))
+    now = replace(context(alert("silence")), before=(Tried(action=Action.RESTART),))
     assert choose(now).action is Action.ASK_OPERATOR
 
 
 def test_requirement_17_the_cap_of_the_task_counts_all_its_attempts() -> None:
-    now = replace(standing(), before=failed(*[Action.NUDGE] * 12))
+    now = replace(context(), before=failed(*[Action.NUDGE] * 12))
     assert allowed(now, Diagnosis.UNKNOWN) == (Action.ASK_OPERATOR, Action.STOP)
 
 
@@ -211,7 +211,7 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
     own = failed(Action.NUDGE, *[action] * cap)
     theirs = tuple(replace(each, by=Actor.OPERATOR) for each in own)
     open_ones = [
-        action in allowed(replace(standing(), before=before), Diagnosis.WRONG_APPROACH)
+        action in allowed(replace(context(), before=before), Diagnosis.WRONG_APPROACH)
         for before in (own, theirs)
     ]
     assert open_ones == [False, action is Action.REPLAN]
@@ -219,28 +219,28 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
 
 @pytest.mark.parametrize(("then", "expected"), [(0.5, Action.REPLAN), (0.51, Action.ASK_OPERATOR)])
 def test_a_person_is_called_while_there_is_budget_left(then: float, expected: Action) -> None:
-    now = replace(standing(tried=failed(Action.NUDGE)), then_used=then)
+    now = replace(context(tried=failed(Action.NUDGE)), then_used=then)
     assert choose(now).action is expected
     assert (Action.REPLAN in allowed(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
 
 
 def test_a_person_is_not_called_before_anything_was_tried() -> None:
-    assert choose(replace(standing(), then_used=0.9)).action is Action.NUDGE
+    assert choose(replace(context(), then_used=0.9)).action is Action.NUDGE
 
 
 def test_without_a_share_nobody_is_called_early() -> None:
     policy = PolicySettings(hand_over_at=1)
-    now = replace(standing(tried=failed(Action.NUDGE)), then_used=0.9, policy=policy)
+    now = replace(context(tried=failed(Action.NUDGE)), then_used=0.9, policy=policy)
     assert choose(now).action is Action.REPLAN
 
 
 def test_a_budget_that_goes_is_answered_with_more_of_it_and_not_with_a_person() -> None:
-    burning = standing(alert("budget_burn"), cause=Diagnosis.BUDGET, tried=failed(Action.NUDGE))
+    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET, tried=failed(Action.NUDGE))
     assert choose(replace(burning, then_used=0.9)).action is Action.GRANT_BUDGET
 
 
 def test_what_could_not_be_judged_before_the_budget_ends_is_not_tried_before_a_grant() -> None:
-    burning = standing(alert("budget_burn"), cause=Diagnosis.BUDGET)
+    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET)
     actions = [choose(replace(burning, then_used=then)).action for then in (0.95, 1.0)]
     assert actions == [Action.NUDGE, Action.GRANT_BUDGET]
 
@@ -261,7 +261,7 @@ def test_of_two_at_one_file_only_the_younger_yields(
     elder: bool, tried: tuple[Action, ...], expected: Action
 ) -> None:
     rival = Rival(path="a.py", task="other", elder=elder)
-    now = replace(standing(CONFLICT, tried=failed(*tried)), rivals=(rival,))
+    now = replace(context(CONFLICT, tried=failed(*tried)), rivals=(rival,))
     decision = choose(now)
     assert decision.action is expected
     assert decision.terms.after == ("other" if expected is Action.RESTART else "")
@@ -273,12 +273,12 @@ def test_of_two_at_one_file_only_the_younger_yields(
 def test_the_elder_is_judged_by_its_other_alerts() -> None:
     rival = Rival(path="a.py", task="other", elder=False)
     critical = replace(CONFLICT, severity=Severity.CRITICAL)
-    now = replace(standing(critical, alert("cycle")), rivals=(rival,))
+    now = replace(context(critical, alert("cycle")), rivals=(rival,))
     assert choose(now).action is Action.NUDGE
 
 
 def test_what_a_person_rejected_is_not_proposed_again() -> None:
-    now = replace(standing(), rejected=frozenset({Action.NUDGE}))
+    now = replace(context(), rejected=frozenset({Action.NUDGE}))
     assert choose(now).action is Action.REPLAN
     late = replace(now, then_used=0.6)
     assert choose(late).action is Action.ASK_OPERATOR
@@ -288,7 +288,7 @@ def test_a_conflict_is_no_reason_to_call_a_person() -> None:
     conflict = alert("workspace_conflict", subject="a.py")
     elder = Rival(path="a.py", task="first", elder=True)
     yields = replace(
-        standing(conflict, cause=Diagnosis.ENVIRONMENT, tried=failed(Action.NUDGE)),
+        context(conflict, cause=Diagnosis.ENVIRONMENT, tried=failed(Action.NUDGE)),
         rivals=(elder,),
         means=Means(),
     )

@@ -54,8 +54,8 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.concurrent_attempts import rivals
-from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.decide.context import Rival
+from midwatch_supervisor.decide.reading import rivals
 from midwatch_supervisor.decide.supervision import Supervision
 
 T = TypeVar("T")

@@ -23,9 +23,9 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
+from midwatch_supervisor.decide.context import DecisionContext, Means, Rival
 from midwatch_supervisor.decide.grants import room, tight, within
 from midwatch_supervisor.decide.policy import parts, terms_for
-from midwatch_supervisor.decide.standing import Means, Rival, Standing
 
 POLICY = PolicySettings()
 ALERT = Alert(
@@ -37,7 +37,7 @@ ALERT = Alert(
     since_step=1,
     step=1,
 )
-STANDING = Standing(
+CONTEXT = DecisionContext(
     escalation=7,
     alerts=(),
     means=Means(
@@ -52,12 +52,12 @@ STANDING = Standing(
 
 
 def test_only_what_is_nearly_gone_is_granted() -> None:
-    terms = terms_for(Action.GRANT_BUDGET, STANDING, Diagnosis.BUDGET)
+    terms = terms_for(Action.GRANT_BUDGET, CONTEXT, Diagnosis.BUDGET)
     assert terms == Terms(grant=Grant(requests=15))
 
 
 def test_the_next_model_is_the_first_that_had_no_turn() -> None:
-    assert terms_for(Action.SWITCH_MODEL, STANDING, Diagnosis.UNKNOWN) == Terms(model="big")
+    assert terms_for(Action.SWITCH_MODEL, CONTEXT, Diagnosis.UNKNOWN) == Terms(model="big")
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_the_next_model_is_the_first_that_had_no_turn() -> None:
     ],
 )
 def test_what_a_restart_keeps_depends_on_the_cause(cause: Diagnosis, terms: Terms) -> None:
-    assert terms_for(Action.RESTART, STANDING, cause) == terms
+    assert terms_for(Action.RESTART, CONTEXT, cause) == terms
 
 
 def test_a_restart_for_the_sake_of_another_task_waits_for_it() -> None:
     rivals = (Rival(path="a.py", task="other", elder=True),)
-    now = replace(STANDING, alerts=(ALERT,), rivals=rivals)
+    now = replace(CONTEXT, alerts=(ALERT,), rivals=rivals)
     assert terms_for(Action.RESTART, now, Diagnosis.ENVIRONMENT) == Terms(after="other")
 
 
@@ -133,7 +133,7 @@ def test_what_is_wanted_is_cut_to_what_may_be_granted() -> None:
 
 
 def test_the_tightest_limit_says_how_much_is_used() -> None:
-    assert used(STANDING.budget) == 0.9
+    assert used(CONTEXT.budget) == 0.9
     assert used(Budget(requests=Meter(used=10))) == 0
 
 
@@ -141,7 +141,7 @@ def test_the_tightest_limit_says_how_much_is_used() -> None:
     ("tokens", "expected"), [(3000, ("requests", "tokens")), (2999, ("requests",))]
 )
 def test_from_three_quarters_on_a_resource_is_tight(tokens: int, expected: tuple[str, ...]) -> None:
-    now = replace(STANDING.budget, tokens=Meter(used=tokens, limit=4000))
+    now = replace(CONTEXT.budget, tokens=Meter(used=tokens, limit=4000))
     assert tight(now) == expected
 
 

@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.decide.standing import Rival
+from midwatch_supervisor.decide.context import Rival
 from midwatch_supervisor.decide.wording import Matter, message
 
 

@@ -22,8 +22,14 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide.answer import GrantAnswer
-from midwatch_supervisor.decide.standing import Means, Standing
-from midwatch_supervisor.decide.worker_requests import Plea, Ruled, Verdict, by_policy, by_verdict
+from midwatch_supervisor.decide.context import DecisionContext, Means
+from midwatch_supervisor.decide.worker_requests import (
+    OpenRequest,
+    Ruled,
+    Verdict,
+    by_policy,
+    by_verdict,
+)
 from midwatch_tools.instructions import spoken
 
 STUCK = Alert(
@@ -35,14 +41,16 @@ STUCK = Alert(
     since_step=1,
     step=1,
 )
-STANDING = Standing(
+CONTEXT = DecisionContext(
     escalation=0,
     alerts=(),
     means=Means(grant=Grant(requests=15)),
     budget=Budget(requests=Meter(used=50, limit=60)),
     policy=PolicySettings(),
 )
-MORE = Plea(id=9, petition=BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
+MORE = OpenRequest(
+    id=9, request=BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
+)
 CHECK = PlanCheck(
     plan_step=2,
     assumption="there is a module",
@@ -51,15 +59,15 @@ CHECK = PlanCheck(
     proposed=("make it", "use it"),
     ruling=Ruling.PENDING,
 )
-PLAN = Plea(id=9, petition=CHECK, revisions_left=2)
+PLAN = OpenRequest(id=9, request=CHECK, revisions_left=2)
 
 
-def wants(grant: Grant) -> Plea:
-    return replace(MORE, petition=BudgetRequest(wanted=grant, reason="more"))
+def wants(grant: Grant) -> OpenRequest:
+    return replace(MORE, request=BudgetRequest(wanted=grant, reason="more"))
 
 
 def test_work_that_moves_is_given_what_it_asks_for() -> None:
-    ruled = by_policy(MORE, STANDING)
+    ruled = by_policy(MORE, CONTEXT)
     assert ruled.intervention(MORE, needs_approval=False) == Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.POLICY,
@@ -70,20 +78,20 @@ def test_work_that_moves_is_given_what_it_asks_for() -> None:
 
 
 def test_what_is_above_the_caps_is_cut_and_the_worker_is_told() -> None:
-    ruled = by_policy(wants(Grant(requests=100)), STANDING)
+    ruled = by_policy(wants(Grant(requests=100)), CONTEXT)
     assert ruled.grant == Grant(requests=15)
     assert "100 requests were asked for" in ruled.reason
 
 
 def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
     means = Means(grant=Grant(requests=15, tokens=500))
-    assert by_policy(wants(Grant()), replace(STANDING, means=means)).grant == Grant(requests=15)
+    assert by_policy(wants(Grant()), replace(CONTEXT, means=means)).grant == Grant(requests=15)
 
 
-def used(requests: float, tokens: float = 0) -> Standing:
+def used(requests: float, tokens: float = 0) -> DecisionContext:
     budget = Budget(requests=Meter(used=requests, limit=60), tokens=Meter(used=tokens, limit=1000))
     means = Means(grant=Grant(requests=15, tokens=500))
-    return replace(STANDING, budget=budget, means=means)
+    return replace(CONTEXT, budget=budget, means=means)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +147,12 @@ def test_what_is_plenty_is_not_granted_because_something_else_runs_out() -> None
 
 
 def test_what_is_granted_is_told_once() -> None:
-    act = by_policy(MORE, STANDING).intervention(MORE, needs_approval=False)
+    act = by_policy(MORE, CONTEXT).intervention(MORE, needs_approval=False)
     assert spoken("0badcafe", 7, act).count("10") == 1
 
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:
-    ruled = by_policy(MORE, replace(STANDING, alerts=(STUCK,)))
+    ruled = by_policy(MORE, replace(CONTEXT, alerts=(STUCK,)))
     assert ruled.intervention(MORE, needs_approval=False) == Intervention(
         action=Action.NUDGE,
         by=Actor.POLICY,
@@ -155,27 +163,29 @@ def test_work_that_goes_round_is_refused_with_the_reason() -> None:
 
 def test_a_warning_does_not_keep_work_from_its_budget() -> None:
     warned = replace(STUCK, severity=Severity.WARNING)
-    assert by_policy(MORE, replace(STANDING, alerts=(warned,))).granted
+    assert by_policy(MORE, replace(CONTEXT, alerts=(warned,))).granted
 
 
 @pytest.mark.parametrize(
-    ("plea", "means", "told"),
+    ("asked", "means", "told"),
     [
         (MORE, Means(), "no more may be granted without a person."),
-        (wants(Grant(minutes=5)), STANDING.means, "has no limit that could be raised."),
-        (replace(MORE, turned_down="ann: no"), STANDING.means, "it was rejected by ann: no."),
-        (replace(PLAN, revisions_left=0), STANDING.means, "revised as often as it may be."),
+        (wants(Grant(minutes=5)), CONTEXT.means, "has no limit that could be raised."),
+        (replace(MORE, turned_down="ann: no"), CONTEXT.means, "it was rejected by ann: no."),
+        (replace(PLAN, revisions_left=0), CONTEXT.means, "revised as often as it may be."),
     ],
 )
-def test_what_the_caps_refuse_nobody_is_asked_about(plea: Plea, means: Means, told: str) -> None:
-    now = replace(STANDING, means=means)
-    ruled = by_policy(plea, now)
-    assert (ruled.granted, plea.open(now)) == (False, False)
+def test_what_the_caps_refuse_nobody_is_asked_about(
+    asked: OpenRequest, means: Means, told: str
+) -> None:
+    now = replace(CONTEXT, means=means)
+    ruled = by_policy(asked, now)
+    assert (ruled.granted, bool(asked.closed(now))) == (False, True)
     assert ruled.reason.endswith(told)
 
 
 def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:
-    act = by_policy(PLAN, STANDING).intervention(PLAN, needs_approval=True)
+    act = by_policy(PLAN, CONTEXT).intervention(PLAN, needs_approval=True)
     assert (act.action, act.plan, act.petition) == (Action.REPLAN, ("make it", "use it"), 9)
     assert act.needs_approval
 
@@ -186,7 +196,7 @@ def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:
 )
 def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, given: int) -> None:
     verdict = Verdict(granted=True, grant=wanted, reason="It moves.")
-    assert by_verdict(MORE, verdict, STANDING, author="m") == Ruled(
+    assert by_verdict(MORE, verdict, CONTEXT, author="m") == Ruled(
         granted=True,
         grant=Grant(requests=given),
         reason="It moves.",
@@ -197,6 +207,6 @@ def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, g
 
 def test_a_model_that_refuses_gives_nothing() -> None:
     verdict = Verdict(granted=False, grant=GrantAnswer(requests=5), reason="Do less.")
-    ruled = by_verdict(MORE, verdict, STANDING, author="m")
+    ruled = by_verdict(MORE, verdict, CONTEXT, author="m")
     act = ruled.intervention(MORE, needs_approval=False)
     assert (act.action, act.message, act.terms) == (Action.NUDGE, "Refused: Do less.", Terms())

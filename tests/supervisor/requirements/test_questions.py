@@ -39,6 +39,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.decide.supervision import Supervision
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 from midwatch_supervisor.tui.state.feed import Feed
@@ -214,7 +215,12 @@ async def conducted(
     """Run a task over a bus of our own, with somebody who follows it; the exit code."""
     wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks(name))), harness.folder)
     resources, jobs = await begin(
-        harness.journal, wanted, source="t", settings=harness.settings, home=harness.home
+        harness.journal,
+        wanted,
+        source="t",
+        settings=harness.settings,
+        home=harness.home,
+        learning=RunLearning,
     )
     return await conduct(replace(resources, bus=bus), jobs, follow)
 

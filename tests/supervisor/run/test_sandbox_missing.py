@@ -12,6 +12,7 @@ from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError
 from midwatch_stage.harness import RunHarness
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.launch import again
 
 OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
@@ -76,8 +77,10 @@ async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     monkeypatch.setenv("PATH", path)
     (run,) = await harness.journal.runs()
     with pytest.raises(SandboxError, match="bwrap is not installed"):
-        await again(harness.journal, run, home=harness.home)
-    resources, _ = await again(harness.journal, run, home=harness.home, attended=True)
+        await again(harness.journal, run, home=harness.home, learning=RunLearning)
+    resources, _ = await again(
+        harness.journal, run, home=harness.home, learning=RunLearning, attended=True
+    )
     assert resources.walls is Walls.NONE
 
 

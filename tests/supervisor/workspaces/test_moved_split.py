@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.fleet.queue.submission import pin_commits
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import again, begin, conduct
 from midwatch_supervisor.workspaces.clone import clone_of
@@ -102,11 +103,16 @@ async def node(harness: RunHarness, name: str, file: TaskFile) -> int:
     """Be a node until the run is over."""
     home = harness.folder / f"home-{name}"
     if runs := await harness.journal.runs():
-        resources, jobs = await again(harness.journal, runs[0], home=home)
+        resources, jobs = await again(harness.journal, runs[0], home=home, learning=RunLearning)
     else:
         wanted = await pin_commits(assignments(file, harness.folder))
         resources, jobs = await begin(
-            harness.journal, wanted, source="", settings=harness.settings, home=home
+            harness.journal,
+            wanted,
+            source="",
+            settings=harness.settings,
+            home=home,
+            learning=RunLearning,
         )
     resources = replace(
         resources, snapshot_store=snapshots_of(harness, name), node=name, holder=f"{name}:1"

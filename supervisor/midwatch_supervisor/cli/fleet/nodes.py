@@ -8,7 +8,7 @@ from midwatch_monitor.records import NodeStatus
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.absence import GONE, monitor_absent, rounded
+from midwatch_supervisor.present.waiting import GONE, monitor_absent, rounded
 
 _SILENT = timedelta(seconds=30)
 """From here on a node that nobody gave up is said to be up no more than when it was heard."""

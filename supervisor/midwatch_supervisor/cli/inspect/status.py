@@ -18,11 +18,10 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.absence import GONE, missing_lines
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, say_turn
 from midwatch_supervisor.present.progress import reserved
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.present.waiting import TURN, task_waits_for
+from midwatch_supervisor.present.waiting import GONE, TURN, missing_lines, task_waits_for
 
 _NODE = "node"
 _HEADINGS = (

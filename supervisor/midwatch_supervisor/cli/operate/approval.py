@@ -28,8 +28,8 @@ from midwatch_supervisor.cli.operate.attempt import Hearer
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.decide.worker_request import petition_name
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.present.intervention_text import request_name
 from midwatch_supervisor.present.lookup import account_of
 from midwatch_supervisor.present.record_text import answer_text
 
@@ -151,7 +151,7 @@ class _Pending:
     def name(self, id: int) -> str:
         """What it is, in a word or two."""
         petition = self.petitions.get(id)
-        return petition_name(petition) if petition else self.interventions.by_id[id].action.value
+        return request_name(petition) if petition else self.interventions.by_id[id].action.value
 
     def chosen(self, id: str) -> int:
         """What `id` names; of what waits, its beginning is enough. Raises UsageError."""

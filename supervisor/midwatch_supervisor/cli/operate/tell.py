@@ -12,8 +12,7 @@ from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journa
 from midwatch_supervisor.cli.operate.attempt import Hearer, hearer
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.decide.worker_request import GRANTED
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
 

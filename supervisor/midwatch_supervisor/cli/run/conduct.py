@@ -22,6 +22,7 @@ from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.run.exit import run_to_end
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
 from midwatch_supervisor.present.progress import ended, progress_line
@@ -86,6 +87,7 @@ def start(
             source=source,
             settings=settings,
             home=home(),
+            learning=RunLearning,
             clock=clock,
             attended=console,
         )

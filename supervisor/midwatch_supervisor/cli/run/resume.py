@@ -15,6 +15,7 @@ from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.cli.run.conduct import HeadlessOption, home, stay, where
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, latest_state
 from midwatch_supervisor.run.launch import again
@@ -39,7 +40,9 @@ def resume(
     console = on_terminal() and not (headless or json)
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
-        return await again(log, found, home=home(), clock=clock, attended=console)
+        return await again(
+            log, found, home=home(), learning=RunLearning, clock=clock, attended=console
+        )
 
     settings = settings_of(found)
     return stay(

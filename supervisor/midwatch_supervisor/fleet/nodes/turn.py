@@ -26,6 +26,7 @@ from midwatch_supervisor.fleet.nodes.task_failures import TaskFailures
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
+from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job, Place
@@ -183,10 +184,11 @@ def resources_for(machine: Machine, run: Run) -> RunResources:
     settings, own = settings_of(run), machine.settings
     machines = {"sandbox": own.run.sandbox, "sandbox_read": own.run.sandbox_read}
     walled = settings.run.model_copy(update=machines)
+    settings = settings.model_copy(update={"run": walled, "fleet": own.fleet})
     return RunResources(
         journal=machine.journal,
         bus=machine.bus,
-        settings=settings.model_copy(update={"run": walled, "fleet": own.fleet}),
+        settings=settings,
         run=run,
         home=machine.home,
         label=label_of(run),
@@ -195,6 +197,9 @@ def resources_for(machine: Machine, run: Run) -> RunResources:
         node=machine.identity.name,
         holder=machine.identity.holder,
         clock=machine.clock,
+        learning=RunLearning(
+            machine.journal, settings=settings, clock=machine.clock, bus=machine.bus
+        ),
         snapshot_store=machine.snapshot_store,
     )
 

@@ -8,10 +8,10 @@ from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Fault, Lifecycle
-from midwatch_supervisor.present.absence import monitor_absent
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.record_text import fault_text
 from midwatch_supervisor.present.text_line import NODE, because
+from midwatch_supervisor.present.waiting import monitor_absent
 from midwatch_supervisor.tui.state.board import Board
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import long_span, span

@@ -19,8 +19,7 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_supervisor.decide.worker_request import petition_words
-from midwatch_supervisor.present.intervention_text import terms_text
+from midwatch_supervisor.present.intervention_text import request_text, terms_text
 from midwatch_supervisor.present.plain import one_line
 from midwatch_supervisor.present.signs import LIFECYCLE_SIGNS, LOST_SIGN
 from midwatch_supervisor.present.text_line import Tone, bracketed
@@ -112,7 +111,7 @@ def _wanted(row: Row) -> tuple[str, datetime | None]:
         said = f"{issued.by} wants to {act}: {issued.message or '(no message)'}"
         return said, state.needed_since
     if row.need > Need.STUCK:
-        return "; ".join(map(petition_words, state.open_requests.values())), state.asked_since
+        return "; ".join(map(request_text, state.open_requests.values())), state.asked_since
     alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
     return "; ".join(alert.summary or alert.key.rule for alert in alerts), min(times, default=None)

@@ -27,7 +27,7 @@ from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.inspect.status import lost_lines
-from midwatch_supervisor.present.absence import monitor_absent
+from midwatch_supervisor.present.waiting import monitor_absent
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
 NO_MONITOR = (

@@ -4,8 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from midwatch_agents.prompt import Past
+from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -42,8 +46,12 @@ from midwatch_monitor.records import (
     Teller,
     Terms,
 )
-from midwatch_supervisor.decide.dossier import Dossier
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.prompt import render
+from midwatch_supervisor.decide.reading import AttemptReading
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tools.data_blocks import DataBlocks
 
 Write = Callable[[Record], Awaitable[int]]
 
@@ -62,6 +70,13 @@ def analysed(number: int, by: Teller = Teller.WORKER) -> Analysis:
 def reports(number: int, progress: int = 50) -> Step:
     told = Checkpoint(progress_percent=progress, confidence=60, notes="half done")
     return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=told)
+
+
+async def context_of(
+    journal: Journal, attempt: Attempt, *keys: AlertKey, settings: Settings | None = None
+) -> DecisionContext:
+    reading = await AttemptReading.read(journal, attempt, TASK, settings or Settings())
+    return reading.context(keys)
 
 
 async def deliver(write: Write, intervention: Intervention) -> int:
@@ -90,7 +105,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     await write(
         AttemptTransition(lifecycle=Lifecycle.FAILED, reason="went round", ending=Ending.RESTARTED)
     )
-    assert (await Dossier.read(journal, attempt)).past == Past(
+    assert (await AttemptEvidence.read(journal, attempt)).past == Past(
         number=1,
         reason="went round",
         advice="Read first.",
@@ -105,19 +120,19 @@ async def test_an_answer_to_the_worker_is_no_intervention_that_was_tried(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
     await deliver(write, Intervention(action=Action.GRANT_BUDGET, by=Actor.POLICY, petition=1))
-    assert (await Dossier.read(journal, attempt)).tried == ()
+    assert (await AttemptEvidence.read(journal, attempt)).delivered == ()
 
 
-async def test_a_case_holds_what_the_worker_wrote_down(
+async def test_a_decision_rests_on_what_the_worker_wrote_down(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
     check = PlanCheck(plan_step=2, assumption="a", reality="b", impact="c")
     claimed = Completion(plan_step=1, goal="one", confidence=60, accepted=True, flag="untested")
     for record in (PLAN, reports(1, 0), analysed(1), check, claimed):
         await write(record)
-    case = await (await Dossier.read(journal, attempt)).case(TASK)
-    assert [each.step for each in case.analyses] == [1]
-    assert (case.plan_check, case.completions) == (check, (claimed,))
+    context = await context_of(journal, attempt)
+    assert [each.step for each in context.analyses] == [1]
+    assert (context.plan_check, context.completions) == (check, (claimed,))
 
 
 async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
@@ -125,11 +140,10 @@ async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
 ) -> None:
     for record in (PLAN, reports(1, 0), Change(budget=Budget(requests=Meter(used=45, limit=60)))):
         await write(record)
-    case = await (await Dossier.read(journal, attempt)).case(TASK)
-    assert case.budget == (
+    assert (
         "45 of 60 requests, 0 tokens, $0.00, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
-    )
+    ) in render(await context_of(journal, attempt), 5000, DataBlocks.drawn())
 
 
 async def test_a_forecast_counts_from_where_the_attempt_began(
@@ -138,8 +152,8 @@ async def test_a_forecast_counts_from_where_the_attempt_began(
     for used, number in ((20, 1), (24, 2)):
         await write(Change(budget=Budget(requests=Meter(used=used, limit=100))))
         await write(Step(number=number, kind=StepKind.TOOL, tool="shell"))
-    dossier = await Dossier.read(journal, attempt)
-    assert dossier.then_used(8) == 0.40
+    settings = Settings(monitor=MonitorSettings(outcome_after=4))
+    assert (await context_of(journal, attempt, settings=settings)).then_used == 0.40
 
 
 async def test_what_was_left_alone_on_purpose_is_known(
@@ -158,17 +172,17 @@ async def test_what_was_left_alone_on_purpose_is_known(
                     by=Actor.POLICY,
                 )
             )
-    assert (await Dossier.read(journal, attempt)).observed == frozenset(KEYS)
+    assert (await context_of(journal, attempt, *KEYS)).observed == frozenset(KEYS)
 
 
 async def test_the_model_and_the_activity_in_force_are_the_last_that_were_said(
     journal: Journal, attempt: Attempt, write: Write
 ) -> None:
-    before = await Dossier.read(journal, attempt)
+    before = await AttemptEvidence.read(journal, attempt)
     await write(Change(model="big", activity=Activity.RATE_LIMITED))
-    after = await Dossier.read(journal, attempt)
-    assert (before.model, before.activity) == ("m", None)
-    assert (after.model, after.activity) == ("big", Activity.RATE_LIMITED)
+    after = await AttemptEvidence.read(journal, attempt)
+    assert (before.state.model, before.state.activity) == ("m", Activity.IDLE)
+    assert (after.state.model, after.state.activity) == ("big", Activity.RATE_LIMITED)
 
 
 async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next(
@@ -176,29 +190,29 @@ async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next
 ) -> None:
     await write(PLAN)
     await write(reports(1, 80))
-    assert (await Dossier.read(journal, attempt)).done == 50
+    assert (await context_of(journal, attempt)).done == 50
     told = Checkpoint(progress_percent=40, confidence=60, plan_step=2)
     await write(Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told))
-    assert (await Dossier.read(journal, attempt)).done == 70
+    assert (await context_of(journal, attempt)).done == 70
 
 
-async def test_a_case_does_not_fail_over_a_workspace_that_git_cannot_read(
+async def test_why_git_cannot_read_a_workspace_is_said(
     journal: Journal, attempt: Attempt, tmp_path: Path
 ) -> None:
     source, folder = tmp_path / "source", tmp_path / "home" / "work" / "r1" / "fix-1"
     folder.mkdir(parents=True)
     (source / ".git").mkdir(parents=True)
-    dossier = await Dossier.read(journal, replace(attempt, workspace=str(folder)))
+    evidence = await AttemptEvidence.read(journal, replace(attempt, workspace=str(folder)))
     wanted = Assignment(task=TASK, worker="w", spec=WorkerSpec(), models={}, workspace=source)
-    dossier.task = replace(dossier.task, spec=wanted.model_dump_json())
-    case = await dossier.case(TASK)
-    assert case.diff == f"(it cannot be read now: {folder} is no worktree of {source})"
+    evidence.task = replace(evidence.task, spec=wanted.model_dump_json())
+    with pytest.raises(WorkspaceError, match=f"^{folder} is no worktree of {source}$"):
+        await evidence.diff()
 
 
-async def test_a_case_says_where_the_files_of_a_moved_attempt_are(
+async def test_it_is_said_where_the_files_of_a_moved_attempt_are(
     journal: Journal, attempt: Attempt, write: Write, tmp_path: Path
 ) -> None:
     await write(Change(node="node-b"))
     stale = replace(attempt, workspace=str(tmp_path))
-    case = await (await Dossier.read(journal, stale)).case(TASK)
-    assert case.diff == "(it cannot be read now: its files are on node-b)"
+    with pytest.raises(WorkspaceError, match="its files are on node-b"):
+        await (await AttemptEvidence.read(journal, stale)).diff()

@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.records import (
     Action,
     Alert,
     AlertKey,
     AlertState,
     Analysis,
+    Budget,
     Cause,
     Checkpoint,
     Completion,
     Diagnosis,
+    Meter,
     Outcome,
     Plan,
     PlanCheck,
@@ -23,9 +26,8 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.decide.diagnosis import Noted
-from midwatch_supervisor.decide.evidence import MIN_CHARS, Case, described, render
-from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Noted, Rival, Tried
+from midwatch_supervisor.decide.prompt import MIN_CHARS, described, render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -51,17 +53,18 @@ CHECKPOINT = Step(
 TRIED = Tried(action=Action.NUDGE, outcome=Outcome.NO_EFFECT, message="Stop.")
 
 
-CASE = Case(
+CASE = DecisionContext(
+    policy=PolicySettings(),
     title="Fix it",
     goal="Make the tests pass.",
     plan=Plan(steps=(PlanStep(title="look", state=PlanStepState.DONE), PlanStep(title="fix"))),
     attempt=2,
     worker="coder",
-    budget="requests 12 of 60",
-    alerts=(ALERT,),
+    budget=Budget(requests=Meter(used=12, limit=60)),
+    firing=(ALERT,),
     steps=(STEP,),
     checkpoints=(CHECKPOINT,),
-    interventions=(TRIED,),
+    delivered=(TRIED,),
     diff="+x = 1",
 )
 
@@ -69,9 +72,11 @@ CASE = Case(
 def test_a_case_is_shown_whole() -> None:
     assert render(CASE, 5000, BLOCKS) == (
         "Data blocks here are named data-0badcafe.\nAttempt 2, last step 5.\n"
-        "interventions so far: 1\n"
+        "interventions so far: 1\nfirst reading of the signs, by rules: unknown\n"
         '<data-0badcafe name="task">\nFix it\nMake the tests pass.\n</data-0badcafe>\n'
-        '<data-0badcafe name="worker">\ncoder\nrequests 12 of 60\n</data-0badcafe>\n'
+        '<data-0badcafe name="worker">\ncoder\n'
+        "12 of 60 requests, 0 tokens, $0.00, 0 min. "
+        "about 50 % done; at this rate the requests are enough\n</data-0badcafe>\n"
         '<data-0badcafe name="alerts">\n'
         "warning repeated_edits about calc.py: calc.py was edited 8 times (steps 3, 5)\n"
         "</data-0badcafe>\n"
@@ -97,8 +102,8 @@ def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
         plan_check=PlanCheck(plan_step=2, assumption="a", reality="b", impact="c"),
         completions=(Completion(plan_step=1, goal="look", confidence=60, accepted=True, flag="x"),),
         rivals=(Rival(path="a.py", task="other", elder=True),),
-        petition="asks for more",
-        interventions=(replace(TRIED, reason="cycle still fires"),),
+        request="asks for more",
+        delivered=(replace(TRIED, reason="cycle still fires"),),
     )
     text = render(case, 5000, BLOCKS)
     for part in (
@@ -121,7 +126,7 @@ def test_the_first_reading_stands_before_all_data() -> None:
 
 
 def test_what_is_empty_is_not_shown() -> None:
-    text = render(replace(CASE, diff="", alerts=(), interventions=()), 5000, BLOCKS)
+    text = render(replace(CASE, diff="", firing=(), delivered=()), 5000, BLOCKS)
     assert 'name="diff"' not in text
     assert "interventions so far: 0\n" in text
 
@@ -194,6 +199,6 @@ def test_the_last_step_is_the_newest_known() -> None:
 
 
 def test_what_was_tried_in_earlier_attempts_is_shown_apart() -> None:
-    shown = render(replace(CASE, interventions=(), before=(TRIED,)), 5000, BLOCKS)
+    shown = render(replace(CASE, delivered=(), before=(TRIED,)), 5000, BLOCKS)
     assert "interventions so far: 0" in shown
     assert '<data-0badcafe name="interventions of earlier attempts">\nnudge by policy' in shown

@@ -15,12 +15,8 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import WorkerRequest, worker_request
-from midwatch_supervisor.decide.worker_request import (
-    granted,
-    petition_name,
-    petition_words,
-    refused,
-)
+from midwatch_supervisor.operator.actions import granted, refused
+from midwatch_supervisor.present.intervention_text import request_name, request_text
 
 REVISION = PlanCheck(
     plan_step=3,
@@ -63,11 +59,11 @@ def test_a_granted_revision_is_a_replan_with_what_was_proposed() -> None:
 
 
 def test_a_granted_request_is_a_grant_of_what_was_wanted() -> None:
-    assert granted(7, BUDGET, author="ada", message="Well.") == Intervention(
+    assert granted(7, BUDGET, author="ada") == Intervention(
         action=Action.GRANT_BUDGET,
         by=Actor.OPERATOR,
         author="ada",
-        message="Well.",
+        message="Granted.",
         terms=Terms(grant=Grant(requests=20)),
         petition=7,
     )
@@ -88,4 +84,4 @@ def test_a_refusal_is_a_nudge_with_the_reason(message: str, heard: str) -> None:
     ],
 )
 def test_a_petition_is_told_in_words(petition: WorkerRequest, name: str, words: str) -> None:
-    assert (petition_name(petition), petition_words(petition)) == (name, words)
+    assert (request_name(petition), request_text(petition)) == (name, words)

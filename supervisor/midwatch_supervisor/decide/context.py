@@ -1,20 +1,30 @@
-"""What a decision about one escalation depends on, as values. Pure."""
+"""What a decision about an attempt depends on, and what the supervisor is shown of it. Pure."""
 
 from dataclasses import dataclass, field
 
+from midwatch_monitor.budget import done_percent
 from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
     Action,
+    Activity,
     Actor,
     Alert,
     AlertKey,
+    Analysis,
     Budget,
+    Completion,
     Diagnosis,
     Grant,
+    Movement,
     Outcome,
     Plan,
+    PlanCheck,
+    Step,
     Terms,
 )
+from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.detector import BETTER, Movements
 from midwatch_monitor.state.intervention import InterventionState
 
 _FOR_GOOD = frozenset({Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT})
@@ -96,34 +106,120 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """All that a decision about one escalation depends on."""
+class Noted:
+    """An analysis, and the attempt's last step when it was written."""
 
-    escalation: int
-    """The journal id of the question."""
-    alerts: tuple[Alert, ...]
+    analysis: Analysis
+    step: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Track:
+    """The course of one attempt, as far as observed evidence tells."""
+
+    better_at: int = 0
+    """The last step at which a check passed that had failed, or failed in fewer places."""
+    broken_at: int = 0
+    """The last step at which a check failed that had passed."""
+    passing_at: int = 0
+    """The last look at the work, if it went well; 0 if it failed, or before the first."""
+    _acts: Normaliser = field(default_factory=Normaliser, compare=False)
+    _movements: Movements = field(default_factory=Movements, compare=False)
+
+    def take(self, step: Step) -> None:
+        """Take in the next step."""
+        act = self._acts.act(step)
+        moved = self._movements.observe(act).kinds
+        if moved & BETTER:
+            self.better_at = step.number
+        if Movement.CHECK_BROKEN in moved:
+            self.broken_at = step.number
+        if act.check is not Check.NONE and act.failed is not None:
+            self.passing_at = 0 if act.failed else act.number
+
+    def improved_since(self, step: int) -> bool:
+        """Whether the work got better after a step, and no worse again."""
+        return self.better_at > step and self.better_at > self.broken_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionContext:
+    """One attempt and its task, as they stood when something about them is to be decided."""
+
+    policy: PolicySettings
+    escalation: int = 0
+    """The journal id of the question; 0 where a worker asks."""
+    alerts: tuple[Alert, ...] = ()
     """The alerts to answer."""
+    request: str = ""
+    """What the worker asks for, in its words; empty for an escalation."""
     reading: Diagnosed = Diagnosed()
     """The cause as the table reads it from the signs."""
-    interventions: tuple[Tried, ...] = ()
-    """The delivered ones of this attempt, oldest first."""
-    before: tuple[Tried, ...] = ()
-    """The delivered ones of the task's earlier attempts, oldest first."""
+
+    title: str = ""
+    goal: str = ""
+    attempt: int = 1
+    """The attempt's number within its task."""
+    worker: str = ""
+    plan: Plan = field(default_factory=lambda: Plan(steps=()))
+    revised_at: int = 0
+    """The last step before the plan was last written anew; 0 if it never was."""
+    budget: Budget = field(default_factory=Budget)
+    then_used: float = 0.0
+    """The share of the tightest limit, 0 to 1, that is used when what is done now is judged."""
+    activity: Activity | None = None
+
+    firing: tuple[Alert, ...] = ()
+    """All alerts that fire now."""
     observed: frozenset[AlertKey] = frozenset()
     """Alerts about which nothing was done before, and which fire still or again."""
+    steps: tuple[Step, ...] = ()
+    """The last ones, oldest first."""
+    checkpoints: tuple[Step, ...] = ()
+    """All steps of kind `checkpoint`, oldest first."""
+    track: Track = field(default_factory=Track)
+    analyses: tuple[Noted, ...] = ()
+    """Of what failed, oldest first."""
+    plan_check: PlanCheck | None = None
+    """The last look at the rest of the plan."""
+    completions: tuple[Completion, ...] = ()
+    """What was claimed of finished plan steps, oldest first."""
+    diff: str = ""
+    calibration: Calibration | None = None
+    """Of the attempt's model."""
+
+    interventions: tuple[Tried, ...] = ()
+    """The delivered ones of this attempt, oldest first."""
+    delivered: tuple[Tried, ...] = ()
+    """All that reached this attempt, with what only a person does."""
+    before: tuple[Tried, ...] = ()
+    """The delivered ones of the task's earlier attempts, oldest first."""
     rejected: frozenset[Action] = frozenset()
     """Actions that a person, or the time, did not let happen since the last recovery."""
     escalations: int = 0
     """How many the attempt had before this one."""
-    means: Means = Means()
-    plan: Plan = field(default_factory=lambda: Plan(steps=()))
-    budget: Budget = field(default_factory=Budget)
-    then_used: float = 0.0
-    """The share of the tightest limit, 0 to 1, that is used when what is done now is judged."""
-    rivals: tuple[Rival, ...] = ()
     asked: int = 0
     """Model requests that decisions about the attempt took so far."""
-    policy: PolicySettings
+    means: Means = Means()
+    rivals: tuple[Rival, ...] = ()
+
+    @property
+    def last_step(self) -> int:
+        """The number of the newest step; 0 before the first."""
+        return max((step.number for step in (*self.steps, *self.checkpoints)), default=0)
+
+    @property
+    def done(self) -> float | None:
+        """How much of the whole work is done, in percent, as the worker is told it."""
+        last = self.checkpoints[-1].checkpoint if self.checkpoints else None
+        # What was reported of a plan step before says nothing of the one in hand.
+        here = last is not None and (last.plan_step == self.plan.current or not self.plan.steps)
+        within = last.progress_percent if last is not None and here else None
+        return done_percent(self.plan.current, len(self.plan.steps), within)
+
+    def fires(self, *rules: str) -> tuple[Alert, ...]:
+        """Those of the alerts to answer that some rules raised."""
+        return tuple(alert for alert in self.alerts if alert.key.rule in rules)
 
     @property
     def task_wide(self) -> tuple[Tried, ...]:

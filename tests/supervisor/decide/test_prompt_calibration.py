@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.metrics.calibration import Calibration, Level
 from midwatch_monitor.records import Checkpoint, Plan, Step, StepKind
-from midwatch_supervisor.decide.evidence import Case, render
+from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.prompt import render
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -15,7 +17,8 @@ def reflects(number: int, confidence: int) -> Step:
     return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
 
 
-CASE = Case(
+CASE = DecisionContext(
+    policy=PolicySettings(),
     title="Fix it",
     goal="Make the tests pass.",
     plan=Plan(steps=()),

@@ -4,13 +4,11 @@ All that came from the worker, its tools or its files stands in data blocks.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from midwatch_monitor.metrics.calibration import Calibration
-from midwatch_monitor.records import Alert, Completion, Plan, PlanCheck, PlanStep, Step
-from midwatch_supervisor.decide.diagnosis import Noted
-from midwatch_supervisor.decide.standing import Diagnosed, Rival, Tried
-from midwatch_supervisor.present.numbers import steps_text
+from midwatch_monitor.budget import outlook
+from midwatch_monitor.records import Alert, Plan, PlanStep, Step
+from midwatch_supervisor.decide.context import DecisionContext, Noted, Rival, Tried
+from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import bracketed
 from midwatch_tools.data_blocks import DataBlocks, cut, escaped
@@ -19,50 +17,7 @@ MIN_CHARS = 1000
 """The frame alone takes some hundred characters; the setting starts here too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """What is known of one attempt when its escalation is decided."""
-
-    title: str
-    goal: str
-    plan: Plan
-    attempt: int
-    """The attempt's number within its task."""
-    worker: str
-    budget: str = ""
-    """What is used of what there is, in words."""
-    alerts: tuple[Alert, ...] = ()
-    steps: tuple[Step, ...] = ()
-    """The last ones, oldest first."""
-    checkpoints: tuple[Step, ...] = ()
-    """Those of kind `checkpoint`, oldest first."""
-    before: tuple[Tried, ...] = ()
-    """The delivered interventions of the task's earlier attempts, oldest first."""
-    interventions: tuple[Tried, ...] = ()
-    """The delivered ones, oldest first."""
-    analyses: tuple[Noted, ...] = ()
-    """Of what failed, oldest first."""
-    plan_check: PlanCheck | None = None
-    """The last look at the rest of the plan."""
-    completions: tuple[Completion, ...] = ()
-    """What was claimed of finished plan steps, oldest first."""
-    rivals: tuple[Rival, ...] = ()
-    """Other attempts at work on the same files."""
-    petition: str = ""
-    """What the worker asks for, in its words; empty for an escalation."""
-    diff: str = ""
-    calibration: Calibration | None = None
-    """Of the attempt's model."""
-    reading: Diagnosed | None = None
-    """The cause as the policy table reads it."""
-
-    @property
-    def last_step(self) -> int:
-        """The number of the newest step; 0 before the first."""
-        return max((step.number for step in (*self.steps, *self.checkpoints)), default=0)
-
-
-def render(case: Case, max_chars: int, blocks: DataBlocks) -> str:
+def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
     """The case as a prompt of at most `max_chars` characters (at least `MIN_CHARS`).
 
     Where it is too long, the long parts lose their middle first, and every cut is marked.
@@ -71,11 +26,11 @@ def render(case: Case, max_chars: int, blocks: DataBlocks) -> str:
         raise ValueError(f"a case needs {MIN_CHARS} characters or more, not {max_chars}")
     head = (
         f"{blocks.head}\n"
-        f"Attempt {case.attempt}, last step {case.last_step}.\n"
-        f"interventions so far: {len(case.interventions)}\n"
-        f"{_read(case)}{_calibrated(case)}"
+        f"Attempt {context.attempt}, last step {context.last_step}.\n"
+        f"interventions so far: {len(context.delivered)}\n"
+        f"{_read(context)}{_calibrated(context)}"
     )
-    parts = {name: escaped(body) for name, body in _parts(case, max_chars) if body}
+    parts = {name: escaped(body) for name, body in _parts(context, max_chars) if body}
     frame = sum(len(blocks.framed(name, "")) + 1 for name in parts)
     shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
     shown = [
@@ -90,44 +45,52 @@ def described(steps: Iterable[Step], max_chars: int) -> str:
     return "\n".join(cut(_step(step), max_chars) for step in steps)
 
 
-def _parts(case: Case, max_chars: int) -> tuple[tuple[str, str], ...]:
+def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
     # So that one endless output leaves room for the other steps: half of all is theirs.
-    each = max(200, max_chars // 2 // max(1, len(case.steps)))
+    each = max(200, max_chars // 2 // max(1, len(context.steps)))
     return (
-        ("task", f"{case.title}\n{case.goal}"),
-        ("petition", case.petition),
-        ("worker", f"{case.worker}\n{case.budget}".strip()),
-        ("alerts", "\n".join(map(_alert, case.alerts))),
-        ("interventions of earlier attempts", "\n".join(map(_tried, case.before))),
-        ("interventions", "\n".join(map(_tried, case.interventions))),
-        ("rivals", "\n".join(map(_rival, case.rivals))),
-        ("plan", _plan(case.plan)),
-        ("plan check", line(case.plan_check).text if case.plan_check else ""),
-        ("completions", "\n".join(line(each).text for each in case.completions)),
-        ("analyses", "\n".join(map(_noted, case.analyses))),
-        ("checkpoints", described(case.checkpoints, each)),
-        ("diff", case.diff),
-        ("steps", described(case.steps, each)),
+        ("task", f"{context.title}\n{context.goal}"),
+        ("petition", context.request),
+        ("worker", f"{context.worker}\n{_budget(context)}".strip()),
+        ("alerts", "\n".join(map(_alert, context.firing or context.alerts))),
+        ("interventions of earlier attempts", "\n".join(map(_tried, context.before))),
+        ("interventions", "\n".join(map(_tried, context.delivered))),
+        ("rivals", "\n".join(map(_rival, context.rivals))),
+        ("plan", _plan(context.plan)),
+        ("plan check", line(context.plan_check).text if context.plan_check else ""),
+        ("completions", "\n".join(line(each).text for each in context.completions)),
+        ("analyses", "\n".join(map(_noted, context.analyses))),
+        ("checkpoints", described(context.checkpoints, each)),
+        ("diff", context.diff),
+        ("steps", described(context.steps, each)),
     )
 
 
-def _read(case: Case) -> str:
+def _read(context: DecisionContext) -> str:
     """The table's reading. Numbers and a known word only, so it may stand outside the data."""
-    if case.reading is None:
-        return ""
-    steps = bracketed(steps_text(case.reading.steps))
-    return f"first reading of the signs, by rules: {case.reading.cause}{steps}\n"
+    steps = bracketed(steps_text(context.reading.steps))
+    return f"first reading of the signs, by rules: {context.reading.cause}{steps}\n"
 
 
-def _calibrated(case: Case) -> str:
+def _budget(context: DecisionContext) -> str:
+    """What is used of what there is, and whether it lasts at the rate so far."""
+    words, ahead = budget_text(context.budget), outlook(context.budget, context.done)
+    if ahead is None or ahead.done is None:
+        return words
+    verdict = "enough" if ahead.enough else "not enough"
+    rate = f"about {ahead.done:.0f} % done; at this rate the {ahead.resource} are {verdict}"
+    return f"{words}. {rate}" if words else rate
+
+
+def _calibrated(context: DecisionContext) -> str:
     """What the confidence stated last is worth. Numbers only, so it may stand outside the data."""
-    stated = [step.checkpoint.confidence for step in case.checkpoints if step.checkpoint]
-    if case.calibration is None or not stated:
+    stated = [step.checkpoint.confidence for step in context.checkpoints if step.checkpoint]
+    if context.calibration is None or not stated:
         return ""
     return (
         f"stated confidence {stated[-1]} %; attempts of this model that said so succeeded about "
-        f"{case.calibration.percent(stated[-1])} % of the time "
-        f"({case.calibration.attempts} finished attempts)\n"
+        f"{context.calibration.percent(stated[-1])} % of the time "
+        f"({context.calibration.attempts} finished attempts)\n"
     )
 
 

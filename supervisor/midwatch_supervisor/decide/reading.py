@@ -1,0 +1,202 @@
+"""Reads from the journal all that a decision about an attempt depends on."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from posixpath import normpath
+
+from midwatch_monitor.concurrent_attempts import project_of
+from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.tasks import TaskSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    Alert,
+    AlertKey,
+    Attempt,
+    AttemptTransition,
+    Change,
+    Plan,
+    Step,
+    Writer,
+)
+from midwatch_monitor.state.intervention import WorkerRequest
+from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
+from midwatch_supervisor.decide.context import DecisionContext, Means, Rival
+from midwatch_supervisor.decide.diagnosis import diagnose
+from midwatch_supervisor.decide.grants import room
+from midwatch_supervisor.decide.history import History
+from midwatch_supervisor.decide.worker_requests import OpenRequest
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.lookup import assignment_of
+
+_RECENT = 30
+"""Steps that a decision looks at; the rest is there for the asking."""
+_LAG = 4
+"""Steps until what is decided now has arrived, and until its verdict has become an act."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptReading:
+    """One attempt with its task, as they stood when the journal was read."""
+
+    task: TaskSpec
+    evidence: AttemptEvidence
+    history: History
+    means: Means
+    rivals: tuple[Rival, ...]
+    settings: Settings
+
+    @classmethod
+    async def read(
+        cls, journal: Journal, attempt: Attempt, task: TaskSpec, settings: Settings
+    ) -> "AttemptReading":
+        """Read what the journal says of both."""
+        evidence = await AttemptEvidence.read(journal, attempt)
+        history = await History.read(journal, attempt.task)
+        attempts = await journal.attempts(attempt.task)
+        means = means_of(
+            task,
+            assignment_of(evidence.task),
+            [each for each in attempts if each.id <= attempt.id],
+            history,
+            model=evidence.state.model,
+            policy=settings.policy,
+        )
+        alerts = evidence.state.alerts
+        fought = {key.subject for key in alerts if key.rule == "workspace_conflict"}
+        return cls(
+            task=task,
+            evidence=evidence,
+            history=history,
+            means=means,
+            rivals=await rivals(journal, attempt, fought),
+            settings=settings,
+        )
+
+    def context(self, keys: Iterable[AlertKey], *, escalation: int = 0) -> DecisionContext:
+        """What a decision about some of the attempt's alerts depends on."""
+        evidence, state, history = self.evidence, self.evidence.state, self.history
+        asked, attempt = set(keys), evidence.attempt.id
+        details = state.details
+        context = DecisionContext(
+            policy=self.settings.policy,
+            escalation=escalation,
+            alerts=self._alerts(asked),
+            title=self.task.label,
+            goal=self.task.goal,
+            attempt=evidence.attempt.number,
+            worker=evidence.attempt.worker,
+            plan=state.plan,
+            revised_at=evidence.revised_at,
+            budget=state.budget,
+            then_used=state.then_used(self.settings.monitor.outcome_after + _LAG),
+            activity=state.activity,
+            firing=state.firing,
+            # About these nothing was done so far, on purpose.
+            observed=frozenset(key for each in state.observed.values() for key in each) & asked,
+            steps=tuple(evidence.steps[-_RECENT:]),
+            checkpoints=evidence.checkpoints,
+            track=evidence.track,
+            analyses=tuple(evidence.analyses),
+            plan_check=next(reversed(details.plan_checks.values()), None),
+            completions=tuple(details.completions),
+            interventions=history.tried(attempt=attempt),
+            delivered=evidence.delivered,
+            before=history.tried(before=attempt),
+            rejected=history.rejected(attempt),
+            escalations=max(0, state.raised - 1),
+            asked=history.asked(attempt),
+            means=self.means,
+            rivals=self.rivals,
+        )
+        return replace(context, reading=diagnose(context))
+
+    def _alerts(self, keys: set[AlertKey]) -> tuple[Alert, ...]:
+        """The alerts as they stand, or as they stood in an attempt before this one."""
+        found = tuple(alert for key, alert in self.evidence.state.alerts.items() if key in keys)
+        earlier = (alert for key, alert in self.history.alerts.items() if key in keys)
+        # The steps of an earlier attempt are not this one's.
+        return found or tuple(replace(each, evidence=(), step=0, since_step=0) for each in earlier)
+
+    def open_request(self, id: int, request: WorkerRequest, done: float | None) -> OpenRequest:
+        """What the worker asks for, with what was said to it so far."""
+        left = self.settings.plan.max_revisions - self.history.approved
+        return OpenRequest(
+            id=id,
+            request=request,
+            revisions_left=max(0, left),
+            turned_down=self.history.turned_down(id),
+            done=done,
+            slack=self.settings.rules.budget_burn.slack,
+        )
+
+
+def means_of(
+    task: TaskSpec,
+    assignment: Assignment | None,
+    attempts: Sequence[Attempt],
+    history: History,
+    *,
+    model: str,
+    policy: PolicySettings,
+) -> Means:
+    """The means of the newest of a task's attempts, which has `model` now.
+
+    A task that was not started from a task file has no other models or workers, and no parts.
+    """
+    now = attempts[-1]
+    had = {each.worker for each in attempts}
+    others = assignment.worker_spec(now.worker).other_models if assignment else ()
+    return Means(
+        attempts=max(0, task.max_attempts - now.number),
+        models=tuple(each.name for each in others if each.name not in {model} | history.models),
+        workers=tuple(each for each in task.other_workers if each not in had),
+        grant=room(task.budget, history.granted, grants=len(history.grants), policy=policy),
+        may_split=assignment is not None and not assignment.parent,
+    )
+
+
+async def rivals(journal: Journal, attempt: Attempt, paths: Collection[str]) -> tuple[Rival, ...]:
+    """The attempts of other tasks that changed one of the files, or mean to now.
+
+    Only those of the same run and project that are not over; the one that began first counts as
+    the elder.
+    """
+    own = await journal.task(attempt.task)
+    project = project_of(own)
+    found: list[Rival] = []
+    for task in await journal.tasks(own.run) if project and paths else ():
+        if task.id == own.id or project_of(task) != project:
+            continue
+        attempts = await journal.attempts(task.id)
+        for other in attempts[-1:]:  # those before it are over
+            touched = await _touched(journal, other)
+            found += [
+                Rival(path=path, task=task.name, elder=other.id < attempt.id)
+                for path in sorted(paths)
+                if path in touched
+            ]
+    return tuple(found)
+
+
+async def _touched(journal: Journal, attempt: Attempt) -> set[str]:
+    """What an attempt at work changed or means to change; nothing of one that is over."""
+    changed, meant = set[str](), set[str]()
+    kinds = (Step, Change, Plan, AttemptTransition)
+    async for entry in journal.all_entries(attempt=attempt.id, kinds=kinds):
+        match entry.record:
+            case Step(edits=edits):
+                changed |= {edit.path for edit in edits if edit.writer is Writer.WORKER}
+            case Plan() as plan:
+                meant = _files(plan.in_hand.files if plan.in_hand else ())
+            case Change(plan_step_files=files) if files is not None:
+                meant = _files(files)
+            case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
+                return set()
+            case _:
+                pass
+    return changed | meant
+
+
+def _files(paths: Collection[str]) -> set[str]:
+    return {normpath(path) for path in paths}
