@@ -17,6 +17,8 @@ from midwatch_stage import broker, database
 from midwatch_stage.orphans import marked
 from midwatch_stage.verdict import Verdict
 
+pytestmark = pytest.mark.matrix  # a storm takes minutes; single kills are tried everywhere
+
 PROGRAM = Path(__file__).with_name("run.py")
 SECONDS = 1800
 """More than the run allows itself: by then it has judged for itself whether it is too slow."""

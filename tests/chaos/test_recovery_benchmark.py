@@ -25,6 +25,7 @@ def test_the_ladder_mends_what_can_be_mended_and_hands_over_the_rest() -> None:
     assert {key: found[key] for key in promised} == promised
 
 
+@pytest.mark.matrix
 def test_a_real_model_can_take_the_place_of_the_script() -> None:
     # pydantic-ai's own test model calls every tool once and knows nothing: it recovers nothing.
     found = report("--arms", "none", "--faults", "claim", "--model", "test")

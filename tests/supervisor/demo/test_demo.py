@@ -110,6 +110,7 @@ def test_at_least_four_rules_fire_and_some_alerts_resolve(
     assert "resolved" in {line["state"] for line in alerts}
 
 
+@pytest.mark.matrix
 def test_it_runs_again_in_the_same_folder_though_that_is_a_repository_now(
     first: tuple[Path, list[Line]],
 ) -> None:

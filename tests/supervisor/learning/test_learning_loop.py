@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.matrix  # two demos by the command line; each part has its own tests
+
 Line = dict[str, Any]
 STUCK = ("totals", "delivery", "shipping", "labels")
 COMMENTS = {

@@ -176,12 +176,16 @@ async def test_requirement_17_the_cap_of_escalations_ends_the_loop_of_who_asks_f
 
 
 @pytest.mark.parametrize(
-    ("budget", "ending"), [("requests: 9", Ending.OUT_OF_BUDGET), ("requests: null", Ending.STUCK)]
+    ("budget", "ending", "policy"),
+    [
+        ("requests: 9", Ending.OUT_OF_BUDGET, {}),
+        ("requests: null", Ending.STUCK, {"person": PERSON}),
+    ],
 )
 async def test_requirement_17_the_cap_of_reflections_ends_the_loop_of_who_only_reflects(
-    budget: str, ending: Ending, harness: RunHarness
+    budget: str, ending: Ending, policy: dict[str, object], harness: RunHarness
 ) -> None:
-    configure(harness, reflect={"max_reflections": 3}, policy={"person": PERSON, "max_grants": 0})
+    configure(harness, reflect={"max_reflections": 3}, policy={"max_grants": 0, **policy})
     assert await harness.run(tasks("muses", more=f"budget: {{{budget}}}")) == 4
     said = [step.checkpoint is not None for step in await harness.told(Step)]
     assert said[:4] == [True, True, True, False]

@@ -222,7 +222,10 @@ async def conducted(
         home=harness.home,
         learning=RunLearning,
     )
-    return await conduct(replace(resources, bus=bus), jobs, follow)
+    learning = RunLearning(
+        harness.journal, settings=harness.settings, clock=resources.clock, bus=bus
+    )
+    return await conduct(replace(resources, bus=bus, learning=learning), jobs, follow)
 
 
 async def ignore(entries: Sequence[Entry]) -> None:
