@@ -16,6 +16,7 @@ SECONDS = 120
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
 
 
+@pytest.mark.matrix
 def test_a_monitor_that_a_test_has_started_ends_when_the_tests_are_killed() -> None:
     command = (sys.executable, "-m", "pytest", "-n0", "-q", "-s", "-p", "no:cacheprovider", CASE)
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as tests:

@@ -132,6 +132,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.matrix
 def test_what_midwatch_makes_is_for_its_owner_alone_whatever_the_umask(
     spilled: tuple[Path, str],
 ) -> None:

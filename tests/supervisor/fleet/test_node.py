@@ -240,6 +240,7 @@ async def test_a_node_does_what_was_submitted(fleet: Fleet) -> None:
     assert (status.state, status.busy) == (NodeState.DOWN, 0)
 
 
+@pytest.mark.matrix
 async def test_what_waits_for_a_person_frees_its_slot_and_goes_on_after_the_answer(
     fleet: Fleet,
 ) -> None:
@@ -256,6 +257,7 @@ async def test_what_waits_for_a_person_frees_its_slot_and_goes_on_after_the_answ
     assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
 
 
+@pytest.mark.matrix
 async def test_a_node_with_fewer_slots_than_another_gives_back_what_it_has_no_place_for(
     fleet: Fleet,
 ) -> None:
@@ -350,6 +352,7 @@ async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None
     assert [state.lifecycle.over for state in states] == [False, False, True]
 
 
+@pytest.mark.matrix
 async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a")))
     async with fleet.node(beat_seconds=0.2):
@@ -364,6 +367,7 @@ async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: 
     assert len(claims) == 2
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("location")
 async def test_a_node_rides_out_a_database_that_is_killed(
     database: Database, tmp_path: Path
@@ -463,6 +467,7 @@ def _give(location: str, holder: str) -> None:
     engine.dispose()
 
 
+@pytest.mark.matrix
 async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -> None:
     await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
     await fleet.withdraw()
@@ -475,6 +480,7 @@ async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -
     assert await fleet.queued() == []
 
 
+@pytest.mark.matrix
 async def test_what_is_under_way_is_stopped_and_what_depends_on_it_fails(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

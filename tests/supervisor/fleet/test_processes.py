@@ -142,6 +142,7 @@ async def prove_each_once(company: Company, tasks: int) -> None:
         assert sum(state.lifecycle.over for state in states) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
 async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> None:
     await company.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")

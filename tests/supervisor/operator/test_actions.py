@@ -135,6 +135,7 @@ async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(roo
     assert [said.search(body) is not None for body in bodies] == [False, False, False, True, False]
 
 
+@pytest.mark.matrix
 async def test_a_decision_that_waits_is_approved_from_another_process(room: Room) -> None:
     process = await room.start("asker")
     attempt = await room.attempt("asker")
@@ -146,6 +147,7 @@ async def test_a_decision_that_waits_is_approved_from_another_process(room: Room
     assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
 
 
+@pytest.mark.matrix
 async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: Room) -> None:
     process = await room.start("asker", "holder", answer=Action.ASK_OPERATOR)
     attempt = await room.attempt("asker")

@@ -277,6 +277,7 @@ async def is_over(harness: RunHarness) -> bool:
     return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
 
 
+@pytest.mark.matrix
 async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_nobody_up(
     harness: RunHarness,
 ) -> None:

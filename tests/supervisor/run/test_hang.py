@@ -192,6 +192,7 @@ async def test_a_worker_that_cannot_be_cancelled_is_given_up_and_its_late_result
     assert [each.part for each in await harness.told(Fault)] == faults
 
 
+@pytest.mark.matrix
 async def test_a_thread_that_never_ends_does_not_keep_the_process(harness: RunHarness) -> None:
     (harness.folder / "tasks.yaml").write_text(tasks("gone", module="test_hang"))
     (harness.folder / "midwatch.yaml").write_text("run: {grace_seconds: 0.2, sandbox: off}")

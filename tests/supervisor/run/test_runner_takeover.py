@@ -101,6 +101,7 @@ async def test_an_interrupted_run_is_gone_on_with(
     await prove_one_whole_attempt(harness)
 
 
+@pytest.mark.matrix
 async def test_of_two_processes_with_the_same_run_the_older_one_is_refused(
     harness: RunHarness,
 ) -> None:

@@ -224,6 +224,7 @@ async def test_a_run_that_is_cut_short_goes_on_with_its_parts(harness: RunHarnes
     assert await harness.journal.entries() == before
 
 
+@pytest.mark.matrix
 async def test_a_run_tells_of_the_tasks_that_a_split_made(harness: RunHarness) -> None:
     (harness.folder / "tasks.yaml").write_text(tasks(module="test_split"))
     process = await harness.start("run", "tasks.yaml", "--headless", "--json")

@@ -119,6 +119,7 @@ async def test_the_console_stays_after_the_run_and_watch_finds_it_over(terminal:
     assert await watch.left() == 0
 
 
+@pytest.mark.matrix
 async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(
     terminal: Opens,
 ) -> None:
@@ -134,6 +135,7 @@ async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(
     assert await again.left() == 130
 
 
+@pytest.mark.matrix
 async def test_a_key_that_clashes_is_refused_before_anything_runs(
     terminal: Opens, tmp_path: Path
 ) -> None:

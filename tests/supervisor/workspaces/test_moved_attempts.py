@@ -140,6 +140,7 @@ async def test_what_was_done_after_the_last_save_is_told_once(
     assert stamp.state is DeliveryState.DELIVERED
 
 
+@pytest.mark.matrix
 async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_the_journal(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +167,7 @@ async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_th
     assert git(shop, "rev-parse", "refs/midwatch/merged/r1/use-1^1")
 
 
+@pytest.mark.matrix
 async def test_work_is_pushed_where_that_is_wanted(node: Node, tmp_path: Path) -> None:
     prepare(tmp_path, "fix")
     (tmp_path / "die-a").touch()

@@ -121,6 +121,7 @@ async def test_what_was_under_way_is_sent_again(net: Net) -> None:
             seen |= set(await net.entries(hints, 1))
 
 
+@pytest.mark.matrix
 async def test_a_broker_that_acknowledges_nothing_is_left_and_all_is_sent_again(
     net: Net, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -253,6 +253,7 @@ def test_no_more_is_unpacked_than_may_be() -> None:
     assert unpack(bomb(1), 1024 * 1024) == b" " * 1024 * 1024
 
 
+@pytest.mark.matrix
 async def test_a_history_that_unpacks_without_an_end_is_named_in_bounded_memory(
     journal: Journal, location: str, attempt: Attempt
 ) -> None:

@@ -209,6 +209,7 @@ async def test_what_is_deleted_is_deleted_at_the_databases_time(
     assert near(erasure.at, now() + TEN)
 
 
+@pytest.mark.matrix
 async def test_a_run_of_this_machine_goes_by_the_databases_time(
     ahead: Journal, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ async def kill_now_and_then(database: Database, writing: "asyncio.Future[Any]") 
     return kills
 
 
+@pytest.mark.matrix
 async def test_a_server_killed_between_commits_of_many_has_each_once(
     journals: list[Journal], database: Database, at: datetime
 ) -> None:
@@ -134,6 +135,7 @@ async def test_after_the_patience_it_fails_and_afterwards_works_again(
         assert await journal.runs() == [run]
 
 
+@pytest.mark.matrix
 async def test_a_wait_for_a_server_that_is_away_can_be_cancelled(
     journals: list[Journal], database: Database, at: datetime
 ) -> None:
@@ -144,6 +146,7 @@ async def test_a_wait_for_a_server_that_is_away_can_be_cancelled(
     await asyncio.to_thread(database.restart)
 
 
+@pytest.mark.matrix
 async def test_closing_waits_for_a_server_that_is_away_no_longer_than_seconds(
     database: Database, at: datetime
 ) -> None:
@@ -156,6 +159,7 @@ async def test_closing_waits_for_a_server_that_is_away_no_longer_than_seconds(
         await asked
 
 
+@pytest.mark.matrix
 async def test_closing_cuts_a_connection_over_which_nothing_comes(
     database: Database, at: datetime
 ) -> None:
@@ -171,6 +175,7 @@ async def test_closing_cuts_a_connection_over_which_nothing_comes(
             await asked
 
 
+@pytest.mark.matrix
 async def test_where_nothing_comes_for_too_long_the_connection_is_cut(database: Database) -> None:
     lines = Lines(plain(make_url(database.url)))
     with lines.reading(1).connect() as connection:

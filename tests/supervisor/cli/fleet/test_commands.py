@@ -180,6 +180,7 @@ async def test_what_is_handed_over_all_the_same_is_warned_of(say: Say, postgres:
     assert json.loads(out)["warnings"] == []
 
 
+@pytest.mark.matrix
 async def test_a_plan_for_a_journal_that_is_out_of_reach_is_a_plan_all_the_same(say: Say) -> None:
     words = ("submit", "tasks.yaml", "--dry-run", "--json", "--journal")
     code, out, errors = await say(*words, "postgresql://127.0.0.1:1/x")

@@ -169,6 +169,7 @@ async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet
     assert states == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
 
 
+@pytest.mark.matrix
 async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
     fleet: Fleet, worker: Callable[..., Agent[None, str]]
 ) -> None:
@@ -201,6 +202,7 @@ def _heard(messages: list[Any]) -> str:
     return "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart))
 
 
+@pytest.mark.matrix
 async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> None:
     attempt = await fleet.begin()
     async with fleet.monitor("--name", "one") as one:

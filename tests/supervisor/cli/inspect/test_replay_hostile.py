@@ -104,6 +104,7 @@ def test_numbers_without_an_end_are_damage(capsys: Capture, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["run.jsonl", pytest.param("run.traj", marks=pytest.mark.matrix)])
 def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(tmp_path: Path, name: str) -> None:
     step = json.dumps({"action": "ls", "observation": "", "response": "", "thought": "look"})

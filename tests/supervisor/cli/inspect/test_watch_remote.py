@@ -126,6 +126,7 @@ async def interventions(machine: Elsewhere) -> list[Intervention]:
     return [each.record for each in entries if isinstance(each.record, Intervention)]
 
 
+@pytest.mark.matrix
 async def test_a_database_that_is_away_for_a_while_is_gone_on_with(database: Database) -> None:
     url = await asyncio.to_thread(database.create, "journal")
     async with elsewhere(url) as machine, watching(url) as (app, pilot):

@@ -385,6 +385,7 @@ async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
     await ended(process)
 
 
+@pytest.mark.matrix
 async def test_neither_the_token_nor_the_journal_stands_in_the_list_of_processes(
     start: Start,
     browser: ClientSession,

@@ -124,7 +124,7 @@ async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
         (("R", "enter"), Feedback(accepted=False, author="ada")),
     ],
 )
-@pytest.mark.parametrize("way", [("1",), ("1", "enter")])
+@pytest.mark.parametrize("way", [("1", "enter"), pytest.param(("1",), marks=pytest.mark.matrix)])
 async def test_r9_a_key_accepts_or_rejects_in_the_fleet_and_in_the_attempt_view(
     reader: Reader, way: tuple[str, ...], keys: tuple[str, ...], verdict: Feedback
 ) -> None:

@@ -45,8 +45,12 @@ VARIANTS = {
 }
 """Of a screen, at the narrowest size only."""
 PICTURES = [
-    *((screen, size) for screen in SCREENS for size in SIZES),
-    *((variant, SIZES[0]) for variant in VARIANTS),
+    *((screen, SIZES[0]) for screen in (*SCREENS, *VARIANTS)),
+    *(
+        pytest.param(screen, size, marks=pytest.mark.matrix)
+        for screen in SCREENS
+        for size in SIZES[1:]
+    ),
 ]
 LEARNED = {
     "learned_lessons": ("5",),
@@ -150,7 +154,11 @@ def lacks(app: Console) -> bool:
     return not learned.read
 
 
-@pytest.mark.parametrize("size", SIZES, ids=named)
+@pytest.mark.parametrize(
+    "size",
+    [SIZES[0], *(pytest.param(size, marks=pytest.mark.matrix) for size in SIZES[1:])],
+    ids=named,
+)
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_side_of_an_attempt_looks_as_it_did(
     side: str, size: tuple[int, int], six_tasks: Journal, snapshot: SnapshotAssertion
