@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROGRAM = Path(__file__).parents[1] / "benchmarks" / "recovery" / "run.py"
 
 
