@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.models.function import FunctionModel
 
-    from midwatch_agents.sandbox import Walls
+    from midwatch_agents.sandbox import SandboxKind
     from midwatch_monitor.bus import LocalBus
     from midwatch_monitor.config.settings import Settings
     from midwatch_monitor.journal import Journal
@@ -195,16 +195,16 @@ async def attempt(journal: "Journal", at: datetime) -> "Attempt":
 
 
 @pytest.fixture
-async def bubblewrap() -> "Walls":
+async def bubblewrap() -> "SandboxKind":
     """For tests that need it: skipped where there is none, but not in CI."""
-    from midwatch_agents.sandbox import Walls, find_walls
+    from midwatch_agents.sandbox import SandboxKind, find_sandbox
     from midwatch_monitor.config.settings import Sandbox
 
-    walls = await find_walls(Sandbox.AUTO)
-    if walls is Walls.NONE and not os.environ.get("CI"):
+    sandbox_kind = await find_sandbox(Sandbox.AUTO)
+    if sandbox_kind is SandboxKind.NONE and not os.environ.get("CI"):
         pytest.skip("bubblewrap does not work here")
-    assert walls is Walls.BUBBLEWRAP
-    return walls
+    assert sandbox_kind is SandboxKind.BUBBLEWRAP
+    return sandbox_kind
 
 
 @pytest.fixture

@@ -38,7 +38,14 @@ from midwatch_monitor.records import Fact, Lesson, Origin, Spending, Summary
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.session import cost
 
-__all__ = ["LookedBack", "Taught", "fixed_lesson", "fixed_summary", "look_back", "write_lesson"]
+__all__ = [
+    "LookBackResult",
+    "WrittenLesson",
+    "fixed_lesson",
+    "fixed_summary",
+    "look_back",
+    "write_lesson",
+]
 
 DraftT = TypeVar("DraftT", LessonDraft, LookBackDraft)
 
@@ -47,7 +54,7 @@ KNOWN = "a lesson that says the same is known already"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
+class WrittenLesson:
     """A lesson, or why there is none."""
 
     lesson: Lesson | None = None
@@ -58,7 +65,7 @@ class Taught:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedBack:
+class LookBackResult:
     """The summary of an attempt, and the facts that it shows."""
 
     summary: Summary
@@ -67,7 +74,7 @@ class LookedBack:
 
 
 @dataclass(slots=True)
-class _Desk(Generic[DraftT]):
+class _ReflectionContext(Generic[DraftT]):
     """The case in hand, and what became of the answers so far."""
 
     case: Case
@@ -88,7 +95,7 @@ class _Said(Generic[DraftT]):
 
 async def write_lesson(
     model: Model | None, case: Case, *, settings: Settings | None = None
-) -> Taught:
+) -> WrittenLesson:
     """Draw the lesson of a rejected attempt; raises WorkerError where the model cannot be asked.
 
     The model is the reflector's own and may be a larger one than the worker's. Without one the
@@ -98,11 +105,13 @@ async def write_lesson(
     classes = settings.learning.lessons.failure_classes
     if model is None:
         lesson = fixed_lesson(case, classes)
-        return _told(lesson, case) if lesson is not None else Taught(refused=NOTHING)
+        return _told(lesson, case) if lesson is not None else WrittenLesson(refused=NOTHING)
     prompt = _prompt([lesson_question(classes)], case, settings)
-    said = await _ask(_lesson_agent(), model, prompt, _Desk[LessonDraft](case), settings)
+    said = await _ask(
+        _lesson_agent(), model, prompt, _ReflectionContext[LessonDraft](case), settings
+    )
     if said.draft is None:
-        return Taught(refused=said.fault, spending=said.spending)
+        return WrittenLesson(refused=said.fault, spending=said.spending)
     draft = said.draft
     text = " ".join([draft.text, *draft.insights])
     lesson = Lesson(
@@ -124,7 +133,7 @@ async def write_lesson(
 
 async def look_back(
     model: Model | None, case: Case, *, settings: Settings | None = None
-) -> LookedBack:
+) -> LookBackResult:
     """Sum up an ended attempt, and take facts out of it; raises WorkerError as `write_lesson` does.
 
     One question for both. Without a model, and where its answer is of no use, the summary takes
@@ -132,12 +141,12 @@ async def look_back(
     """
     settings = settings or Settings()
     if model is None:
-        return LookedBack(summary=fixed_summary(case))
+        return LookBackResult(summary=fixed_summary(case))
     facts = settings.learning.facts
     wanted = facts.enabled and facts.extract
-    desk = _Desk[LookBackDraft](case)
+    about = _ReflectionContext[LookBackDraft](case)
     question = _prompt([SUMMARY, *([FACTS] if wanted else [])], case, settings)
-    said = await _ask(_summary_agent(), model, question, desk, settings)
+    said = await _ask(_summary_agent(), model, question, about, settings)
     summary = fixed_summary(case)
     if said.draft is not None:
         summary = Summary(
@@ -147,25 +156,25 @@ async def look_back(
             model=model.model_name,
         )
     # Facts stand by themselves: a summary that is of no use does not cost them.
-    draft = said.draft or desk.last
+    draft = said.draft or about.last
     found = usable_facts(draft.facts, case) if wanted and draft is not None else ()
-    return LookedBack(summary=summary, facts=found, spending=said.spending)
+    return LookBackResult(summary=summary, facts=found, spending=said.spending)
 
 
-def checked(ctx: RunContext[_Desk[DraftT]], draft: DraftT) -> DraftT:
+def checked(ctx: RunContext[_ReflectionContext[DraftT]], draft: DraftT) -> DraftT:
     """The answer if it is one about this case; else ModelRetry with what is wrong with it."""
-    desk = ctx.deps
-    desk.last, desk.fault = draft, draft.fault(desk.case)
-    if desk.fault:
-        raise ModelRetry(desk.fault)
+    about = ctx.deps
+    about.last, about.fault = draft, draft.fault(about.case)
+    if about.fault:
+        raise ModelRetry(about.fault)
     return draft
 
 
 async def _ask(
-    agent: Agent[_Desk[DraftT], DraftT],
+    agent: Agent[_ReflectionContext[DraftT], DraftT],
     model: Model,
     prompt: str,
-    desk: _Desk[DraftT],
+    about: _ReflectionContext[DraftT],
     settings: Settings,
 ) -> _Said[DraftT]:
     """Ask once; what is of no use is an answer too, and only a model that fails is an error."""
@@ -175,7 +184,7 @@ async def _ask(
                 agent,
                 model,
                 prompt,
-                deps=desk,
+                deps=about,
                 role=Role.REFLECTOR,
                 requests=1 + CORRECTIONS,
                 seconds=settings.learning.timeout_seconds,
@@ -183,7 +192,7 @@ async def _ask(
         except WorkerError as error:
             if not isinstance(error.__cause__, UnexpectedModelBehavior):
                 raise
-            why = desk.fault or "it is not in the form that was asked for"
+            why = about.fault or "it is not in the form that was asked for"
             fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
             return _Said(draft=None, fault=fault, spending=_spent(model, messages))
     return _Said(draft=told.answer, spending=told.spending)
@@ -200,12 +209,12 @@ def _spent(model: Model, messages: list[ModelMessage]) -> Spending:
     )
 
 
-def _told(lesson: Lesson, case: Case, spending: Spending | None = None) -> Taught:
+def _told(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
     """The lesson, unless it may not stand in a prompt or is known already."""
     fault = objection("\n".join([lesson.text, *lesson.insights, *lesson.tags]))
     if not fault and any(likeness(lesson.text, each) >= ALIKE for each in case.known):
         fault = KNOWN
-    return Taught(lesson=None if fault else lesson, refused=fault, spending=spending)
+    return WrittenLesson(lesson=None if fault else lesson, refused=fault, spending=spending)
 
 
 def _prompt(asked: list[str], case: Case, settings: Settings) -> str:
@@ -220,11 +229,11 @@ def _files(named: list[str], text: str, case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*listed, *named_files(text, case)]))[:MAX_FILES]
 
 
-def _lesson_agent() -> Agent[_Desk[LessonDraft], LessonDraft]:
+def _lesson_agent() -> Agent[_ReflectionContext[LessonDraft], LessonDraft]:
     agent = Agent(
         name="reflector",
         output_type=LessonDraft,
-        deps_type=_Desk[LessonDraft],
+        deps_type=_ReflectionContext[LessonDraft],
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,
     )
@@ -232,11 +241,11 @@ def _lesson_agent() -> Agent[_Desk[LessonDraft], LessonDraft]:
     return agent
 
 
-def _summary_agent() -> Agent[_Desk[LookBackDraft], LookBackDraft]:
+def _summary_agent() -> Agent[_ReflectionContext[LookBackDraft], LookBackDraft]:
     agent = Agent(
         name="reflector",
         output_type=LookBackDraft,
-        deps_type=_Desk[LookBackDraft],
+        deps_type=_ReflectionContext[LookBackDraft],
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,
     )

@@ -67,7 +67,7 @@ Read = Callable[[str], Awaitable[str]]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Shelf:
+class _Files:
     """What may be read, and how many characters more."""
 
     read: Read
@@ -116,7 +116,7 @@ async def review(
         _agent(),
         model,
         prompt,
-        deps=_Shelf(read=read, room=room, blocks=blocks),
+        deps=_Files(read=read, room=room, blocks=blocks),
         role=Role.REVIEWER,
         requests=REQUESTS,
         seconds=bounds.timeout_seconds,
@@ -140,20 +140,20 @@ def checked(verdict: Verdict) -> Verdict:
     return verdict
 
 
-async def read_file(ctx: RunContext[_Shelf], path: str) -> str:
+async def read_file(ctx: RunContext[_Files], path: str) -> str:
     """Show one file of the workspace; the path is relative to it."""
-    shelf = ctx.deps
+    files = ctx.deps
     clean = inside(path)
     if clean is None:
         raise ToolFailed(f"{path} is outside the workspace.")
-    if shelf.room < _LEAST:
+    if files.room < _LEAST:
         raise ToolFailed("No more can be shown: decide on what you have.")
     try:
-        text = await shelf.read(clean)
+        text = await files.read(clean)
     except (MidwatchError, OSError) as error:
         raise ToolFailed(f"{path} cannot be read: {error}") from error
-    block = shelf.blocks.quoted(clean, text, shelf.room)
-    shelf.room -= len(block)
+    block = files.blocks.quoted(clean, text, files.room)
+    files.room -= len(block)
     return block
 
 
@@ -162,11 +162,11 @@ def _claim(claim: Claim) -> str:
     return f"- {claim.state}: {' '.join(claim.what.split())}{reason}"
 
 
-def _agent() -> Agent[_Shelf, Verdict]:
+def _agent() -> Agent[_Files, Verdict]:
     agent = Agent(
         name="reviewer",
         output_type=Verdict,
-        deps_type=_Shelf,
+        deps_type=_Files,
         instructions=INSTRUCTIONS,
         retries=CORRECTIONS,
         tools=[read_file],

@@ -28,27 +28,29 @@ OPEN = "commands of workers reach all that you do: files, keys, network, this jo
 """What there is no wall before without a sandbox."""
 
 
-class Walls(StrEnum):
+class SandboxKind(StrEnum):
     """The sandbox that is in force."""
 
     BUBBLEWRAP = "bubblewrap"
     NONE = "none"
 
 
-async def find_walls(wish: Sandbox, *, attended: bool = False, program: str = "bwrap") -> Walls:
+async def find_sandbox(
+    wish: Sandbox, *, attended: bool = False, program: str = "bwrap"
+) -> SandboxKind:
     """The sandbox that this machine gives; `attended` is a start that somebody watches.
 
     Raises SandboxError if one is required and missing, and MissingExtraError if only the part of
     it is missing that the extra brings.
     """
     if wish is Sandbox.OFF:
-        return Walls.NONE
+        return SandboxKind.NONE
     problem = await _bubblewrap_problem(program)
     has_extra = find_spec("pydantic_ai_harness") is not None
     if has_extra and not problem:
-        return Walls.BUBBLEWRAP
+        return SandboxKind.BUBBLEWRAP
     if wish is Sandbox.AUTO or (wish is Sandbox.DEFAULT and attended):
-        return Walls.NONE
+        return SandboxKind.NONE
     if not has_extra:
         raise MissingExtraError("the sandbox", "coder")
     raise SandboxError(
@@ -97,16 +99,16 @@ def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
 
 
 def place_capability(
-    paths: SandboxPaths, walls: Walls, *, network: bool, env: Mapping[str, str]
+    paths: SandboxPaths, sandbox_kind: SandboxKind, *, network: bool, env: Mapping[str, str]
 ) -> "AbstractCapability[object]":
-    """The capability that gives an agent its workspace, inside the walls."""
+    """The capability that gives an agent its workspace, inside the sandbox."""
     from pydantic_ai.capabilities import LocalWorkspace
 
     from midwatch_agents.command_prefix import PrefixedCommands
 
     local = LocalWorkspace[object](paths.folder, env=env)
-    started = PrefixedCommands(local, prefix=_prefix(walls))
-    if walls is Walls.NONE:
+    started = PrefixedCommands(local, prefix=_prefix(sandbox_kind))
+    if sandbox_kind is SandboxKind.NONE:
         return started
     from pydantic_ai_harness import BubblewrapSandbox
 
@@ -114,7 +116,7 @@ def place_capability(
 
 
 def place(
-    paths: SandboxPaths, walls: Walls, *, network: bool, env: Mapping[str, str]
+    paths: SandboxPaths, sandbox_kind: SandboxKind, *, network: bool, env: Mapping[str, str]
 ) -> "Workspace":
     """The same workspace for Midwatch's own commands, such as acceptance checks."""
     from pydantic_ai.workspaces import LocalWorkspaceBackend, Workspace
@@ -122,17 +124,17 @@ def place(
     from midwatch_agents.command_prefix import PrefixedWorkspace
 
     local = Workspace(LocalWorkspaceBackend(paths.folder, env=env))
-    started = PrefixedWorkspace(local, _prefix(walls))
-    if walls is Walls.NONE:
+    started = PrefixedWorkspace(local, _prefix(sandbox_kind))
+    if sandbox_kind is SandboxKind.NONE:
         return started
     from pydantic_ai_harness import BubblewrapWorkspace
 
     return BubblewrapWorkspace(started, network=network, bwrap_args=_bwrap_args(paths))
 
 
-def _prefix(walls: Walls) -> tuple[str, ...]:
+def _prefix(sandbox_kind: SandboxKind) -> tuple[str, ...]:
     """What starts a command, so that nothing of it goes on by itself."""
-    if walls is Walls.NONE:
+    if sandbox_kind is SandboxKind.NONE:
         if sys.platform != "linux":
             return ()
         return (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))

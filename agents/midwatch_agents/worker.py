@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from midwatch_agents.sandbox import MARK, Walls, place_capability
+from midwatch_agents.sandbox import MARK, SandboxKind, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
@@ -57,14 +57,16 @@ class Station:
     """Where a worker works."""
 
     paths: SandboxPaths
-    walls: Walls
+    sandbox_kind: SandboxKind
     network: bool
     mark: str
     """Of the attempt, in the environment of all its commands."""
 
     def capability(self) -> AbstractCapability[object]:
         """The workspace for an agent."""
-        return place_capability(self.paths, self.walls, network=self.network, env={MARK: self.mark})
+        return place_capability(
+            self.paths, self.sandbox_kind, network=self.network, env={MARK: self.mark}
+        )
 
 
 class Worker:

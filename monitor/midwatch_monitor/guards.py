@@ -31,7 +31,7 @@ class Unguarded:
         return True
 
     def guard_of(self, attempt: int) -> int | None:
-        """None is needed."""
+        """No guard is needed."""
         return None
 
     def now(self) -> Guards:

@@ -15,7 +15,7 @@ from midwatch_agents.left_processes import (
     end_leftovers_below,
     process_mark,
 )
-from midwatch_agents.sandbox import MARK, Walls, place
+from midwatch_agents.sandbox import MARK, SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
@@ -62,7 +62,7 @@ async def test_where_nothing_was_left_nothing_is_ended() -> None:
 
 
 def unwalled(folder: Path, mark: str) -> Workspace:
-    return place(SandboxPaths(folder=folder), Walls.NONE, network=True, env={MARK: mark})
+    return place(SandboxPaths(folder=folder), SandboxKind.NONE, network=True, env={MARK: mark})
 
 
 SETSID = shutil.which("setsid")

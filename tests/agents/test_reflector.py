@@ -16,8 +16,8 @@ from midwatch_agents.learning.screening import BY_A_MODEL
 from midwatch_agents.reflector import (
     KNOWN,
     NOTHING,
-    LookedBack,
-    Taught,
+    LookBackResult,
+    WrittenLesson,
     fixed_lesson,
     fixed_summary,
     look_back,
@@ -104,10 +104,10 @@ class Reflector:
             return ModelResponse(parts=[TextPart(answer)])
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, answer)])
 
-    async def lesson(self, case: Case = CASE) -> Taught:
+    async def lesson(self, case: Case = CASE) -> WrittenLesson:
         return await write_lesson(self.model, case)
 
-    async def back(self, case: Case = CASE, settings: Settings | None = None) -> LookedBack:
+    async def back(self, case: Case = CASE, settings: Settings | None = None) -> LookBackResult:
         return await look_back(self.model, case, settings=settings)
 
 
@@ -268,22 +268,22 @@ async def test_what_is_known_already_is_not_learned_again() -> None:
     fixed = fixed_lesson(CASE)
     assert fixed is not None
     again = await write_lesson(None, replace(CASE, known=(fixed.text,)))
-    assert again == Taught(refused=KNOWN)
+    assert again == WrittenLesson(refused=KNOWN)
 
 
 async def test_without_a_model_a_lesson_takes_its_fixed_form() -> None:
-    assert await write_lesson(None, CASE) == Taught(lesson=fixed_lesson(CASE))
-    assert await write_lesson(None, Case(verdict=CASE.verdict)) == Taught(
+    assert await write_lesson(None, CASE) == WrittenLesson(lesson=fixed_lesson(CASE))
+    assert await write_lesson(None, Case(verdict=CASE.verdict)) == WrittenLesson(
         lesson=fixed_lesson(Case(verdict=CASE.verdict))
     )
-    assert await write_lesson(None, Case(verdict=Feedback(accepted=False))) == Taught(
+    assert await write_lesson(None, Case(verdict=Feedback(accepted=False))) == WrittenLesson(
         refused=NOTHING
     )
 
 
 async def test_a_comment_that_holds_a_secret_becomes_no_lesson() -> None:
     evil = Feedback(accepted=False, comment=f"Use ghp_{'a1B2' * 9}.")
-    assert await write_lesson(None, replace(CASE, verdict=evil)) == Taught(
+    assert await write_lesson(None, replace(CASE, verdict=evil)) == WrittenLesson(
         refused="it holds a secret: github token"
     )
 
@@ -336,7 +336,7 @@ async def test_a_useless_summary_is_replaced_by_the_fixed_form_and_costs_no_fact
     assert looked.summary == fixed_summary(CASE)
     assert [fact.text for fact in looked.facts] == ["`make check` runs all tests."]
     assert paid(looked.spending)[2] == 3
-    assert await look_back(None, CASE) == LookedBack(summary=fixed_summary(CASE))
+    assert await look_back(None, CASE) == LookBackResult(summary=fixed_summary(CASE))
 
 
 async def test_facts_are_what_the_case_shows_and_confirmed_only_by_a_step() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic_ai.workspaces import CommandResult, WorkspaceTimeoutError
 
-from midwatch_agents.sandbox import MARK, Walls, find_walls, place
+from midwatch_agents.sandbox import MARK, SandboxKind, find_sandbox, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.settings import Sandbox
 from midwatch_monitor.errors import SandboxError
@@ -23,32 +23,32 @@ CONNECT = (
 async def test_without_bubblewrap_a_start_is_refused_unless_it_may_do_without(
     wish: Sandbox, attended: bool
 ) -> None:
-    found = find_walls(wish, attended=attended, program="no-such-program")
+    found = find_sandbox(wish, attended=attended, program="no-such-program")
     if wish is Sandbox.REQUIRED or (wish is Sandbox.DEFAULT and not attended):
         with pytest.raises(SandboxError, match="required, but no-such-program is not installed"):
             await found
     else:
-        assert await found is Walls.NONE
+        assert await found is SandboxKind.NONE
 
 
 async def test_a_bubblewrap_that_fails_is_none() -> None:
-    assert await find_walls(Sandbox.AUTO, program="false") is Walls.NONE
+    assert await find_sandbox(Sandbox.AUTO, program="false") is SandboxKind.NONE
     with pytest.raises(SandboxError, match="false fails: exit code 1"):
-        await find_walls(Sandbox.REQUIRED, program="false")
+        await find_sandbox(Sandbox.REQUIRED, program="false")
 
 
-async def test_off_is_off_even_where_there_is_one(bubblewrap: Walls) -> None:
-    assert await find_walls(Sandbox.OFF) is Walls.NONE
-    assert await find_walls(Sandbox.REQUIRED) is bubblewrap
+async def test_off_is_off_even_where_there_is_one(bubblewrap: SandboxKind) -> None:
+    assert await find_sandbox(Sandbox.OFF) is SandboxKind.NONE
+    assert await find_sandbox(Sandbox.REQUIRED) is bubblewrap
 
 
 PROGRAM = """
 import asyncio
 from pathlib import Path
-from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 paths = SandboxPaths(folder=Path({folder!r}))
-workspace = place(paths, Walls.BUBBLEWRAP, network={network}, env={{}})
+workspace = place(paths, SandboxKind.BUBBLEWRAP, network={network}, env={{}})
 asyncio.run(workspace.run({command!r}, shell=True))
 """
 
@@ -56,20 +56,20 @@ asyncio.run(workspace.run({command!r}, shell=True))
 async def run(
     folder: Path,
     command: str,
-    walls: Walls,
+    sandbox_kind: SandboxKind,
     *,
     network: bool = False,
     seconds: float = 60,
     read: tuple[str, ...] = (),
 ) -> CommandResult:
     workspace = place(
-        SandboxPaths(folder=folder, read=read), walls, network=network, env={MARK: "1.1"}
+        SandboxPaths(folder=folder, read=read), sandbox_kind, network=network, env={MARK: "1.1"}
     )
     return await workspace.run(command, shell=True, timeout=seconds)
 
 
 async def test_a_command_writes_in_its_workspace_only(
-    bubblewrap: Walls, workspace: Path, tmp_path: Path
+    bubblewrap: SandboxKind, workspace: Path, tmp_path: Path
 ) -> None:
     elsewhere = Path(__file__).with_name("out.txt")
     command = f"echo in > in.txt; echo out > ../out.txt; echo out > '{elsewhere}'"
@@ -80,18 +80,20 @@ async def test_a_command_writes_in_its_workspace_only(
     assert not elsewhere.exists()
 
 
-async def test_a_folder_with_spaces_is_a_workspace_too(bubblewrap: Walls, tmp_path: Path) -> None:
+async def test_a_folder_with_spaces_is_a_workspace_too(
+    bubblewrap: SandboxKind, tmp_path: Path
+) -> None:
     folder = tmp_path / "a folder 'with' \"quotes\""
     folder.mkdir()
     assert (await run(folder, "echo x > x.txt", bubblewrap)).exit_code == 0
     assert (folder / "x.txt").exists()
 
 
-@pytest.mark.parametrize("walls", list(Walls))
+@pytest.mark.parametrize("sandbox_kind", list(SandboxKind))
 async def test_every_command_carries_the_mark_and_no_secret(
-    walls: Walls, bubblewrap: Walls, workspace: Path
+    sandbox_kind: SandboxKind, bubblewrap: SandboxKind, workspace: Path
 ) -> None:
-    result = await run(workspace, "env", walls)
+    result = await run(workspace, "env", sandbox_kind)
     names = {line.partition("=")[0] for line in result.stdout.splitlines()}
     assert f"{MARK}=1.1" in result.stdout.splitlines()
     assert not {name for name in names if "KEY" in name or "TOKEN" in name}
@@ -99,7 +101,7 @@ async def test_every_command_carries_the_mark_and_no_secret(
 
 @pytest.mark.parametrize(("network", "said"), [(True, "connected\n"), (False, "")])
 async def test_the_network_is_open_only_where_it_is_wished(
-    network: bool, said: str, bubblewrap: Walls, workspace: Path
+    network: bool, said: str, bubblewrap: SandboxKind, workspace: Path
 ) -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -112,7 +114,7 @@ async def test_the_network_is_open_only_where_it_is_wished(
 
 
 async def test_the_home_directory_can_be_written_and_keeps_nothing(
-    bubblewrap: Walls, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bubblewrap: SandboxKind, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
     (tmp_path / "ada").mkdir()
@@ -122,7 +124,7 @@ async def test_the_home_directory_can_be_written_and_keeps_nothing(
 
 
 async def test_another_virtual_environment_in_the_path_runs_its_python(
-    bubblewrap: Walls, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bubblewrap: SandboxKind, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv = tmp_path / "project/.venv"
     make = (sys.executable, "-m", "venv", "--without-pip", venv)
@@ -133,7 +135,7 @@ async def test_another_virtual_environment_in_the_path_runs_its_python(
 
 
 async def test_what_the_owner_shows_can_be_read_and_not_written(
-    bubblewrap: Walls, workspace: Path, tmp_path: Path
+    bubblewrap: SandboxKind, workspace: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -156,14 +158,16 @@ async def prove_free(workspace: Path) -> None:
     assert await done.wait() == 0
 
 
-async def test_a_detached_process_ends_with_its_command(bubblewrap: Walls, workspace: Path) -> None:
+async def test_a_detached_process_ends_with_its_command(
+    bubblewrap: SandboxKind, workspace: Path
+) -> None:
     assert (await run(workspace, LEFT, bubblewrap)).exit_code == 0
     await prove_free(workspace)
 
 
 @pytest.mark.matrix
 async def test_a_detached_process_ends_when_its_commands_time_is_over(
-    bubblewrap: Walls, workspace: Path
+    bubblewrap: SandboxKind, workspace: Path
 ) -> None:
     with pytest.raises(WorkspaceTimeoutError):
         await run(workspace, f"{LEFT}; sleep 1000", bubblewrap, seconds=3)
@@ -171,7 +175,7 @@ async def test_a_detached_process_ends_when_its_commands_time_is_over(
 
 
 async def test_a_detached_process_ends_when_its_command_is_cancelled(
-    bubblewrap: Walls, workspace: Path
+    bubblewrap: SandboxKind, workspace: Path
 ) -> None:
     command = asyncio.create_task(run(workspace, f"{LEFT}; sleep 1000", bubblewrap, seconds=600))
     async with asyncio.timeout(60):
@@ -184,7 +188,7 @@ async def test_a_detached_process_ends_when_its_command_is_cancelled(
 
 @pytest.mark.parametrize("network", [True, pytest.param(False, marks=pytest.mark.matrix)])
 async def test_a_command_ends_when_midwatch_is_killed(
-    network: bool, bubblewrap: Walls, workspace: Path
+    network: bool, bubblewrap: SandboxKind, workspace: Path
 ) -> None:
     program = PROGRAM.format(folder=str(workspace), network=network, command=f"{LEFT}; sleep 1000")
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)

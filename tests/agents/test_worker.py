@@ -21,7 +21,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.model_retries import PatientModel
-from midwatch_agents.sandbox import MARK, Walls
+from midwatch_agents.sandbox import MARK, SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_agents.worker import Station, Worker, mcp_source
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
@@ -93,7 +93,10 @@ def work(claim: Callable[..., Awaitable[Recorder]], workspace: Path) -> Work:
 
     async def run(worker: Worker, *, history: Sequence[ModelMessage] = ()) -> str:
         station = Station(
-            paths=SandboxPaths(folder=workspace), walls=Walls.NONE, network=False, mark="1.1"
+            paths=SandboxPaths(folder=workspace),
+            sandbox_kind=SandboxKind.NONE,
+            network=False,
+            mark="1.1",
         )
         watch = Watch(root=workspace, recorder=await claim())
         return await worker.run("Do it.", station=station, watch=watch, history=history)

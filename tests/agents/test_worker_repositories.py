@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_supervisor.run.completion import check_all
@@ -197,7 +197,7 @@ async def test_a_file_of_terabytes_is_not_read_for_a_check(tmp_path: Path) -> No
     with (tmp_path / "large").open("wb") as large:
         large.truncate(1 << 40)
     names = ("large", "empty", "folder", "none")
-    workspace = place(SandboxPaths(folder=tmp_path), Walls.NONE, network=False, env={})
+    workspace = place(SandboxPaths(folder=tmp_path), SandboxKind.NONE, network=False, env={})
 
     found = await check_all([FileCheck(file=name) for name in names], workspace, seconds=5)
 

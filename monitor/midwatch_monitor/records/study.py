@@ -21,11 +21,11 @@ class Chore(StrEnum):
     """What is to be drawn from an entry of the journal."""
 
     SUMMARY = "summary"
-    """From the AttemptTransition that ended an attempt: its summary, and facts out of it."""
+    """From the end of an attempt: its summary, and facts out of it."""
     LESSON = "lesson"
     """From a verdict that is a rejection."""
     REVIEW = "review"
-    """From the AttemptTransition that ended an attempt: the review of its pending facts."""
+    """From the end of an attempt: the review of its pending facts."""
 
 
 class StudyState(StrEnum):

@@ -38,7 +38,7 @@ from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_supervisor.decide.worker_requests import (
     RULING,
     OpenRequest,
-    Ruled,
+    RequestRuling,
     Verdict,
     by_policy,
     by_verdict,
@@ -109,7 +109,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said(Generic[T]):
+class ModelReply(Generic[T]):
     """What a model answered at last, or why it did not."""
 
     answer: T | None = None
@@ -153,7 +153,7 @@ class Supervisor:
 
     async def rule(
         self, asked: OpenRequest, context: DecisionContext, evidence: AttemptEvidence
-    ) -> Ruled:
+    ) -> RequestRuling:
         """The answer to what a worker asks for; a fault of the model never raises.
 
         What the caps refuse, no model is asked about.
@@ -175,11 +175,11 @@ class Supervisor:
         before: str,
         context: DecisionContext,
         evidence: AttemptEvidence,
-    ) -> Said[T]:
+    ) -> ModelReply[T]:
         name = agent.model.model_name if isinstance(agent.model, Model) else ""
         if context.asked >= self._settings.max_requests:
             spent = f"the {self._settings.max_requests} requests of the supervisor are used"
-            return Said(reason=f"{spent} for this attempt")
+            return ModelReply(reason=f"{spent} for this attempt")
         used: list[Sequence[ModelMessage]] = []
         deadline = asyncio.timeout(self._settings.timeout_seconds)
         try:
@@ -189,12 +189,12 @@ class Supervisor:
             late = f"no answer within {self._settings.timeout_seconds:g} s"
             why = late if deadline.expired() else _fault(error)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
-            return Said(
+            return ModelReply(
                 reason=f"the model {name} failed: {why}",
                 spending=_spending(name, used),
                 fault=Fault(part="supervisor", error=f"answer refused: {why}") if refused else None,
             )
-        return Said(answer=answer, spending=_spending(name, used))
+        return ModelReply(answer=answer, spending=_spending(name, used))
 
     async def _try(
         self,

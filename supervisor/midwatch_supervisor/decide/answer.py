@@ -221,7 +221,7 @@ def _check_terms(action: Action, answer: Answer, context: DecisionContext) -> No
         _one_of("model", answer.model, means.models)
     elif action is Action.RESTART:
         _one_of("worker", answer.worker, means.workers)
-        _one_of("task to wait for", answer.after, (each.task for each in context.rivals))
+        _one_of("task to wait for", answer.after, (each.task for each in context.concurrent))
         outside = [each for each in answer.keep if not _inside(each)]
         if outside:
             raise ModelRetry(f"keep names files below the workspace only, not {outside[0]!r}.")

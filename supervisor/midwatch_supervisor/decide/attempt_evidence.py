@@ -24,7 +24,7 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_supervisor.decide.context import Noted, Track, Tried, tried_of
+from midwatch_supervisor.decide.context import Noted, PastIntervention, Track, past_intervention
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import changes
 from midwatch_supervisor.workspaces.placement import workspace_of
@@ -98,13 +98,13 @@ class AttemptEvidence:
         return self.state.transition.lifecycle is not Lifecycle.SUBMITTED
 
     @property
-    def delivered(self) -> tuple[Tried, ...]:
+    def delivered(self) -> tuple[PastIntervention, ...]:
         """The interventions that reached the attempt, with their outcomes.
 
         Answers to what the worker asked for are none.
         """
         return tuple(
-            tried_of(each)
+            past_intervention(each)
             for each in self.state.interventions.delivered
             if each.intervention.petition is None and not each.action.of_alerts
         )
@@ -155,6 +155,6 @@ class AttemptEvidence:
         return self.masked(diff or "")
 
 
-def _tried(past: Tried) -> str:
+def _tried(past: PastIntervention) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action}: {past.outcome or 'not judged'}{reason}"

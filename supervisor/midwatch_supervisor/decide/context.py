@@ -32,7 +32,7 @@ _FOR_GOOD = frozenset({Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class PastIntervention:
     """An intervention that reached an attempt, and what came of it."""
 
     action: Action
@@ -56,10 +56,10 @@ class Tried:
         return self.outcome is not None and not self.helped
 
 
-def tried_of(state: InterventionState) -> Tried:
+def past_intervention(state: InterventionState) -> PastIntervention:
     """An intervention as decisions look at it."""
     issued = state.intervention
-    return Tried(
+    return PastIntervention(
         action=issued.action,
         outcome=state.outcome,
         reason=state.reason,
@@ -79,7 +79,7 @@ class Diagnosed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class ConcurrentEdit:
     """Another attempt at work that changed a file which this one changed too."""
 
     path: str
@@ -188,11 +188,11 @@ class DecisionContext:
     calibration: Calibration | None = None
     """Of the attempt's model."""
 
-    interventions: tuple[Tried, ...] = ()
+    interventions: tuple[PastIntervention, ...] = ()
     """The delivered ones of this attempt, oldest first."""
-    delivered: tuple[Tried, ...] = ()
+    delivered: tuple[PastIntervention, ...] = ()
     """All that reached this attempt, with what only a person does."""
-    before: tuple[Tried, ...] = ()
+    before: tuple[PastIntervention, ...] = ()
     """The delivered ones of the task's earlier attempts, oldest first."""
     rejected: frozenset[Action] = frozenset()
     """Actions that a person, or the time, did not let happen since the last recovery."""
@@ -201,7 +201,7 @@ class DecisionContext:
     asked: int = 0
     """Model requests that decisions about the attempt took so far."""
     means: Means = Means()
-    rivals: tuple[Rival, ...] = ()
+    concurrent: tuple[ConcurrentEdit, ...] = ()
 
     @property
     def last_step(self) -> int:
@@ -222,7 +222,7 @@ class DecisionContext:
         return tuple(alert for alert in self.alerts if alert.key.rule in rules)
 
     @property
-    def task_wide(self) -> tuple[Tried, ...]:
+    def task_wide(self) -> tuple[PastIntervention, ...]:
         """Everything that was done in the task, oldest first."""
         return (*self.before, *self.interventions)
 
@@ -242,7 +242,7 @@ class DecisionContext:
         )
 
     @property
-    def since_recovery(self) -> tuple[Tried, ...]:
+    def since_recovery(self) -> tuple[PastIntervention, ...]:
         """The interventions of this attempt after the last one that helped."""
         return _after_recovery(self.interventions)
 
@@ -256,30 +256,32 @@ class DecisionContext:
         """
         failed = {past.action for past in self.since_recovery if past.failed} | self.rejected
         failed |= {
-            past.action for past in self.tried if past.action in _FOR_GOOD and not past.helped
+            past.action for past in self.earlier if past.action in _FOR_GOOD and not past.helped
         }
         if self.observed and self.reading.cause is not Diagnosis.FALSE_ALARM:
             failed.add(Action.OBSERVE)
         return frozenset(failed)
 
     @property
-    def tried(self) -> tuple[Tried, ...]:
+    def earlier(self) -> tuple[PastIntervention, ...]:
         """What was done since the task last recovered, in earlier attempts too."""
         return _after_recovery(self.task_wide)
 
     @property
     def guided_in_vain(self) -> bool:
         """Whether something was tried since the task last recovered, and did not help."""
-        return bool(self.rejected) or any(past.failed for past in self.tried)
+        return bool(self.rejected) or any(past.failed for past in self.earlier)
 
-    def yields_to(self, path: str) -> Rival | None:
+    def yields_to(self, path: str) -> ConcurrentEdit | None:
         """The attempt that keeps a file which both work on; `None` where this one keeps it."""
-        found = (each for each in self.rivals if each.path == path and each.elder)
+        found = (each for each in self.concurrent if each.path == path and each.elder)
         return next(found, None)
 
 
-def _after_recovery(tried: tuple[Tried, ...]) -> tuple[Tried, ...]:
-    for index in range(len(tried) - 1, -1, -1):
-        if tried[index].helped:
-            return tried[index + 1 :]
-    return tried
+def _after_recovery(
+    earlier: tuple[PastIntervention, ...],
+) -> tuple[PastIntervention, ...]:
+    for index in range(len(earlier) - 1, -1, -1):
+        if earlier[index].helped:
+            return earlier[index + 1 :]
+    return earlier

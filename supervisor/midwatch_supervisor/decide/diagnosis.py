@@ -104,7 +104,7 @@ def _environment(context: DecisionContext) -> Found:
     """Something around the work stands in its way, or another attempt works on the same file."""
     if blocked := context.fires("blocked_environment"):
         return _evidence(blocked)
-    if any(each.elder for each in context.rivals) and len(
+    if any(each.elder for each in context.concurrent) and len(
         context.fires("workspace_conflict")
     ) == len(context.alerts):
         return _evidence(context.alerts)

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Spending,
 )
 from midwatch_monitor.state.intervention import Interventions
-from midwatch_supervisor.decide.context import Tried, tried_of
+from midwatch_supervisor.decide.context import PastIntervention, past_intervention
 from midwatch_supervisor.decide.grants import together
 from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.workspaces.snapshot_store import SNAPSHOT_AUTHOR
@@ -65,14 +65,16 @@ class History:
             case _:
                 pass
 
-    def tried(self, *, attempt: int | None = None, before: int | None = None) -> tuple[Tried, ...]:
+    def earlier(
+        self, *, attempt: int | None = None, before: int | None = None
+    ) -> tuple[PastIntervention, ...]:
         """The delivered acts of one attempt, or of those before one, oldest first.
 
         Answers to what a worker asked for are none, nor is a pause, nor what a worker is told of
         its own files when it goes on elsewhere.
         """
         return tuple(
-            tried_of(act)
+            past_intervention(act)
             for act in self.interventions
             if act.delivered
             and act.intervention.petition is None

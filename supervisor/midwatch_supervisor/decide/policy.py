@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide import wording
-from midwatch_supervisor.decide.context import DecisionContext, Rival, Tried
+from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, PastIntervention
 from midwatch_supervisor.decide.grants import only, tight
 
 ACTIONS = (
@@ -118,9 +118,9 @@ def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Term
     matter = wording.Matter(
         alerts=context.alerts,
         cause=cause,
-        tried=tuple(_told(past) for past in context.tried),
+        earlier=tuple(_told(past) for past in context.earlier),
         terms=terms,
-        rivals=context.rivals,
+        concurrent=context.concurrent,
     )
     return wording.message(action, matter)
 
@@ -249,7 +249,7 @@ def _force(action: Action) -> int:
     return ACTIONS.index(action) if action in ACTIONS else 0
 
 
-def _told(past: Tried) -> str:
+def _told(past: PastIntervention) -> str:
     reason = f": {past.reason}" if past.reason else ""
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 
@@ -300,7 +300,7 @@ def grant(context: DecisionContext) -> Grant:
     return found or context.means.grant
 
 
-def elder(context: DecisionContext) -> Rival | None:
+def elder(context: DecisionContext) -> ConcurrentEdit | None:
     """The attempt to which this one yields a file, if its alerts are about nothing else."""
     if any(alert.key.rule != "workspace_conflict" for alert in context.alerts):
         return None

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 
 from midwatch_monitor.budget import outlook
 from midwatch_monitor.records import Alert, Plan, PlanStep, Step
-from midwatch_supervisor.decide.context import DecisionContext, Noted, Rival, Tried
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    Noted,
+    PastIntervention,
+)
 from midwatch_supervisor.present.numbers import budget_text, steps_text
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import bracketed
@@ -55,7 +60,7 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
         ("alerts", "\n".join(map(_alert, context.firing or context.alerts))),
         ("interventions of earlier attempts", "\n".join(map(_tried, context.before))),
         ("interventions", "\n".join(map(_tried, context.delivered))),
-        ("rivals", "\n".join(map(_rival, context.rivals))),
+        ("rivals", "\n".join(map(_rival, context.concurrent))),
         ("plan", _plan(context.plan)),
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
@@ -110,13 +115,13 @@ def _alert(alert: Alert) -> str:
     return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
 
 
-def _tried(past: Tried) -> str:
+def _tried(past: PastIntervention) -> str:
     said = f": {_line(past.message)}" if past.message else ""
     why = f" ({_line(past.reason)})" if past.reason else ""
     return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
 
 
-def _rival(rival: Rival) -> str:
+def _rival(rival: ConcurrentEdit) -> str:
     turn = "it began first" if rival.elder else "this attempt began first"
     return f"task {_line(rival.task)} works on {_line(rival.path)} too; {turn}"
 

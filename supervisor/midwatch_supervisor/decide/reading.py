@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import WorkerRequest
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
-from midwatch_supervisor.decide.context import DecisionContext, Means, Rival
+from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import diagnose
 from midwatch_supervisor.decide.grants import room
 from midwatch_supervisor.decide.history import History
@@ -43,7 +43,7 @@ class AttemptReading:
     evidence: AttemptEvidence
     history: History
     means: Means
-    rivals: tuple[Rival, ...]
+    concurrent: tuple[ConcurrentEdit, ...]
     settings: Settings
 
     @classmethod
@@ -69,7 +69,7 @@ class AttemptReading:
             evidence=evidence,
             history=history,
             means=means,
-            rivals=await rivals(journal, attempt, fought),
+            concurrent=await concurrent(journal, attempt, fought),
             settings=settings,
         )
 
@@ -100,14 +100,14 @@ class AttemptReading:
             analyses=tuple(evidence.analyses),
             plan_check=next(reversed(details.plan_checks.values()), None),
             completions=tuple(details.completions),
-            interventions=history.tried(attempt=attempt),
+            interventions=history.earlier(attempt=attempt),
             delivered=evidence.delivered,
-            before=history.tried(before=attempt),
+            before=history.earlier(before=attempt),
             rejected=history.rejected(attempt),
             escalations=max(0, state.raised - 1),
             asked=history.asked(attempt),
             means=self.means,
-            rivals=self.rivals,
+            concurrent=self.concurrent,
         )
         return replace(context, reading=diagnose(context))
 
@@ -156,7 +156,9 @@ def means_of(
     )
 
 
-async def rivals(journal: Journal, attempt: Attempt, paths: Collection[str]) -> tuple[Rival, ...]:
+async def concurrent(
+    journal: Journal, attempt: Attempt, paths: Collection[str]
+) -> tuple[ConcurrentEdit, ...]:
     """The attempts of other tasks that changed one of the files, or mean to now.
 
     Only those of the same run and project that are not over; the one that began first counts as
@@ -164,7 +166,7 @@ async def rivals(journal: Journal, attempt: Attempt, paths: Collection[str]) -> 
     """
     own = await journal.task(attempt.task)
     project = project_of(own)
-    found: list[Rival] = []
+    found: list[ConcurrentEdit] = []
     for task in await journal.tasks(own.run) if project and paths else ():
         if task.id == own.id or project_of(task) != project:
             continue
@@ -172,7 +174,7 @@ async def rivals(journal: Journal, attempt: Attempt, paths: Collection[str]) -> 
         for other in attempts[-1:]:  # those before it are over
             touched = await _touched(journal, other)
             found += [
-                Rival(path=path, task=task.name, elder=other.id < attempt.id)
+                ConcurrentEdit(path=path, task=task.name, elder=other.id < attempt.id)
                 for path in sorted(paths)
                 if path in touched
             ]

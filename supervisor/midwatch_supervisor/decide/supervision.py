@@ -44,7 +44,7 @@ from midwatch_supervisor.decide.deadlines import Due, overdue
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.policy import approval_needed
 from midwatch_supervisor.decide.reading import AttemptReading
-from midwatch_supervisor.decide.worker_requests import OpenRequest, Ruled, by_policy
+from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling, by_policy
 from midwatch_supervisor.present.lookup import wanted_in
 
 log = logging.getLogger(__name__)
@@ -339,7 +339,7 @@ class Supervision:
         ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
         return ended or later.answered(entry.id)
 
-    def _held(self, asked: OpenRequest, ruled: Ruled) -> bool:
+    def _held(self, asked: OpenRequest, ruled: RequestRuling) -> bool:
         """Whether a person must approve an answer; not one that follows from their own refusal."""
         if asked.turned_down is not None or self._settings.mode is Mode.OFF:
             return False

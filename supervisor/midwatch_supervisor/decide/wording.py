@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
-from midwatch_supervisor.decide.context import Rival
+from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.present.numbers import grant_text
 
 _ADVICE = {
@@ -48,10 +48,10 @@ class Matter:
 
     alerts: tuple[Alert, ...]
     cause: Diagnosis = Diagnosis.UNKNOWN
-    tried: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     """What was done since the last recovery, for a person to read."""
     terms: Terms = field(default_factory=Terms)
-    rivals: tuple[Rival, ...] = ()
+    concurrent: tuple[ConcurrentEdit, ...] = ()
 
 
 def message(action: Action, matter: Matter) -> str:
@@ -75,9 +75,9 @@ def message(action: Action, matter: Matter) -> str:
         case Action.RESTART:
             return f"The attempt before this one was ended: {seen} {_anew(matter)}"
         case Action.ASK_OPERATOR:
-            return f"{seen} {_cause(matter)}{_tried(matter.tried)} What should be done?"
+            return f"{seen} {_cause(matter)}{_tried(matter.earlier)} What should be done?"
         case Action.STOP:
-            return f"{seen} {_cause(matter)}{_tried(matter.tried)}"
+            return f"{seen} {_cause(matter)}{_tried(matter.earlier)}"
         case _:
             return _with_terms(action, seen, matter.terms)
 
@@ -107,11 +107,11 @@ def advice(matter: Matter) -> str:
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
         return _BY_CAUSE[matter.cause]
-    lines = [_of(alert, matter.rivals) for alert in matter.alerts] or [_ANY_ADVICE]
+    lines = [_of(alert, matter.concurrent) for alert in matter.alerts] or [_ANY_ADVICE]
     return " ".join(dict.fromkeys(lines))
 
 
-def _of(alert: Alert, rivals: tuple[Rival, ...]) -> str:
+def _of(alert: Alert, concurrent: tuple[ConcurrentEdit, ...]) -> str:
     if alert.key.rule == "repeated_edits":
         file = f"`{alert.key.subject}`" if alert.key.subject else "the same file"
         return (
@@ -119,7 +119,7 @@ def _of(alert: Alert, rivals: tuple[Rival, ...]) -> str:
             "next change."
         )
     if alert.key.rule == "workspace_conflict":
-        others = [each for each in rivals if each.path == alert.key.subject and each.elder]
+        others = [each for each in concurrent if each.path == alert.key.subject and each.elder]
         who = f"in task {others[0].task}" if others else "in another task"
         return (
             f"Another worker is at work on `{alert.key.subject}` {who}: leave it to them, undo "
@@ -144,8 +144,8 @@ def _cause(matter: Matter) -> str:
     return "" if matter.cause in unsaid else f"What it looks like: {cause}. "
 
 
-def _tried(tried: tuple[str, ...]) -> str:
-    return f"Tried so far: {', '.join(tried)}." if tried else "Nothing was tried so far."
+def _tried(earlier: tuple[str, ...]) -> str:
+    return f"Tried so far: {', '.join(earlier)}." if earlier else "Nothing was tried so far."
 
 
 def _sentence(text: str) -> str:

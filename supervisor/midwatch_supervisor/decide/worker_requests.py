@@ -98,7 +98,7 @@ class OpenRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
+class RequestRuling:
     """The answer to a request, and what it took."""
 
     granted: bool
@@ -130,21 +130,23 @@ class Ruled:
         )
 
 
-def by_policy(asked: OpenRequest, context: DecisionContext) -> Ruled:
+def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
     """The policy's answer: within the caps; more budget only for work that moves and needs it."""
     if closed := asked.closed(context):
-        return Ruled(granted=False, reason=f"{closed}.")
+        return RequestRuling(granted=False, reason=f"{closed}.")
     if not isinstance(asked.request, BudgetRequest):
         left = asked.revisions_left - 1
-        return Ruled(granted=True, reason=f"after this one {left} more may be approved.")
+        return RequestRuling(granted=True, reason=f"after this one {left} more may be approved.")
     stuck = [each for each in context.alerts if each.severity is Severity.CRITICAL and each.firing]
     if stuck:
         seen = "; ".join(each.summary or each.key.rule for each in stuck)
-        return Ruled(granted=False, reason=f"the work does not move: {seen}. Mend that first.")
+        return RequestRuling(
+            granted=False, reason=f"the work does not move: {seen}. Mend that first."
+        )
     return _as_needed(asked, asked.request.wanted, context)
 
 
-def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> Ruled:
+def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> RequestRuling:
     """More of what will not last; with the numbers that the worker sees too."""
     most = asked.amount(context)
     ahead = {
@@ -156,12 +158,12 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
     grant = only(most, tuple(name for name in RESOURCES if name not in lasting))
     if not grant:
         tightest = max(lasting.values(), key=lambda found: found.percent)
-        return Ruled(granted=False, reason=f"{_used(tightest)}{_enough(tightest)}")
+        return RequestRuling(granted=False, reason=f"{_used(tightest)}{_enough(tightest)}")
     short = [f"{_used(found)}." for name, found in ahead.items() if name not in lasting]
     if wanted and grant != wanted:
         short.append(f"{grant_text(wanted)} were asked for; no more than this is given now.")
     reason = " ".join(short) or "within what the policy allows."
-    return Ruled(granted=True, grant=grant, reason=reason)
+    return RequestRuling(granted=True, grant=grant, reason=reason)
 
 
 def _ahead(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
@@ -197,10 +199,10 @@ def _number(value: float) -> str:
 
 def by_verdict(
     asked: OpenRequest, verdict: Verdict, context: DecisionContext, *, author: str
-) -> Ruled:
+) -> RequestRuling:
     """The model's answer, within the same caps: it cannot raise them."""
     wanted = verdict.grant.word if verdict.grant else None
-    return Ruled(
+    return RequestRuling(
         granted=verdict.granted,
         grant=asked.amount(context, wanted) if verdict.granted else Grant(),
         reason=verdict.reason.strip(),

@@ -73,7 +73,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chronicle:
+class BranchHistory:
     """A branch as far back as it was read."""
 
     revisions: Mapping[str, Revision]
@@ -133,9 +133,9 @@ class Chronicle:
         )
 
 
-def chronicle(
+def branch_history(
     revisions: Iterable[Revision], head: str, arrivals: Iterable[tuple[str, datetime]] = ()
-) -> Chronicle:
+) -> BranchHistory:
     """The chronicle of a branch at the commit `head`, whose own log is `arrivals`, oldest first."""
     known = {each.id: each for each in revisions}
     line = _line(known, head)
@@ -146,7 +146,7 @@ def chronicle(
             for name in {change.path, change.origin} - {""}:
                 touching.setdefault(name, []).append((place, change))
     own = {each.id: place for place, each in enumerate(line)}
-    return Chronicle(
+    return BranchHistory(
         revisions=known,
         line=line,
         places=places,

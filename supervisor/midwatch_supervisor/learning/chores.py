@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.screening import objection
-from midwatch_agents.reflector import Taught, look_back, write_lesson
+from midwatch_agents.reflector import WrittenLesson, look_back, write_lesson
 from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError
@@ -84,8 +84,8 @@ async def lesson_from(
 
 
 async def _without_comment(
-    case: Case, verdict: Feedback, refused: Taught, settings: Settings
-) -> Taught:
+    case: Case, verdict: Feedback, refused: WrittenLesson, settings: Settings
+) -> WrittenLesson:
     """The lesson without a comment that no prompt may hold, if there is more to say."""
     silent = replace(case, verdict=replace(verdict, comment=""))
     if (await write_lesson(None, silent, settings=settings)).lesson is None:

@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_supervisor.learning import repository
-from midwatch_supervisor.learning.branch_history import Chronicle
+from midwatch_supervisor.learning.branch_history import BranchHistory
 from midwatch_supervisor.learning.merge_outcome import (
     Judgement,
     Work,
@@ -227,7 +227,7 @@ async def _works(
 def _judgements(
     ended: Iterable[_Ended],
     works: Mapping[int, Work],
-    history: Chronicle,
+    history: BranchHistory,
     *,
     settings: FeedbackSettings,
     now: datetime,

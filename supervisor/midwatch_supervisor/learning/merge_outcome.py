@@ -18,7 +18,7 @@ from operator import itemgetter
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
-from midwatch_supervisor.learning.branch_history import Chronicle, Revision
+from midwatch_supervisor.learning.branch_history import BranchHistory, Revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,37 +90,37 @@ class _Life:
         return self.changed and self.now in self.before
 
 
-def landing(work: Work, chronicle: Chronicle) -> Landing | None:
+def landing(work: Work, history: BranchHistory) -> Landing | None:
     """Where the work was merged; `None` if it was not.
 
     By its last commit, else (squashed, or put on top of others) by its content: the first moment
     at which each of its files is what the attempt made of it.
     """
-    place = chronicle.places.get(work.tip)
+    place = history.places.get(work.tip)
     if place is None:
-        place = _by_content(work, chronicle)
+        place = _by_content(work, history)
     if place is None:
         return None
-    carrier = chronicle.line[place]
-    at, arrived = work.merged_at, chronicle.arrival(place)
+    carrier = history.line[place]
+    at, arrived = work.merged_at, history.arrival(place)
     if at is None and arrived is not None:
         at = max(arrived, carrier.at)
     # A branch that was taken as it is has commits from before its merge only.
     return Landing(place=place, at=at or carrier.at, sure=bool(at) or carrier.id != work.tip)
 
 
-def _by_content(work: Work, chronicle: Chronicle) -> int | None:
-    start = chronicle.places.get(work.begun, -1)
+def _by_content(work: Work, history: BranchHistory) -> int | None:
+    start = history.places.get(work.begun, -1)
     news = sorted(
         (place, file)
         for file in work.after
-        for place, _ in chronicle.touching.get(file, ())
+        for place, _ in history.touching.get(file, ())
         if place > start
     )
     wrong = set(work.after)
     for place, found in groupby(news, key=itemgetter(0)):
         for _, file in found:
-            same = chronicle.content(file, place, default="") == work.after[file]
+            same = history.content(file, place, default="") == work.after[file]
             (wrong.discard if same else wrong.add)(file)
         if not wrong:
             return place
@@ -128,17 +128,17 @@ def _by_content(work: Work, chronicle: Chronicle) -> int | None:
 
 
 def agents(
-    works: Iterable[Work], landings: dict[int, Landing], chronicle: Chronicle
+    works: Iterable[Work], landings: dict[int, Landing], history: BranchHistory
 ) -> frozenset[str]:
     """The commits that no person wrote: on the branches of attempts, or bringing these in.
 
     `landings` are by attempt. A merge by a person is not among them: what it brings is.
     """
-    found = {each.id for each in chronicle.revisions.values() if each.by_midwatch}
+    found = {each.id for each in history.revisions.values() if each.by_midwatch}
     for work in works:
         found |= work.own
         if (landed := landings.get(work.attempt)) is not None:
-            carrier = chronicle.line[landed.place]
+            carrier = history.line[landed.place]
             if len(carrier.parents) < 2:
                 found.add(carrier.id)
     return frozenset(found)
@@ -147,7 +147,7 @@ def agents(
 def judge(
     work: Work,
     landed: Landing,
-    chronicle: Chronicle,
+    history: BranchHistory,
     *,
     agents: frozenset[str],
     stored: Sign | None,
@@ -160,11 +160,11 @@ def judge(
     """
     if stored is Sign.REVERTED or now - landed.at > span(settings.watched_for.seconds):
         return None
-    lives = [_life(work, file, landed.place, chronicle, agents) for file in sorted(work.after)]
+    lives = [_life(work, file, landed.place, history, agents) for file in sorted(work.after)]
     if not lives:
         return None
     hands = _ordered(each for life in lives for each in life.hands if life.changed)
-    if undone := _reverts(work, landed.place, chronicle, agents):
+    if undone := _reverts(work, landed.place, history, agents):
         if any(life.changed for life in lives):
             return _judgement(Sign.REVERTED, [life for life in lives if life.changed], undone)
     elif hands and all(life.back for life in lives):
@@ -203,25 +203,27 @@ def _judgement(sign: Sign, lives: Sequence[_Life], revisions: Iterable[Revision]
     )
 
 
-def _life(work: Work, file: str, place: int, chronicle: Chronicle, agents: frozenset[str]) -> _Life:
-    now = chronicle.content(file, place, default=work.after[file])
+def _life(
+    work: Work, file: str, place: int, history: BranchHistory, agents: frozenset[str]
+) -> _Life:
+    now = history.content(file, place, default=work.after[file])
     fixes = [
         each
-        for each in chronicle.side.get(place, ())
+        for each in history.side.get(place, ())
         if each.id in work.fixes and any(file in (it.path, it.origin) for it in each.changes)
     ]
     merged = work.after[file] if fixes else now
     before = {work.before[file]}
-    carrier = chronicle.line[place]
+    carrier = history.line[place]
     if len(carrier.parents) > 1:  # the branch that took it may have gone on meanwhile
         before |= {each.before for each in carrier.changes if each.path == file}
     name, hands = file, fixes
-    while (found := chronicle.next_change(name, place)) is not None:
+    while (found := history.next_change(name, place)) is not None:
         place, change = found
         moved = change.origin == name and change.path != name
         content = change.after if moved or change.path == name else ""
-        if content != now and chronicle.by_person(place, {name, change.path}, agents):
-            hands.append(chronicle.line[place])
+        if content != now and history.by_person(place, {name, change.path}, agents):
+            hands.append(history.line[place])
         name, now = change.path if moved else name, content
     return _Life(
         file=file,
@@ -234,13 +236,13 @@ def _life(work: Work, file: str, place: int, chronicle: Chronicle, agents: froze
 
 
 def _reverts(
-    work: Work, place: int, chronicle: Chronicle, agents: frozenset[str]
+    work: Work, place: int, history: BranchHistory, agents: frozenset[str]
 ) -> tuple[Revision, ...]:
     """A person's commits after the merge that say that they take it, or a part of it, back."""
-    mine = work.own | {chronicle.line[place].id}
+    mine = work.own | {history.line[place].id}
     return tuple(
         revision
-        for at, revision in chronicle.reverting
+        for at, revision in history.reverting
         if at > place and revision.id not in agents and revision.reverts & mine
     )
 

@@ -58,7 +58,7 @@ class RecalledText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class RecallRequest:
     """Whom something is looked for."""
 
     task: Task
@@ -70,7 +70,7 @@ class Asker:
 
 async def recall(
     journal: Journal,
-    asker: Asker,
+    request: RecallRequest,
     settings: LearningSettings,
     blocks: DataBlocks,
     *,
@@ -81,19 +81,21 @@ async def recall(
 
     After a crash it is found again as it was recorded, and no use is counted twice.
     """
-    if not settings.prompt_tokens or not asker.task.project:
+    if not settings.prompt_tokens or not request.task.project:
         return RecalledText()
     began = ticks()
     try:
         async with asyncio.timeout(seconds):
-            before = await _recorded(journal, asker.attempt)
+            before = await _recorded(journal, request.attempt)
             if before is not None:
                 return RecalledText(
-                    text=(await _again(journal, asker, before, settings, blocks)).text
+                    text=(await _again(journal, request, before, settings, blocks)).text
                 )
-            found, group = await _found(journal, asker, settings, blocks)
+            found, group = await _found(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
-        log.warning("attempt %d begins without what was learned: %s", asker.attempt.id, why(error))
+        log.warning(
+            "attempt %d begins without what was learned: %s", request.attempt.id, why(error)
+        )
         return RecalledText(records=(Fault(part=PART, error=why(error)),))
     record = _record(found, group, ticks() - began)
     return RecalledText(text=found.text, records=(record,) if record else ())
@@ -108,16 +110,16 @@ def group_of(project: str, task: str, share: float) -> Group:
     return Group.CONTROL if drawn < share else Group.TREATMENT
 
 
-def wanted_by(asker: Asker) -> Wanted:
+def wanted_by(request: RecallRequest) -> Wanted:
     """What an attempt is about."""
-    spec = asker.assignment.task
-    files = [file for step in asker.plan.steps for file in step.files]
+    spec = request.assignment.task
+    files = [file for step in request.plan.steps for file in step.files]
     return Wanted(
-        project=asker.task.project,
-        task=asker.task.name,
+        project=request.task.project,
+        task=request.task.name,
         text=f"{spec.label}\n{spec.goal}",
         tags=spec.tags,
-        kind=kind_of(asker.assignment, asker.attempt.worker),
+        kind=kind_of(request.assignment, request.attempt.worker),
         files=tuple(dict.fromkeys(files)),
     )
 
@@ -142,26 +144,26 @@ async def _recorded(journal: Journal, attempt: Attempt) -> Recall | None:
 
 
 async def _found(
-    journal: Journal, asker: Asker, settings: LearningSettings, blocks: DataBlocks
+    journal: Journal, request: RecallRequest, settings: LearningSettings, blocks: DataBlocks
 ) -> tuple[Portion, Group]:
     known, group = Learned(journal), Group.NONE
     lessons: Sequence[tuple[Recalled, KnownLesson]] = ()
     facts: Sequence[KnownFact] = ()
     if settings.lessons.enabled:
         # The parts of a split task are in the group of the whole.
-        whole = asker.assignment.parent or asker.task.name
-        group = group_of(asker.task.project, whole, settings.lessons.control_share)
+        whole = request.assignment.parent or request.task.name
+        group = group_of(request.task.project, whole, settings.lessons.control_share)
         if group is not Group.CONTROL:
-            earlier = await _earlier(journal, asker.attempt)
-            lessons = await _lessons(known, asker, earlier, settings.lessons)
-    if asker.task.project and (given := await _given_by_person(journal, asker.task)):
+            earlier = await _earlier(journal, request.attempt)
+            lessons = await _lessons(known, request, earlier, settings.lessons)
+    if request.task.project and (given := await _given_by_person(journal, request.task)):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
         # An attempt with lessons is no control, and one that a person chose them for is no sample.
         group = Group.NONE
     if settings.facts.enabled and settings.facts.in_prompt:
-        facts = await known.facts_like(wanted_by(asker), limit=settings.facts.in_prompt)
-    guidelines = await known.live_guidelines(asker.task.project)
+        facts = await known.facts_like(wanted_by(request), limit=settings.facts.in_prompt)
+    guidelines = await known.live_guidelines(request.task.project)
     tokens = settings.prompt_tokens
     return learned(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
 
@@ -173,9 +175,9 @@ async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
 
 
 async def _lessons(
-    known: Learned, asker: Asker, earlier: Container[int], settings: LessonSettings
+    known: Learned, request: RecallRequest, earlier: Container[int], settings: LessonSettings
 ) -> list[tuple[Recalled, KnownLesson]]:
-    wanted = wanted_by(asker)
+    wanted = wanted_by(request)
     recent: Sequence[KnownLesson] = ()
     if settings.adaptive:
         recent = await known.lessons(project=wanted.project, limit=_RECENT)
@@ -221,7 +223,7 @@ async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled,
 
 async def _again(
     journal: Journal,
-    asker: Asker,
+    request: RecallRequest,
     before: Recall,
     settings: LearningSettings,
     blocks: DataBlocks,

@@ -18,10 +18,10 @@ from midwatch_supervisor.learning.branch_history import (
     BRANCH,
     RAW,
     TRAIL,
-    Chronicle,
+    BranchHistory,
     branch,
+    branch_history,
     changes,
-    chronicle,
     revisions,
 )
 from midwatch_supervisor.learning.merge_outcome import Judgement, Work
@@ -94,7 +94,7 @@ async def base_of(home: Path, into: str = "") -> str:
         return await base_of(home) if into else _HEAD
 
 
-async def read(home: Path, base: str, since: datetime) -> Chronicle:
+async def read(home: Path, base: str, since: datetime) -> BranchHistory:
     """The history of a branch since a moment, at most the newest `MAX_COMMITS` commits of it.
 
     Raises WorkspaceError.
@@ -107,9 +107,9 @@ async def read(home: Path, base: str, since: datetime) -> Chronicle:
     return await asyncio.to_thread(_chronicle, log, head, arrivals)
 
 
-def _chronicle(log: str, head: str, arrivals: Iterable[tuple[str, datetime]]) -> Chronicle:
+def _chronicle(log: str, head: str, arrivals: Iterable[tuple[str, datetime]]) -> BranchHistory:
     try:
-        return chronicle(revisions(log), head, arrivals)
+        return branch_history(revisions(log), head, arrivals)
     except ValueError as error:
         raise WorkspaceError(f"git log cannot be read: {error}") from error
 

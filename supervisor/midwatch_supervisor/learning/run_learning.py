@@ -8,7 +8,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Attempt, Plan, Record, Task
 from midwatch_supervisor.learning.learner import Learner
-from midwatch_supervisor.learning.recall import Asker, recall
+from midwatch_supervisor.learning.recall import RecallRequest, recall
 from midwatch_supervisor.learning.reflectors import reflects
 from midwatch_supervisor.learning.similar_tasks import precedents
 from midwatch_supervisor.present.assignment import Assignment
@@ -31,8 +31,8 @@ class RunLearning:
         self, task: Task, assignment: Assignment, attempt: Attempt, plan: Plan, blocks: DataBlocks
     ) -> tuple[str, tuple[Record, ...]]:
         """What an attempt is given in its first prompt, and what the journal is told of it."""
-        asker = Asker(task=task, assignment=assignment, attempt=attempt, plan=plan)
-        given = await recall(self._journal, asker, self._settings, blocks)
+        request = RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=plan)
+        given = await recall(self._journal, request, self._settings, blocks)
         return given.text, given.records
 
     def reviews_facts(self, assignment: Assignment) -> bool:

@@ -67,7 +67,7 @@ class OperatorActions:
         self.author = author
 
     @property
-    def shelf(self) -> LearningActions:
+    def learning(self) -> LearningActions:
         """Where the same person marks what was learned, in the same journal."""
         return LearningActions(self._journal, author=self.author, bus=self._bus, clock=self._clock)
 

@@ -120,7 +120,7 @@ class AttemptRun:
         fleet = self.resources.run.keeper is Keeper.MONITOR
         # It may have been elsewhere.
         here = Change(
-            node=self.resources.node if fleet else None, sandbox=self.resources.walls.value
+            node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
         )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._beginning(), here)
@@ -259,7 +259,9 @@ class AttemptRun:
             self.resources.sandbox_paths(self.workspace),
             self.resources.settings.run.network,
         )
-        return Station(paths=paths, walls=self.resources.walls, network=network, mark=self._mark)
+        return Station(
+            paths=paths, sandbox_kind=self.resources.sandbox_kind, network=network, mark=self._mark
+        )
 
     async def _history(self) -> list[ModelMessage]:
         """What was said so far. Raises WorkerError where it cannot be gone on with."""

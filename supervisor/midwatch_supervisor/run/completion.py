@@ -119,7 +119,9 @@ def shell_for(resources: RunResources, workspace: Workspace) -> "Shell":
     # Numbers would be the same for the first attempt of every journal on the machine.
     mark = str(workspace.folder)
     paths = resources.sandbox_paths(workspace)
-    return place(paths, resources.walls, network=resources.settings.run.network, env={MARK: mark})
+    return place(
+        paths, resources.sandbox_kind, network=resources.settings.run.network, env={MARK: mark}
+    )
 
 
 async def finish(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from midwatch_agents.model_retries import Breakers
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
@@ -66,7 +66,7 @@ class RunResources:
     """Where workspaces are made."""
     label: str
     """What the run's folders and branches are called, so that no earlier run's are in the way."""
-    walls: Walls
+    sandbox_kind: SandboxKind
     breakers: Breakers
     """Of the providers, shared by all models."""
     node: str

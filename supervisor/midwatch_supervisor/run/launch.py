@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from midwatch_agents.model_retries import Breakers
-from midwatch_agents.sandbox import Walls, find_walls
+from midwatch_agents.sandbox import SandboxKind, find_sandbox
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.config.tasks import TaskSpec
@@ -69,7 +69,7 @@ async def begin(
     breakers = Breakers(settings.provider)
     # Before the sandbox: what a worker lacks says more than what its commands would run in.
     agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
-    walls = await find_walls(settings.run.sandbox, attended=attended)
+    sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     at = clock()
     run = await journal.add_run(source=source, settings=settings.model_dump_json(), at=at)
     jobs = [
@@ -87,7 +87,7 @@ async def begin(
         settings,
         home=home,
         label=label,
-        walls=walls,
+        sandbox_kind=sandbox_kind,
         breakers=breakers,
         clock=clock,
         learning=learning,
@@ -106,7 +106,7 @@ async def again(
 ) -> tuple[RunResources, tuple[Job, ...]]:
     """A run as the journal holds it, with its own configuration and tasks, to be gone on with."""
     settings = settings_of(run)
-    walls = await find_walls(settings.run.sandbox, attended=attended)
+    sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     breakers = Breakers(settings.provider)
     jobs = [
         await job_again(journal, run, task, settings, breakers)
@@ -121,7 +121,7 @@ async def again(
         settings,
         home=home,
         label=label,
-        walls=walls,
+        sandbox_kind=sandbox_kind,
         breakers=breakers,
         clock=clock,
         learning=learning,
@@ -180,7 +180,7 @@ def _resources(
     *,
     home: Path,
     label: str,
-    walls: Walls,
+    sandbox_kind: SandboxKind,
     breakers: Breakers,
     clock: Clock,
     learning: LearningFrom,
@@ -193,7 +193,7 @@ def _resources(
         run=run,
         home=home,
         label=label,
-        walls=walls,
+        sandbox_kind=sandbox_kind,
         breakers=breakers,
         node=node,
         holder=f"{node}:{os.getpid()}",

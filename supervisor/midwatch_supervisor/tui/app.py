@@ -98,7 +98,7 @@ class Console(OperatorApp):
         self.board = Board()
         self.log_capture = LogCapture(feed.journal.masker.text)
         self.queue = Queue(self.board)
-        self.learned = LearnedPane(feed.journal, self.board.learning, operator.shelf, now)
+        self.learned = LearnedPane(feed.journal, self.board.learning, operator.learning, now)
         self.panes = Panes(self.board, self.queue, self.learned, now)
         self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())

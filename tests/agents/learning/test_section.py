@@ -27,7 +27,7 @@ from midwatch_tools.data_blocks import DataBlocks
 
 learned = partial(section.learned, blocks=DataBlocks("0badcafe"))
 AT = datetime(2026, 11, 20, tzinfo=UTC)
-Taught = tuple[Recalled, KnownLesson]
+WrittenLesson = tuple[Recalled, KnownLesson]
 DOCUMENT = "# How to work\n\n- Read the tests first.\n- Run `make check` last."
 
 
@@ -37,7 +37,7 @@ def guidelines(text: str = DOCUMENT, **more: Any) -> KnownGuidelines:
     return KnownGuidelines(id=30, at=AT, project="shop", guidelines=version, **given)
 
 
-def lesson(id: int, text: str = "It rounded down.", **more: Any) -> Taught:
+def lesson(id: int, text: str = "It rounded down.", **more: Any) -> WrittenLesson:
     made = Lesson(text=text, **more)
     known = KnownLesson(id=id, at=AT, project="shop", task="totals", attempt=1, lesson=made)
     return Recalled(lesson=id, method=Method.TASK, score=0.5), known
@@ -123,7 +123,7 @@ INSIGHT = lesson(8, "The first failing test was run at once.", born=Birth.REFLEC
     ],
 )
 def test_r36_what_a_look_back_showed_is_not_called_a_mistake(
-    told: list[Taught], advice: str
+    told: list[WrittenLesson], advice: str
 ) -> None:
     text = learned(None, told, [], tokens=1500).text
     assert text.startswith(f"## Lessons from earlier work\n\n{advice}")

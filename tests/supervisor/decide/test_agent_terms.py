@@ -32,8 +32,14 @@ from midwatch_stage.factories import attempt, task
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import Decided, Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, Rival, Tried
-from midwatch_supervisor.decide.worker_requests import OpenRequest, Ruled
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    Diagnosed,
+    Means,
+    PastIntervention,
+)
+from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling
 
 ALERT = Alert(
     key=AlertKey(rule="steps_on_plan_step"),
@@ -47,7 +53,7 @@ ALERT = Alert(
 STEPS = tuple(Step(number=n, kind=StepKind.TOOL, tool="shell") for n in range(1, 6))
 PLAN = Plan(steps=(PlanStep(title="one", acceptance=("pytest one",)), PlanStep(title="two")))
 VAIN = tuple(
-    Tried(action=action, outcome=Outcome.NO_EFFECT)
+    PastIntervention(action=action, outcome=Outcome.NO_EFFECT)
     for action in (Action.OBSERVE, Action.NUDGE, Action.REPLAN)
 )
 CONTEXT = DecisionContext(
@@ -67,7 +73,7 @@ CONTEXT = DecisionContext(
         may_split=True,
     ),
     plan=PLAN,
-    rivals=(Rival(path="a.py", task="elder", elder=True),),
+    concurrent=(ConcurrentEdit(path="a.py", task="elder", elder=True),),
     policy=PolicySettings(max_parts=3),
 )
 SETTINGS = SupervisorSettings(tries=1)
@@ -108,7 +114,9 @@ class Script:
     ) -> Decided:
         return await self.supervisor(settings).decide(context, nothing())
 
-    async def rule(self, asked: OpenRequest = ASKED, context: DecisionContext = CONTEXT) -> Ruled:
+    async def rule(
+        self, asked: OpenRequest = ASKED, context: DecisionContext = CONTEXT
+    ) -> RequestRuling:
         return await self.supervisor().rule(asked, context, nothing())
 
 

@@ -29,12 +29,12 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
     DecisionContext,
     Diagnosed,
     Noted,
-    Rival,
+    PastIntervention,
     Track,
-    Tried,
 )
 from midwatch_supervisor.decide.diagnosis import TABLE, diagnose
 
@@ -86,7 +86,8 @@ CYCLE = DecisionContext(
     steps=tuple(ran(n) for n in range(1, 6)),
 )
 VAIN = tuple(
-    Tried(action=action, outcome=Outcome.NO_EFFECT) for action in (Action.REPLAN, Action.RESTART)
+    PastIntervention(action=action, outcome=Outcome.NO_EFFECT)
+    for action in (Action.REPLAN, Action.RESTART)
 )
 HALF = Plan(
     steps=(
@@ -143,7 +144,7 @@ CASES: dict[str, tuple[DecisionContext, Diagnosis, tuple[int, ...]]] = {
         replace(
             CYCLE,
             alerts=(alert("workspace_conflict", 2),),
-            rivals=(Rival(path="a", task="b", elder=True),),
+            concurrent=(ConcurrentEdit(path="a", task="b", elder=True),),
         ),
         Diagnosis.ENVIRONMENT,
         (2,),

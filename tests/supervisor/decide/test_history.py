@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
-from midwatch_supervisor.decide.context import Means, Tried
+from midwatch_supervisor.decide.context import Means, PastIntervention
 from midwatch_supervisor.decide.history import History
 from midwatch_supervisor.decide.reading import means_of
 from midwatch_supervisor.present.assignment import Assignment
@@ -58,9 +58,11 @@ def report(intervention: int) -> OutcomeReport:
 
 def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before() -> None:
     found = history((1, act(Action.RESTART)), (1, stamp(1)), (2, report(1)))
-    tried = Tried(action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="still fires")
-    assert found.tried(before=2) == (tried,)
-    assert found.tried(attempt=2) == ()
+    earlier = PastIntervention(
+        action=Action.RESTART, outcome=Outcome.NO_EFFECT, reason="still fires"
+    )
+    assert found.earlier(before=2) == (earlier,)
+    assert found.earlier(attempt=2) == ()
 
 
 def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> None:
@@ -73,7 +75,7 @@ def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> N
         (1, act(Action.PAUSE)),
         (1, stamp(6)),
     )
-    assert found.tried() == ()
+    assert found.earlier() == ()
 
 
 def test_what_is_granted_or_under_way_counts_but_not_what_was_lost() -> None:
@@ -168,8 +170,8 @@ def test_a_diagnosis_travels_with_what_was_tried() -> None:
     nudge = Intervention(
         action=Action.NUDGE, by=Actor.SUPERVISOR, diagnosis=Diagnosis.BUDGET, message="Do less."
     )
-    (tried,) = history((1, nudge), (1, stamp(1))).tried()
-    assert (tried.diagnosis, tried.by, tried.message) == (
+    (earlier,) = history((1, nudge), (1, stamp(1))).earlier()
+    assert (earlier.diagnosis, earlier.by, earlier.message) == (
         Diagnosis.BUDGET,
         Actor.SUPERVISOR,
         "Do less.",

@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, Tried
+from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, PastIntervention
 from midwatch_supervisor.decide.policy import allowed, approval_needed, bounded, choose, said
 
 DEFAULTS = PolicySettings()
@@ -38,7 +38,7 @@ def alert(
 
 def context(
     *rules: str,
-    tried: tuple[Tried, ...] = (),
+    earlier: tuple[PastIntervention, ...] = (),
     escalations: int = 0,
     attempts: int = 1,
     policy: PolicySettings = DEFAULTS,
@@ -46,7 +46,7 @@ def context(
     return DecisionContext(
         escalation=7,
         alerts=tuple(alert(rule) for rule in rules),
-        interventions=tried,
+        interventions=earlier,
         escalations=escalations,
         means=Means(attempts=attempts),
         policy=policy,
@@ -61,8 +61,8 @@ def words(action: Action, now: DecisionContext) -> str:
     return said(action, now, UNKNOWN, Terms())
 
 
-def failed(*actions: Action) -> tuple[Tried, ...]:
-    return tuple(Tried(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
+def failed(*actions: Action) -> tuple[PastIntervention, ...]:
+    return tuple(PastIntervention(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
 
 
 def wanted(action: Action, message: str = "Do this.") -> Decision:
@@ -88,7 +88,7 @@ def test_at_first_a_rule_without_an_order_reaches_words_only() -> None:
 
 
 def test_once_something_was_in_vain_the_whole_ladder_is_open() -> None:
-    assert may(context("repeated_edits", tried=failed(Action.NUDGE))) == (
+    assert may(context("repeated_edits", earlier=failed(Action.NUDGE))) == (
         Action.OBSERVE,
         Action.NUDGE,
         Action.REPLAN,
@@ -119,7 +119,7 @@ def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
 )
 def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
     force = {Action.REPLAN, Action.RESTART, Action.STOP}
-    now = context(rule, policy=policy, tried=failed(Action.NUDGE))
+    now = context(rule, policy=policy, earlier=failed(Action.NUDGE))
     assert not any(force & set(may(now, diagnosis)) for diagnosis in Diagnosis)
 
 
@@ -129,13 +129,13 @@ def test_confidence_with_an_observed_rule_reaches_what_that_rule_reaches() -> No
 
 
 def test_no_restart_without_an_attempt_left() -> None:
-    now = context("repeated_edits", attempts=0, tried=failed(Action.NUDGE))
+    now = context("repeated_edits", attempts=0, earlier=failed(Action.NUDGE))
     assert Action.RESTART not in may(now)
 
 
 @pytest.mark.parametrize(("replans", "expected"), [(2, True), (3, False)])
 def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
-    now = context("repeated_edits", tried=failed(*[Action.REPLAN] * replans))
+    now = context("repeated_edits", earlier=failed(*[Action.REPLAN] * replans))
     assert (Action.REPLAN in may(now)) is expected
 
 
@@ -143,7 +143,7 @@ def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
 def test_requirement_17_after_the_last_intervention_only_a_person_or_the_end_remains(
     count: int, capped: bool
 ) -> None:
-    now = context("repeated_edits", tried=failed(*[Action.NUDGE] * count))
+    now = context("repeated_edits", earlier=failed(*[Action.NUDGE] * count))
     assert (may(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
 
 
@@ -158,7 +158,7 @@ def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tried", "expected"),
+    ("earlier", "expected"),
     [
         ((), Action.NUDGE),
         ((Action.NUDGE,), Action.REPLAN),
@@ -172,29 +172,29 @@ def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
     ],
 )
 def test_the_ladder_is_climbed_one_rung_at_a_time(
-    tried: tuple[Action, ...], expected: Action
+    earlier: tuple[Action, ...], expected: Action
 ) -> None:
-    assert choose(context("repeated_edits", tried=failed(*tried))).action is expected
+    assert choose(context("repeated_edits", earlier=failed(*earlier))).action is expected
 
 
 def test_made_worse_climbs_like_no_effect() -> None:
-    tried = (Tried(action=Action.NUDGE, outcome=Outcome.MADE_WORSE),)
-    assert choose(context("repeated_edits", tried=tried)).action is Action.REPLAN
+    earlier = (PastIntervention(action=Action.NUDGE, outcome=Outcome.MADE_WORSE),)
+    assert choose(context("repeated_edits", earlier=earlier)).action is Action.REPLAN
 
 
 def test_what_is_not_judged_yet_has_not_failed() -> None:
-    tried = (Tried(action=Action.NUDGE),)
-    assert choose(context("repeated_edits", tried=tried)).action is Action.NUDGE
+    earlier = (PastIntervention(action=Action.NUDGE),)
+    assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
 
 
 def test_a_recovery_begins_the_ladder_anew() -> None:
-    recovered = Tried(action=Action.REPLAN, outcome=Outcome.RECOVERED)
-    tried = (*failed(Action.NUDGE), recovered)
-    assert choose(context("repeated_edits", tried=tried)).action is Action.NUDGE
+    recovered = PastIntervention(action=Action.REPLAN, outcome=Outcome.RECOVERED)
+    earlier = (*failed(Action.NUDGE), recovered)
+    assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
 
 
 def test_a_rung_that_is_not_allowed_is_passed_over() -> None:
-    now = context("repeated_edits", tried=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
+    now = context("repeated_edits", earlier=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
     assert choose(now).action is Action.ASK_OPERATOR
 
 
@@ -250,7 +250,7 @@ def test_the_same_advice_is_given_once() -> None:
 
 
 def test_a_person_is_told_what_was_tried() -> None:
-    message = words(Action.ASK_OPERATOR, context("cycle", tried=failed(Action.NUDGE)))
+    message = words(Action.ASK_OPERATOR, context("cycle", earlier=failed(Action.NUDGE)))
     assert message == ("cycle was seen. Tried so far: nudge (no effect). What should be done?")
 
 

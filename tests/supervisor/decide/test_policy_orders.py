@@ -18,7 +18,13 @@ from midwatch_monitor.records import (
     PlanStep,
     Severity,
 )
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means, Rival, Tried
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    Diagnosed,
+    Means,
+    PastIntervention,
+)
 from midwatch_supervisor.decide.policy import allowed, choose, order_for
 
 DEFAULTS = PolicySettings()
@@ -41,18 +47,20 @@ def alert(rule: str, severity: Severity = Severity.WARNING, *, subject: str = ""
     )
 
 
-def failed(*actions: Action) -> tuple[Tried, ...]:
-    return tuple(Tried(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
+def failed(*actions: Action) -> tuple[PastIntervention, ...]:
+    return tuple(PastIntervention(action=action, outcome=Outcome.NO_EFFECT) for action in actions)
 
 
 def context(
-    *alerts: Alert, cause: Diagnosis = Diagnosis.WRONG_APPROACH, tried: tuple[Tried, ...] = ()
+    *alerts: Alert,
+    cause: Diagnosis = Diagnosis.WRONG_APPROACH,
+    earlier: tuple[PastIntervention, ...] = (),
 ) -> DecisionContext:
     return DecisionContext(
         escalation=7,
         alerts=alerts or (alert("cycle"),),
         reading=Diagnosed(cause=cause),
-        interventions=tried,
+        interventions=earlier,
         means=EVERYTHING,
         plan=TWO,
         policy=DEFAULTS,
@@ -111,7 +119,7 @@ def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "tried", "expected"),
+    ("cause", "earlier", "expected"),
     [
         (Diagnosis.WRONG_APPROACH, TALK, Action.SWITCH_MODEL),
         (Diagnosis.WRONG_APPROACH, (*TALK, Action.SWITCH_MODEL), Action.RESTART),
@@ -123,13 +131,13 @@ def test_a_row_never_makes_stated_confidence_a_ground_for_force() -> None:
     ],
 )
 def test_each_cause_has_its_ladder(
-    cause: Diagnosis, tried: tuple[Action, ...], expected: Action
+    cause: Diagnosis, earlier: tuple[Action, ...], expected: Action
 ) -> None:
-    assert choose(context(cause=cause, tried=failed(*tried))).action is expected
+    assert choose(context(cause=cause, earlier=failed(*earlier))).action is expected
 
 
 @pytest.mark.parametrize(
-    ("cause", "means", "tried", "expected"),
+    ("cause", "means", "earlier", "expected"),
     [
         (Diagnosis.WRONG_APPROACH, Means(attempts=1), TALK, Action.RESTART),
         (Diagnosis.WRONG_APPROACH, Means(models=("m",)), TALK, Action.SWITCH_MODEL),
@@ -140,20 +148,20 @@ def test_each_cause_has_its_ladder(
     ],
 )
 def test_what_a_task_has_no_means_for_is_passed_over(
-    cause: Diagnosis, means: Means, tried: tuple[Action, ...], expected: Action
+    cause: Diagnosis, means: Means, earlier: tuple[Action, ...], expected: Action
 ) -> None:
-    now = replace(context(cause=cause, tried=failed(*tried)), means=means)
+    now = replace(context(cause=cause, earlier=failed(*earlier)), means=means)
     assert choose(now).action is expected
 
 
 def test_the_table_does_not_split_a_single_plan_step() -> None:
-    now = context(cause=Diagnosis.NEEDS_SPLIT, tried=failed(Action.REPLAN))
+    now = context(cause=Diagnosis.NEEDS_SPLIT, earlier=failed(Action.REPLAN))
     one = replace(now, plan=Plan(steps=(PlanStep(title="one"),)))
     assert choose(one).action is Action.ASK_OPERATOR
 
 
 def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
-    now = context(tried=failed(Action.NUDGE))
+    now = context(earlier=failed(Action.NUDGE))
     assert Action.SPLIT not in allowed(now, Diagnosis.WRONG_APPROACH)
     assert Action.STOP not in allowed(now, Diagnosis.BUDGET)
 
@@ -166,7 +174,7 @@ def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis
 
 
 def test_several_alerts_open_what_any_of_them_opens() -> None:
-    now = context(alert("low_confidence"), alert("cycle"), tried=failed(Action.NUDGE))
+    now = context(alert("low_confidence"), alert("cycle"), earlier=failed(Action.NUDGE))
     assert allowed(now, Diagnosis.UNKNOWN) == allowed(
         replace(now, alerts=(alert("cycle"),)), Diagnosis.UNKNOWN
     )
@@ -195,7 +203,7 @@ def test_a_new_attempt_begins_with_words_but_not_with_another_restart() -> None:
 
 
 def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
-    now = replace(context(alert("silence")), before=(Tried(action=Action.RESTART),))
+    now = replace(context(alert("silence")), before=(PastIntervention(action=Action.RESTART),))
     assert choose(now).action is Action.ASK_OPERATOR
 
 
@@ -219,7 +227,7 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
 
 @pytest.mark.parametrize(("then", "expected"), [(0.5, Action.REPLAN), (0.51, Action.ASK_OPERATOR)])
 def test_a_person_is_called_while_there_is_budget_left(then: float, expected: Action) -> None:
-    now = replace(context(tried=failed(Action.NUDGE)), then_used=then)
+    now = replace(context(earlier=failed(Action.NUDGE)), then_used=then)
     assert choose(now).action is expected
     assert (Action.REPLAN in allowed(now, Diagnosis.UNKNOWN)) is (expected is Action.REPLAN)
 
@@ -230,12 +238,12 @@ def test_a_person_is_not_called_before_anything_was_tried() -> None:
 
 def test_without_a_share_nobody_is_called_early() -> None:
     policy = PolicySettings(hand_over_at=1)
-    now = replace(context(tried=failed(Action.NUDGE)), then_used=0.9, policy=policy)
+    now = replace(context(earlier=failed(Action.NUDGE)), then_used=0.9, policy=policy)
     assert choose(now).action is Action.REPLAN
 
 
 def test_a_budget_that_goes_is_answered_with_more_of_it_and_not_with_a_person() -> None:
-    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET, tried=failed(Action.NUDGE))
+    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET, earlier=failed(Action.NUDGE))
     assert choose(replace(burning, then_used=0.9)).action is Action.GRANT_BUDGET
 
 
@@ -249,7 +257,7 @@ CONFLICT = alert("workspace_conflict", subject="a.py")
 
 
 @pytest.mark.parametrize(
-    ("elder", "tried", "expected"),
+    ("elder", "earlier", "expected"),
     [
         (True, (), Action.NUDGE),
         (True, (Action.NUDGE,), Action.RESTART),
@@ -258,10 +266,10 @@ CONFLICT = alert("workspace_conflict", subject="a.py")
     ],
 )
 def test_of_two_at_one_file_only_the_younger_yields(
-    elder: bool, tried: tuple[Action, ...], expected: Action
+    elder: bool, earlier: tuple[Action, ...], expected: Action
 ) -> None:
-    rival = Rival(path="a.py", task="other", elder=elder)
-    now = replace(context(CONFLICT, tried=failed(*tried)), rivals=(rival,))
+    rival = ConcurrentEdit(path="a.py", task="other", elder=elder)
+    now = replace(context(CONFLICT, earlier=failed(*earlier)), concurrent=(rival,))
     decision = choose(now)
     assert decision.action is expected
     assert decision.terms.after == ("other" if expected is Action.RESTART else "")
@@ -271,9 +279,9 @@ def test_of_two_at_one_file_only_the_younger_yields(
 
 
 def test_the_elder_is_judged_by_its_other_alerts() -> None:
-    rival = Rival(path="a.py", task="other", elder=False)
+    rival = ConcurrentEdit(path="a.py", task="other", elder=False)
     critical = replace(CONFLICT, severity=Severity.CRITICAL)
-    now = replace(context(critical, alert("cycle")), rivals=(rival,))
+    now = replace(context(critical, alert("cycle")), concurrent=(rival,))
     assert choose(now).action is Action.NUDGE
 
 
@@ -286,11 +294,11 @@ def test_what_a_person_rejected_is_not_proposed_again() -> None:
 
 def test_a_conflict_is_no_reason_to_call_a_person() -> None:
     conflict = alert("workspace_conflict", subject="a.py")
-    elder = Rival(path="a.py", task="first", elder=True)
+    elder = ConcurrentEdit(path="a.py", task="first", elder=True)
     yields = replace(
-        context(conflict, cause=Diagnosis.ENVIRONMENT, tried=failed(Action.NUDGE)),
-        rivals=(elder,),
+        context(conflict, cause=Diagnosis.ENVIRONMENT, earlier=failed(Action.NUDGE)),
+        concurrent=(elder,),
         means=Means(),
     )
-    keeps = replace(yields, rivals=(), escalations=99)
+    keeps = replace(yields, concurrent=(), escalations=99)
     assert [choose(each).action for each in (yields, keeps)] == [Action.OBSERVE] * 2

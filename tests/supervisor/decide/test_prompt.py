@@ -26,7 +26,13 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Noted, Rival, Tried
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    Diagnosed,
+    Noted,
+    PastIntervention,
+)
 from midwatch_supervisor.decide.prompt import MIN_CHARS, described, render
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -50,7 +56,7 @@ CHECKPOINT = Step(
     kind=StepKind.CHECKPOINT,
     checkpoint=Checkpoint(progress_percent=40, confidence=70, blockers=("no network",)),
 )
-TRIED = Tried(action=Action.NUDGE, outcome=Outcome.NO_EFFECT, message="Stop.")
+TRIED = PastIntervention(action=Action.NUDGE, outcome=Outcome.NO_EFFECT, message="Stop.")
 
 
 CASE = DecisionContext(
@@ -101,7 +107,7 @@ def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
         analyses=(Noted(analysis=analysis, step=5),),
         plan_check=PlanCheck(plan_step=2, assumption="a", reality="b", impact="c"),
         completions=(Completion(plan_step=1, goal="look", confidence=60, accepted=True, flag="x"),),
-        rivals=(Rival(path="a.py", task="other", elder=True),),
+        concurrent=(ConcurrentEdit(path="a.py", task="other", elder=True),),
         request="asks for more",
         delivered=(replace(TRIED, reason="cycle still fires"),),
     )

@@ -54,8 +54,8 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.context import Rival
-from midwatch_supervisor.decide.reading import rivals
+from midwatch_supervisor.decide.context import ConcurrentEdit
+from midwatch_supervisor.decide.reading import concurrent
 from midwatch_supervisor.decide.supervision import Supervision
 
 T = TypeVar("T")
@@ -396,5 +396,5 @@ async def test_a_rival_is_who_changes_the_file_or_means_to(
     for name in ("first", "second"):
         attempts.append(await scene.join(name))
     await scene.say(attempts[0], record)
-    found = await rivals(scene.journal, attempts[1], {"a.py"})
-    assert found == ((Rival(path="a.py", task="first", elder=True),) if at_work else ())
+    found = await concurrent(scene.journal, attempts[1], {"a.py"})
+    assert found == ((ConcurrentEdit(path="a.py", task="first", elder=True),) if at_work else ())

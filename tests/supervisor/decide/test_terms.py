@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.decide.context import DecisionContext, Means, Rival
+from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.grants import room, tight, within
 from midwatch_supervisor.decide.policy import parts, terms_for
 
@@ -77,8 +77,8 @@ def test_what_a_restart_keeps_depends_on_the_cause(cause: Diagnosis, terms: Term
 
 
 def test_a_restart_for_the_sake_of_another_task_waits_for_it() -> None:
-    rivals = (Rival(path="a.py", task="other", elder=True),)
-    now = replace(CONTEXT, alerts=(ALERT,), rivals=rivals)
+    concurrent = (ConcurrentEdit(path="a.py", task="other", elder=True),)
+    now = replace(CONTEXT, alerts=(ALERT,), concurrent=concurrent)
     assert terms_for(Action.RESTART, now, Diagnosis.ENVIRONMENT) == Terms(after="other")
 
 

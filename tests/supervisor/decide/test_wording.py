@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_supervisor.decide.context import Rival
+from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.wording import Matter, message
 
 
@@ -68,7 +68,7 @@ def test_a_person_is_told_the_cause_where_it_is_known() -> None:
 
 
 def test_who_yields_is_told_which_file_and_to_whom() -> None:
-    rival = Rival(path="a.py", task="other", elder=True)
+    rival = ConcurrentEdit(path="a.py", task="other", elder=True)
     conflict = seen("workspace_conflict", "a.py")
-    text = message(Action.NUDGE, Matter(alerts=(conflict,), rivals=(rival,)))
+    text = message(Action.NUDGE, Matter(alerts=(conflict,), concurrent=(rival,)))
     assert "Another worker is at work on `a.py` in task other: leave it to them" in text

@@ -25,7 +25,7 @@ from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.worker_requests import (
     OpenRequest,
-    Ruled,
+    RequestRuling,
     Verdict,
     by_policy,
     by_verdict,
@@ -134,7 +134,7 @@ def test_a_refusal_tells_the_numbers_and_when_to_ask_again(done: float | None, t
 
 def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
     both = replace(wants(Grant(requests=5, tokens=100)), done=40.0)
-    assert by_policy(both, used(6, tokens=900)) == Ruled(
+    assert by_policy(both, used(6, tokens=900)) == RequestRuling(
         granted=True,
         grant=Grant(tokens=100),
         reason="900 of 1,000 tokens are used for 40 % of the work. 5 requests, 100 tokens were "
@@ -196,7 +196,7 @@ def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:
 )
 def test_a_model_cannot_grant_more_than_the_policy(wanted: GrantAnswer | None, given: int) -> None:
     verdict = Verdict(granted=True, grant=wanted, reason="It moves.")
-    assert by_verdict(MORE, verdict, CONTEXT, author="m") == Ruled(
+    assert by_verdict(MORE, verdict, CONTEXT, author="m") == RequestRuling(
         granted=True,
         grant=Grant(requests=given),
         reason="It moves.",

@@ -43,7 +43,7 @@ def task(id: int, name: str, *after: str, labels: tuple[str, ...] = (), parent: 
 
 
 class Story:
-    """A ready_tasks, and the entries that it is told."""
+    """Ready tasks, and the entries that they are told of."""
 
     def __init__(self, *tasks: Task) -> None:
         self.ready_tasks = ReadyTasks()

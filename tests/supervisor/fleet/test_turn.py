@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.model_retries import Breakers
-from midwatch_agents.sandbox import find_walls
+from midwatch_agents.sandbox import find_sandbox
 from midwatch_agents.scripted import Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
@@ -88,7 +88,7 @@ class Yard:
             settings=SETTINGS,
             identity=Identity(name=name, boot="1"),
             home=home,
-            walls=await find_walls(Sandbox.OFF),
+            sandbox_kind=await find_sandbox(Sandbox.OFF),
             breakers=Breakers(SETTINGS.provider),
             unfinished_runs=UnfinishedRuns(self.journal),
             snapshot_store=SnapshotStore(

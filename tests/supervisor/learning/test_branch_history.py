@@ -10,8 +10,8 @@ from midwatch_supervisor.learning.branch_history import (
     FileChange,
     Revision,
     branch,
+    branch_history,
     changes,
-    chronicle,
     revisions,
 )
 
@@ -79,7 +79,7 @@ def test_a_new_file_has_no_content_before() -> None:
 def test_a_merge_brings_in_what_its_other_parents_have() -> None:
     known = {each.id: each for each in revisions(SECOND + FIRST)}
     merge = Revision(id="m", parents=(A, B), author="", email="", at=known[A].at)
-    found = chronicle([*known.values(), merge], "m")
+    found = branch_history([*known.values(), merge], "m")
     assert [each.id for each in found.line] == [A, "m"]
     assert found.places == {A: 0, B: 1, "m": 1}
     assert found.side == {1: (known[B],)}

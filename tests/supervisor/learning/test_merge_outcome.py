@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import Sign
-from midwatch_supervisor.learning.branch_history import FileChange, Revision, chronicle
+from midwatch_supervisor.learning.branch_history import FileChange, Revision, branch_history
 from midwatch_supervisor.learning.merge_outcome import Landing, Work, agents, judge, landing
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -59,7 +59,7 @@ def became(
     settings: FeedbackSettings = SETTINGS,
 ) -> Sign | None:
     """What became of the work by some time after its merge; each commit follows the one before."""
-    known = chronicle([BASE, TIP, MERGE, *later], later[-1].id if later else "merge")
+    known = branch_history([BASE, TIP, MERGE, *later], later[-1].id if later else "merge")
     landed = Landing(place=1, at=AT)
     assert landing(WORK, known) == landed
     judgement = judge(
@@ -116,7 +116,7 @@ def test_r42_after_kept_an_edit_is_new_work() -> None:
 def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
     merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
-    known = chronicle([BASE, before, TIP, merge], "merge")
+    known = branch_history([BASE, before, TIP, merge], "merge")
     landed = Landing(place=2, at=AT)
     assert landing(WORK, known) == landed
     judgement = judge(
@@ -170,18 +170,18 @@ def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -
 
 def test_r11_work_is_found_by_its_content_where_its_commits_are_not_there() -> None:
     squash = commit("squash", "base", after=timedelta(), a=("old", "new"))
-    known = chronicle([BASE, squash], "squash", [("squash", AT + HOUR)])
+    known = branch_history([BASE, squash], "squash", [("squash", AT + HOUR)])
     assert landing(WORK, known) == Landing(place=1, at=AT + HOUR)
 
 
 @pytest.mark.parametrize("text", ["mine", "old"])
 def test_r45_other_content_is_no_merge(text: str) -> None:
-    known = chronicle([BASE, commit("other", "base", a=("x", text))], "other")
+    known = branch_history([BASE, commit("other", "base", a=("x", text))], "other")
     assert landing(WORK, known) is None
 
 
 def test_r11_without_a_log_of_the_branch_nobody_knows_when_it_took_the_work_as_it_is() -> None:
-    known = chronicle([BASE, TIP], "tip")
+    known = branch_history([BASE, TIP], "tip")
     landed = Landing(place=1, at=AT - HOUR, sure=False)
     assert landing(WORK, known) == landed
     assert (

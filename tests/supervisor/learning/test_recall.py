@@ -35,7 +35,7 @@ from midwatch_monitor.records import (
     Recall,
     Record,
 )
-from midwatch_supervisor.learning.recall import PART, Asker, RecalledText, group_of, recall
+from midwatch_supervisor.learning.recall import PART, RecalledText, RecallRequest, group_of, recall
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -62,14 +62,14 @@ class Shop:
         self._at = at
         self._ticks = count(step=0.25)
 
-    async def asker(
+    async def request(
         self,
         name: str = "totals",
         *,
         project: str = "shop",
         tags: tuple[str, ...] = (),
         **more: object,
-    ) -> Asker:
+    ) -> RecallRequest:
         """A new task with a first attempt that is about to begin."""
         assignment = Assignment(
             task=TaskSpec(id=name, goal="Totals are exact.", tags=tags, acceptance=("true",)),
@@ -89,12 +89,12 @@ class Shop:
             project=project,
         )
         attempt = await self._attempt(task.id, 1)
-        return Asker(task=task, assignment=assignment, attempt=attempt, plan=PLAN)
+        return RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=PLAN)
 
-    async def again(self, asker: Asker) -> Asker:
+    async def again(self, request: RecallRequest) -> RecallRequest:
         """The next attempt of the same task."""
-        number = asker.attempt.number + 1
-        return replace(asker, attempt=await self._attempt(asker.task.id, number))
+        number = request.attempt.number + 1
+        return replace(request, attempt=await self._attempt(request.task.id, number))
 
     async def _attempt(self, task: int, number: int) -> Attempt:
         return await self.journal.add_attempt(
@@ -107,18 +107,20 @@ class Shop:
             at=self._at,
         )
 
-    async def put(self, asker: Asker, record: Record) -> int:
+    async def put(self, request: RecallRequest, record: Record) -> int:
         """Record something of an attempt; its journal id."""
         at = self._at
-        draft = Draft(record=record, at=at, task=asker.task.id, attempt=asker.attempt.id)
+        draft = Draft(record=record, at=at, task=request.task.id, attempt=request.attempt.id)
         (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
         return entry.id
 
-    async def given(self, asker: Asker, settings: LearningSettings = ON) -> RecalledText:
+    async def given(self, request: RecallRequest, settings: LearningSettings = ON) -> RecalledText:
         """What an attempt is given, as the journal is told."""
-        found = await recall(self.journal, asker, settings, BLOCKS, ticks=lambda: next(self._ticks))
+        found = await recall(
+            self.journal, request, settings, BLOCKS, ticks=lambda: next(self._ticks)
+        )
         for record in found.records:
-            await self.put(asker, record)
+            await self.put(request, record)
         return found
 
 
@@ -136,8 +138,8 @@ def recalled(given: RecalledText) -> Recall:
 async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recorded(
     shop: Shop,
 ) -> None:
-    lesson = await shop.put(await shop.asker(), CENT)
-    given = await shop.given(await shop.asker())
+    lesson = await shop.put(await shop.request(), CENT)
+    given = await shop.given(await shop.request())
     assert CENT.text in given.text
     record = recalled(given)
     assert [(each.lesson, each.method) for each in record.lessons] == [(lesson, Method.TASK)]
@@ -145,8 +147,8 @@ async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recor
 
 
 async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop, journal: Journal) -> None:
-    lesson = await shop.put(await shop.asker(), CENT)
-    first, second = await shop.asker(), await shop.asker()
+    lesson = await shop.put(await shop.request(), CENT)
+    first, second = await shop.request(), await shop.request()
     await shop.given(first)
     await shop.given(second)
     known = await Learned(journal).lesson(lesson)
@@ -157,59 +159,60 @@ async def test_r34_each_use_is_counted_with_its_attempt(shop: Shop, journal: Jou
 async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(
     shop: Shop, journal: Journal
 ) -> None:
-    lesson = await shop.put(await shop.asker(), CENT)
-    asker = await shop.asker()
-    await shop.given(asker)
+    lesson = await shop.put(await shop.request(), CENT)
+    request = await shop.request()
+    await shop.given(request)
     done = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await shop.put(asker, done)
+    await shop.put(request, done)
     assert (await Learned(journal).lesson(lesson)).helped == 1
 
 
 async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts_no_use_twice(
     shop: Shop, journal: Journal
 ) -> None:
-    lesson = await shop.put(await shop.asker(), CENT)
-    asker = await shop.asker()
-    before = await shop.given(asker)
-    await shop.put(asker, CENT)  # what came meanwhile changes nothing
-    assert await shop.given(asker) == RecalledText(text=before.text)
+    lesson = await shop.put(await shop.request(), CENT)
+    request = await shop.request()
+    before = await shop.given(request)
+    await shop.put(request, CENT)  # what came meanwhile changes nothing
+    assert await shop.given(request) == RecalledText(text=before.text)
     assert (await Learned(journal).lesson(lesson)).used == 1
 
 
 async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> None:
-    source = await shop.asker()
+    source = await shop.request()
     lesson = await shop.put(source, CENT)
-    asker = await shop.asker()
-    await shop.given(asker)
+    request = await shop.request()
+    await shop.given(request)
     await shop.put(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
-    assert await shop.given(await shop.asker()) == RecalledText()
-    assert await shop.given(asker) == RecalledText()
+    assert await shop.given(await shop.request()) == RecalledText()
+    assert await shop.given(request) == RecalledText()
 
 
 async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_project(
     shop: Shop,
 ) -> None:
-    await shop.put(await shop.asker(tags=("python",)), CENT)
-    other = await shop.given(await shop.asker("rounding", tags=("python",)))
+    await shop.put(await shop.request(tags=("python",)), CENT)
+    other = await shop.given(await shop.request("rounding", tags=("python",)))
     assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
     assert (
-        await shop.given(await shop.asker(project="elsewhere", tags=("python",))) == RecalledText()
+        await shop.given(await shop.request(project="elsewhere", tags=("python",)))
+        == RecalledText()
     )
 
 
 async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tells_of_that(
     shop: Shop,
 ) -> None:
-    first = await shop.asker()
+    first = await shop.request()
     await shop.put(first, replace(CENT, sources=(first.attempt.id,)))
     assert await shop.given(await shop.again(first)) == RecalledText()
-    assert CENT.text in (await shop.given(await shop.asker())).text
+    assert CENT.text in (await shop.given(await shop.request())).text
 
 
 async def test_a_lesson_that_rests_on_another_run_too_is_given_to_a_second_attempt(
     shop: Shop,
 ) -> None:
-    other, first = await shop.asker(), await shop.asker()
+    other, first = await shop.request(), await shop.request()
     await shop.put(first, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
     assert CENT.text in (await shop.given(await shop.again(first))).text
 
@@ -217,11 +220,11 @@ async def test_a_lesson_that_rests_on_another_run_too_is_given_to_a_second_attem
 async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_they_fit(
     shop: Shop,
 ) -> None:
-    source = await shop.asker()
+    source = await shop.request()
     version = await shop.put(source, RULES)
     await shop.put(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
     await shop.put(source, CENT)
-    stranger = await shop.asker("unlike")
+    stranger = await shop.request("unlike")
     spec = stranger.assignment.task.model_copy(update={"goal": "Draw a chart.", "title": "Chart"})
     assignment = stranger.assignment.model_copy(update={"task": spec})
     given = await shop.given(replace(stranger, assignment=assignment, plan=Plan(steps=())))
@@ -230,8 +233,8 @@ async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_t
 
 
 async def test_s58_a_version_that_nobody_approved_is_given_to_no_one(shop: Shop) -> None:
-    await shop.put(await shop.asker(), RULES)
-    assert await shop.given(await shop.asker()) == RecalledText()
+    await shop.put(await shop.request(), RULES)
+    assert await shop.given(await shop.request()) == RecalledText()
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
@@ -249,11 +252,11 @@ def test_r66_the_split_is_the_same_on_every_machine() -> None:
 async def test_r66_the_control_group_gets_facts_and_no_lessons_and_the_journal_says_so(
     shop: Shop,
 ) -> None:
-    source = await shop.asker()
+    source = await shop.request()
     await shop.put(source, CENT)
     fact = await shop.put(source, replace(PORT, files=("totals.py",)))
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
-    record = recalled(await shop.given(await shop.asker(), settings))
+    record = recalled(await shop.given(await shop.request(), settings))
     assert (record.group, record.lessons, record.facts) == (Group.CONTROL, (), (fact,))
 
 
@@ -261,15 +264,15 @@ async def test_r66_an_attempt_that_finds_nothing_still_says_in_which_group_it_is
     shop: Shop,
 ) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
-    record = recalled(await shop.given(await shop.asker(), settings))
+    record = recalled(await shop.given(await shop.request(), settings))
     assert record == Recall(group=Group.CONTROL, seconds=0.25)
 
 
 async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop: Shop) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=0.5))
-    whole = recalled(await shop.given(await shop.asker("totals"), settings)).group
+    whole = recalled(await shop.given(await shop.request("totals"), settings)).group
     parts = [
-        recalled(await shop.given(await shop.asker(f"totals-{n}", parent="totals"), settings))
+        recalled(await shop.given(await shop.request(f"totals-{n}", parent="totals"), settings))
         for n in range(1, 7)
     ]
     assert {part.group for part in parts} == {whole}
@@ -281,10 +284,10 @@ async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop:
 async def test_c16_what_is_switched_off_is_not_given(
     shop: Shop, settings: LearningSettings
 ) -> None:
-    source = await shop.asker()
+    source = await shop.request()
     await shop.put(source, CENT)
     await shop.put(source, PORT)
-    assert await shop.given(await shop.asker(), settings) == RecalledText()
+    assert await shop.given(await shop.request(), settings) == RecalledText()
 
 
 async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
@@ -292,9 +295,9 @@ async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
 ) -> None:
     closed = await Journal.open(tmp_path / "other.db")
     await closed.close()
-    asker = await shop.asker()
+    request = await shop.request()
     with caplog.at_level(logging.DEBUG):
-        given = await recall(closed, asker, ON, BLOCKS)
+        given = await recall(closed, request, ON, BLOCKS)
     (fault,) = given.records
     assert isinstance(fault, Fault)
     assert (given.text, fault.part) == ("", PART)
@@ -302,5 +305,5 @@ async def test_a_journal_that_fails_is_a_fault_and_the_attempt_begins_without(
 
 
 async def test_a_journal_that_is_too_slow_is_not_waited_for(shop: Shop) -> None:
-    given = await recall(shop.journal, await shop.asker(), ON, BLOCKS, seconds=0)
+    given = await recall(shop.journal, await shop.request(), ON, BLOCKS, seconds=0)
     assert given == RecalledText(records=(Fault(part=PART, error="TimeoutError"),))

@@ -4,41 +4,52 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.sandbox import Walls, place
+from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.records import Acceptance
 from midwatch_supervisor.run.completion import check_all, summary
 
 
-@pytest.fixture(params=list(Walls))
-def walls(request: pytest.FixtureRequest, bubblewrap: Walls) -> Walls:
-    return Walls(request.param)
+@pytest.fixture(params=list(SandboxKind))
+def sandbox_kind(request: pytest.FixtureRequest, bubblewrap: SandboxKind) -> SandboxKind:
+    return SandboxKind(request.param)
 
 
 async def checked(
-    folder: Path, *checks: AcceptanceSpec, walls: Walls = Walls.NONE, seconds: float = 30.0
+    folder: Path,
+    *checks: AcceptanceSpec,
+    sandbox_kind: SandboxKind = SandboxKind.NONE,
+    seconds: float = 30.0,
 ) -> tuple[Acceptance, ...]:
     return await check_all(
-        checks, place(SandboxPaths(folder=folder), walls, network=False, env={}), seconds=seconds
+        checks,
+        place(SandboxPaths(folder=folder), sandbox_kind, network=False, env={}),
+        seconds=seconds,
     )
 
 
-async def test_a_command_passes_with_exit_code_zero_only(walls: Walls, workspace: Path) -> None:
-    assert await checked(workspace, "true", "echo no >&2; exit 3", walls=walls) == (
+async def test_a_command_passes_with_exit_code_zero_only(
+    sandbox_kind: SandboxKind, workspace: Path
+) -> None:
+    assert await checked(workspace, "true", "echo no >&2; exit 3", sandbox_kind=sandbox_kind) == (
         Acceptance(check="true", passed=True),
         Acceptance(check="echo no >&2; exit 3", passed=False, detail="exit code 3\nno"),
     )
 
 
-async def test_a_program_that_is_missing_fails_its_check(walls: Walls, workspace: Path) -> None:
-    (result,) = await checked(workspace, "no-such-program", walls=walls)
+async def test_a_program_that_is_missing_fails_its_check(
+    sandbox_kind: SandboxKind, workspace: Path
+) -> None:
+    (result,) = await checked(workspace, "no-such-program", sandbox_kind=sandbox_kind)
     assert not result.passed
     assert result.detail.startswith("exit code 127\n")
 
 
-async def test_a_check_that_takes_too_long_fails(walls: Walls, workspace: Path) -> None:
-    results = await checked(workspace, "sleep 30", "true", walls=walls, seconds=0.5)
+async def test_a_check_that_takes_too_long_fails(
+    sandbox_kind: SandboxKind, workspace: Path
+) -> None:
+    results = await checked(workspace, "sleep 30", "true", sandbox_kind=sandbox_kind, seconds=0.5)
     assert results == (
         Acceptance(check="sleep 30", passed=False, detail="not done after 0.5 s"),
         Acceptance(check="true", passed=True),
@@ -56,13 +67,13 @@ async def test_a_check_that_takes_too_long_fails(walls: Walls, workspace: Path) 
     ],
 )
 async def test_a_file_must_be_there_and_not_empty(
-    name: str, passed: bool, detail: str, walls: Walls, workspace: Path
+    name: str, passed: bool, detail: str, sandbox_kind: SandboxKind, workspace: Path
 ) -> None:
     (workspace / "sub folder").mkdir()
     (workspace / "empty.txt").touch()
     for folder in (workspace, workspace / "sub folder"):
         (folder / "full.txt").write_text("x")
-    (result,) = await checked(workspace, FileCheck(file=name), walls=walls)
+    (result,) = await checked(workspace, FileCheck(file=name), sandbox_kind=sandbox_kind)
     assert result == Acceptance(check=f"file {name}", passed=passed, detail=detail)
 
 

@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.config.settings import RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
@@ -170,7 +170,7 @@ async def test_a_stopped_attempt_leaves_no_process_behind(harness: RunHarness) -
 
 
 async def test_a_stopped_attempt_leaves_no_process_behind_in_a_sandbox(
-    harness: RunHarness, bubblewrap: Walls
+    harness: RunHarness, bubblewrap: SandboxKind
 ) -> None:
     await prove_no_process_is_left(harness, Sandbox.REQUIRED)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.scripted import Phase, Script, Turn
 from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
@@ -70,7 +70,7 @@ async def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_tha
 
 
 async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
-    harness: RunHarness, path: str, bubblewrap: Walls, monkeypatch: pytest.MonkeyPatch
+    harness: RunHarness, path: str, bubblewrap: SandboxKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.settings = harness.settings.model_copy(update={"run": RunSettings()})
     assert await harness.run(tasks(__name__)) == 0
@@ -81,7 +81,7 @@ async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     resources, _ = await again(
         harness.journal, run, home=harness.home, learning=RunLearning, attended=True
     )
-    assert resources.walls is Walls.NONE
+    assert resources.sandbox_kind is SandboxKind.NONE
 
 
 @pytest.mark.matrix

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
@@ -125,7 +125,7 @@ async def prove_in_vain(harness: RunHarness, *commands: str) -> None:
 
 
 async def test_the_home_directory_is_empty_and_the_rest_of_the_disk_too(
-    harness: RunHarness, project: Path, home: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, home: Path, bubblewrap: SandboxKind
 ) -> None:
     await prove_in_vain(
         harness,
@@ -141,7 +141,7 @@ async def test_the_home_directory_is_empty_and_the_rest_of_the_disk_too(
 
 
 async def test_the_journal_and_other_workspaces_are_out_of_sight(
-    harness: RunHarness, project: Path, journal_file: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, journal_file: Path, bubblewrap: SandboxKind
 ) -> None:
     other = harness.home / "work/r7/fix-1/note.txt"
     other.parent.mkdir(parents=True)
@@ -158,7 +158,7 @@ async def test_the_journal_and_other_workspaces_are_out_of_sight(
 
 
 async def test_no_process_and_no_key_of_others_is_seen(
-    harness: RunHarness, project: Path, home: Path, neighbour: None, bubblewrap: Walls
+    harness: RunHarness, project: Path, home: Path, neighbour: None, bubblewrap: SandboxKind
 ) -> None:
     await prove_in_vain(
         harness,
@@ -170,7 +170,7 @@ async def test_no_process_and_no_key_of_others_is_seen(
 
 
 async def test_the_link_to_the_repository_cannot_be_replaced(
-    harness: RunHarness, project: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, bubblewrap: SandboxKind
 ) -> None:
     await prove_in_vain(
         harness,
@@ -190,7 +190,7 @@ async def test_the_link_to_the_repository_cannot_be_replaced(
 
 
 async def test_git_reads_inside_and_shows_no_password(
-    harness: RunHarness, project: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, bubblewrap: SandboxKind
 ) -> None:
     commands = (
         "git log --oneline",
@@ -208,7 +208,7 @@ async def test_git_reads_inside_and_shows_no_password(
 
 
 async def test_no_rights_are_gained_and_nothing_is_mounted(
-    harness: RunHarness, project: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, bubblewrap: SandboxKind
 ) -> None:
     await prove_in_vain(
         harness,
@@ -226,7 +226,7 @@ async def test_no_rights_are_gained_and_nothing_is_mounted(
 
 
 async def test_no_service_of_the_machine_is_reached(
-    harness: RunHarness, project: Path, docker: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, docker: Path, bubblewrap: SandboxKind
 ) -> None:
     program = CONNECT.format(path=str(docker), said=REACHED)
     await prove_in_vain(
@@ -238,7 +238,7 @@ async def test_no_service_of_the_machine_is_reached(
 
 
 async def test_the_file_tools_follow_no_link_out_of_the_workspace(
-    harness: RunHarness, project: Path, home: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, home: Path, bubblewrap: SandboxKind
 ) -> None:
     seen = await outputs(
         harness,
@@ -254,7 +254,7 @@ async def test_the_file_tools_follow_no_link_out_of_the_workspace(
 
 
 async def test_what_drops_its_mark_and_its_session_ends_with_the_attempt(
-    harness: RunHarness, project: Path, bubblewrap: Walls
+    harness: RunHarness, project: Path, bubblewrap: SandboxKind
 ) -> None:
     left = f"env -i {shutil.which('setsid')} {LOCK} >/dev/null 2>&1 & until [ -e held ]; do :; done"
     await outputs(harness, command(left))

@@ -21,7 +21,7 @@ from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, ke
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One node: its home, its snapshot_store, and what it knows of an attempt."""
+    """One node: its home, its store of snapshots, and what it knows of an attempt."""
 
     name: str
     home: Path

@@ -136,7 +136,7 @@ def eager_rules(rules: Rules) -> Rules:
 def silent_rules(rules: Rules) -> Rules:
     """The rules with no alarm left but those that notices make by agreeing.
 
-    And those that single tools have by thresholds of their own, which are not changed_keys either.
+    And those that single tools have by thresholds of their own, which do not change either.
     """
     return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
 

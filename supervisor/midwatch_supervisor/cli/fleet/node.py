@@ -16,7 +16,7 @@ from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
-    from midwatch_agents.sandbox import Walls
+    from midwatch_agents.sandbox import SandboxKind
     from midwatch_monitor.config.fleet import FleetSettings
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.process import Identity
@@ -101,7 +101,7 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
 async def _work(
     settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
 ) -> int:
-    from midwatch_agents.sandbox import find_walls
+    from midwatch_agents.sandbox import find_sandbox
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.secrets.masking import known_secrets
     from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
@@ -110,7 +110,7 @@ async def _work(
     from midwatch_supervisor.run.launch import calm
 
     fleet, in_hand = settings.fleet, TurnsInHand()
-    walls = await find_walls(settings.run.sandbox)
+    sandbox_kind = await find_sandbox(settings.run.sandbox)
     async with (
         await Journal.open(
             location,
@@ -137,7 +137,7 @@ async def _work(
             loop.add_signal_handler(sign, leave)
 
         def ready() -> None:
-            _begin(who.name, fleet, journal.name, home, walls, json=json)
+            _begin(who.name, fleet, journal.name, home, sandbox_kind, json=json)
             calm()
 
         await node.run(location, ready=ready)
@@ -146,7 +146,13 @@ async def _work(
 
 
 def _begin(
-    name: str, fleet: "FleetSettings", journal: str, home: Path, walls: "Walls", *, json: bool
+    name: str,
+    fleet: "FleetSettings",
+    journal: str,
+    home: Path,
+    sandbox_kind: "SandboxKind",
+    *,
+    json: bool,
 ) -> None:
     """Say who works where, and what its workers' commands run in."""
     from midwatch_supervisor.cli.run.conduct import sandbox_words
@@ -165,12 +171,12 @@ def _begin(
                 "labels": list(fleet.labels),
                 "journal": journal,
                 "home": str(home),
-                "sandbox": walls.value,
+                "sandbox": sandbox_kind.value,
             }
         )
     else:
         labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
         write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-        sandbox = f"sandbox for commands: {sandbox_words(walls)}"
+        sandbox = f"sandbox for commands: {sandbox_words(sandbox_kind)}"
         write_line(f"Journal {journal}, works in {home}, {sandbox}")
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from midwatch_agents.sandbox import OPEN, Walls
+from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.watches import EMBEDDED
@@ -221,7 +221,7 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         write_line("  ".join(cells).rstrip())
-    if bare := [line.task for line in lines if line.sandbox == Walls.NONE]:
+    if bare := [line.task for line in lines if line.sandbox == SandboxKind.NONE]:
         write_line(f"No sandbox for {', '.join(bare)}: {OPEN}")
     for line in lines:
         if line.reservations:

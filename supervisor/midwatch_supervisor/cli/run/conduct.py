@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from midwatch_agents.sandbox import OPEN, Walls
+from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkspaceError
@@ -145,7 +145,7 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
     lines = [
         f"Run {resources.run.id}: {len(jobs)} tasks, journal {resources.journal.name}",
-        f"Sandbox for commands: {sandbox_words(resources.walls)}",
+        f"Sandbox for commands: {sandbox_words(resources.sandbox_kind)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
         script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
@@ -211,11 +211,13 @@ _MEANINGS = {
 }
 
 
-def sandbox_words(walls: Walls) -> str:
+def sandbox_words(sandbox_kind: SandboxKind) -> str:
     """What commands of workers run in, and what that leaves open."""
-    if walls is Walls.NONE:
+    if sandbox_kind is SandboxKind.NONE:
         return f"none ({OPEN})"
-    return f"{walls} (nothing of your files but the workspace, no network unless `run.network`)"
+    return (
+        f"{sandbox_kind} (nothing of your files but the workspace, no network unless `run.network`)"
+    )
 
 
 def _models(job: Job) -> list[str]:

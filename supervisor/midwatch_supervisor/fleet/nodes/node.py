@@ -12,7 +12,7 @@ from pathlib import Path
 
 from midwatch_agents.left_processes import end_leftovers_below
 from midwatch_agents.model_retries import Breakers
-from midwatch_agents.sandbox import find_walls
+from midwatch_agents.sandbox import find_sandbox
 from midwatch_monitor.bus import FleetBus, bus_for
 from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
 from midwatch_monitor.config.settings import Settings
@@ -269,9 +269,9 @@ async def open_node(
 
     `in_hand` is told what it has in hand.
 
-    Raises as `find_walls` and `TurnQueue.open` do, and UsageError where its name is taken.
+    Raises as `find_sandbox` and `TurnQueue.open` do, and UsageError where its name is taken.
     """
-    fleet, walls = settings.fleet, await find_walls(settings.run.sandbox)
+    fleet, sandbox_kind = settings.fleet, await find_sandbox(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
         turn_queue = await _opened(stack, location, fleet.name)
@@ -293,7 +293,7 @@ async def open_node(
             settings=settings,
             identity=who,
             home=home,
-            walls=walls,
+            sandbox_kind=sandbox_kind,
             breakers=Breakers(settings.provider),
             unfinished_runs=unfinished,
             snapshot_store=store,

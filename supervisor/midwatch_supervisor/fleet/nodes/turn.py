@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_agents.model_retries import Breakers
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import (
@@ -64,7 +64,7 @@ class Machine:
     """The node's own: of these only what concerns the machine matters to a turn."""
     identity: Identity
     home: Path
-    walls: Walls
+    sandbox_kind: SandboxKind
     breakers: Breakers
     unfinished_runs: UnfinishedRuns
     snapshot_store: "SnapshotStore | None"
@@ -178,7 +178,7 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
 def resources_for(machine: Machine, run: Run) -> RunResources:
     """What the attempts of a run stand on at this node.
 
-    The run's own configuration holds, but for what is the machine's: walls and fleet. Raises
+    The run's own configuration holds, but for what is the machine's: sandbox and fleet. Raises
     JournalTooNewError where it cannot be read.
     """
     settings, own = settings_of(run), machine.settings
@@ -192,7 +192,7 @@ def resources_for(machine: Machine, run: Run) -> RunResources:
         run=run,
         home=machine.home,
         label=label_of(run),
-        walls=machine.walls,
+        sandbox_kind=machine.sandbox_kind,
         breakers=machine.breakers,
         node=machine.identity.name,
         holder=machine.identity.holder,

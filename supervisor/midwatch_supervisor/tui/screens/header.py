@@ -5,7 +5,7 @@ from datetime import datetime
 from rich.style import Style
 from rich.text import Text
 
-from midwatch_agents.sandbox import Walls
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
@@ -43,7 +43,7 @@ def header(
         (f"  {_progress(state, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
-        ("  no sandbox" if state.sandbox == Walls.NONE else "", colours.warn),
+        ("  no sandbox" if state.sandbox == SandboxKind.NONE else "", colours.warn),
         (f" on {brief(state.node)}" if state.node else "", colours.dim),
         (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
     )

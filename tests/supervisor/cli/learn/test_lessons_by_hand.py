@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import midwatch
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.recall import Asker, RecalledText, recall
+from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
@@ -63,8 +63,8 @@ async def given_to(
         workspace=None,
         project=task.project,
     )
-    asker = Asker(task=task, assignment=assignment, attempt=attempt, plan=Plan(steps=()))
-    found = await recall(past.journal, asker, settings, DataBlocks("0badcafe"))
+    request = RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=Plan(steps=()))
+    found = await recall(past.journal, request, settings, DataBlocks("0badcafe"))
     if found.records:
         await past.say(attempt, *found.records)
     return found
