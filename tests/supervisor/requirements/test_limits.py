@@ -22,7 +22,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn, play
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     Action,
@@ -176,16 +176,17 @@ async def test_requirement_17_the_cap_of_escalations_ends_the_loop_of_who_asks_f
 
 
 @pytest.mark.parametrize(
-    ("budget", "ending", "policy"),
+    ("budget", "ending", "mode"),
     [
-        ("requests: 9", Ending.OUT_OF_BUDGET, {}),
-        ("requests: null", Ending.STUCK, {"person": PERSON}),
+        ("requests: 9", Ending.OUT_OF_BUDGET, Mode.OFF),  # no rule is to be faster than it
+        ("requests: null", Ending.STUCK, Mode.ACT),
     ],
 )
 async def test_requirement_17_the_cap_of_reflections_ends_the_loop_of_who_only_reflects(
-    budget: str, ending: Ending, policy: dict[str, object], harness: RunHarness
+    budget: str, ending: Ending, mode: Mode, harness: RunHarness
 ) -> None:
-    configure(harness, reflect={"max_reflections": 3}, policy={"max_grants": 0, **policy})
+    policy = {"person": PERSON, "max_grants": 0}
+    configure(harness, mode=mode, reflect={"max_reflections": 3}, policy=policy)
     assert await harness.run(tasks("muses", more=f"budget: {{{budget}}}")) == 4
     said = [step.checkpoint is not None for step in await harness.told(Step)]
     assert said[:4] == [True, True, True, False]
