@@ -24,7 +24,7 @@ from midwatch_monitor.state.intervention import (
     worker_request,
 )
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
-from midwatch_supervisor.cli.operate.attempt import Hearer
+from midwatch_supervisor.cli.operate.attempt import OpenAttempt
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.operate.tell import FromOption
 from midwatch_supervisor.cli.output import write_line
@@ -81,7 +81,7 @@ async def _settle(
         attempt = await opened.attempt(pending.attempts[chosen])
         task = await opened.task(attempt.task)
         account = (await account_of(opened, task)).attempts[attempt.id]
-        name = Hearer(task=task, account=account).name
+        name = OpenAttempt(task=task, account=account).name
         what = f"{pending.name(chosen)} {chosen} for {name}"
         pending.require_waiting(what, chosen, account)
         if account.lifecycle.over:

@@ -1,4 +1,4 @@
-"""Whom a person speaks to: an attempt that is named, and can still hear."""
+"""The attempt that a person acts on: named, and not over yet."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from midwatch_supervisor.present.lookup import account_of, find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearer:
+class OpenAttempt:
     """An attempt with its task, as it stands now."""
 
     task: Task
@@ -22,7 +22,7 @@ class Hearer:
         return f"{self.task.name}#{self.account.attempt.number}"
 
 
-async def hearer(journal: Journal, id: str) -> Hearer:
+async def open_attempt(journal: Journal, id: str) -> OpenAttempt:
     """The attempt that `id` names, or the latest of a task; raises UsageError if it is over."""
     found = await find(journal, id)
     tasks = await account_of(journal, found.task)
@@ -30,8 +30,8 @@ async def hearer(journal: Journal, id: str) -> Hearer:
     if account is None:
         name = found.task.name
         raise UsageError(f"{name} has no attempt yet; `midwatch cancel {name}` takes it back")
-    hearing = Hearer(task=found.task, account=account)
+    target = OpenAttempt(task=found.task, account=account)
     if account.lifecycle.over:
-        over = f"{hearing.name} is over: {account.status}"
+        over = f"{target.name} is over: {account.status}"
         raise UsageError(f"{over}; nothing reaches it any more")
-    return hearing
+    return target

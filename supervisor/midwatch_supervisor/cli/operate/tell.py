@@ -1,18 +1,20 @@
 """`midwatch tell`, `grant` and `switch`: what a person has to say to an attempt at work."""
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_write
-from midwatch_supervisor.cli.operate.attempt import Hearer, hearer
+from midwatch_supervisor.cli.operate.attempt import OpenAttempt, open_attempt
 from midwatch_supervisor.cli.operate.hints import desk_at
 from midwatch_supervisor.cli.output import write_line
-from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
+from midwatch_supervisor.operator.actions import GRANTED
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.numbers import grant_text
 
@@ -20,6 +22,7 @@ FromOption = Annotated[
     str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
 ]
 MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
+_HOLDING = frozenset({Action.PAUSE, Action.RESUME, Action.STOP})
 
 
 async def tell(
@@ -44,14 +47,11 @@ async def tell(
     if action is Action.NUDGE and not text.strip():
         raise UsageError("say something, or use --pause, --resume or --stop")
     async with await journal_to_write(journal) as opened:
-        hearing = await hearer(opened, attempt)
-        _require_change(hearing, action)
+        target = await open_attempt(opened, attempt)
+        _require_change(target, action)
         what = "guidance" if action is Action.NUDGE else action.value
-        if _is_rehearsed(hearing, what, dry_run=dry_run):
-            return
-        async with desk_at(opened, author) as desk:
-            answers = action is Action.NUDGE
-            await _send(desk, hearing, what, action, text, answers_alerts=answers)
+        order = _Order(what=what, action=action, message=text)
+        await _send(opened, target, order, author, dry_run=dry_run)
 
 
 async def grant(
@@ -71,20 +71,22 @@ async def grant(
     if min(requests, tokens, cost_usd, minutes) < 0:
         raise UsageError("a grant can only add: no amount may be below 0")
     async with await journal_to_write(journal) as opened:
-        hearing = await hearer(opened, attempt)
-        request, wanted = _wanted(hearing.account)
+        target = await open_attempt(opened, attempt)
+        request, wanted = _wanted(target.account)
         given = amounts or wanted
         if not given:
             raise UsageError(
-                f"{hearing.name} asked for nothing: say how much, with --requests, --tokens, "
+                f"{target.name} asked for nothing: say how much, with --requests, --tokens, "
                 "--cost-usd or --minutes"
             )
-        what, terms = f"grant of {grant_text(given)}", Terms(grant=given)
-        if _is_rehearsed(hearing, what, dry_run=dry_run):
-            return
-        async with desk_at(opened, author) as desk:
-            action, text = Action.GRANT_BUDGET, message or GRANTED
-            await _send(desk, hearing, what, action, text, terms=terms, request=request)
+        order = _Order(
+            what=f"grant of {grant_text(given)}",
+            action=Action.GRANT_BUDGET,
+            message=message or GRANTED,
+            terms=Terms(grant=given),
+            request=request,
+        )
+        await _send(opened, target, order, author, dry_run=dry_run)
 
 
 async def switch(
@@ -103,51 +105,57 @@ async def switch(
     if not name:
         raise UsageError("name the model that shall go on")
     async with await journal_to_write(journal) as opened:
-        hearing = await hearer(opened, attempt)
-        if hearing.account.model == name:
-            raise UsageError(f"{hearing.name} works with {name} already")
-        known = models_of(hearing.task, hearing.account.attempt.worker)
+        target = await open_attempt(opened, attempt)
+        if target.account.model == name:
+            raise UsageError(f"{target.name} works with {name} already")
+        known = models_of(target.task, target.account.attempt.worker)
         if known and name not in known:
             there = ", ".join(known)
-            raise UsageError(f"the worker of {hearing.name} has no model `{name}`; it has: {there}")
-        what, terms = f"switch to {name}", Terms(model=name)
-        if _is_rehearsed(hearing, what, dry_run=dry_run):
-            return
-        async with desk_at(opened, author) as desk:
-            await _send(desk, hearing, what, Action.SWITCH_MODEL, message, terms=terms)
+            raise UsageError(f"the worker of {target.name} has no model `{name}`; it has: {there}")
+        order = _Order(
+            what=f"switch to {name}",
+            action=Action.SWITCH_MODEL,
+            message=message,
+            terms=Terms(model=name),
+        )
+        await _send(opened, target, order, author, dry_run=dry_run)
 
 
-def _is_rehearsed(hearing: Hearer, what: str, *, dry_run: bool) -> bool:
-    if dry_run:
-        write_line(f"{hearing.name}: {what} would be sent")
-    return dry_run
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """What is sent to an attempt, and what people call it."""
+
+    what: str
+    action: Action
+    message: str
+    terms: Terms = field(default_factory=Terms)
+    request: int | None = None
+    """What it answers of the worker's, by journal id."""
 
 
 async def _send(
-    desk: OperatorActions,
-    hearing: Hearer,
-    what: str,
-    action: Action,
-    message: str,
-    *,
-    terms: Terms | None = None,
-    request: int | None = None,
-    answers_alerts: bool = True,
+    journal: Journal, target: OpenAttempt, order: _Order, author: str | None, *, dry_run: bool
 ) -> None:
-    number = await desk.act(
-        hearing.account.attempt,
-        action,
-        message,
-        about=[alert.key for alert in hearing.account.firing] if answers_alerts else (),
-        terms=terms or Terms(),
-        petition=request,
-    )
-    write_line(f"{hearing.name}: {what} sent ({number})")
+    """Send it, or say what would be sent. What holds or ends an attempt answers no alert."""
+    if dry_run:
+        write_line(f"{target.name}: {order.what} would be sent")
+        return
+    firing = () if order.action in _HOLDING else target.account.firing
+    async with desk_at(journal, author) as operator:
+        number = await operator.act(
+            target.account.attempt,
+            order.action,
+            order.message,
+            about=[alert.key for alert in firing],
+            terms=order.terms,
+            petition=order.request,
+        )
+    write_line(f"{target.name}: {order.what} sent ({number})")
 
 
-def _require_change(hearing: Hearer, action: Action) -> None:
+def _require_change(target: OpenAttempt, action: Action) -> None:
     """Raise UsageError if the act could change nothing."""
-    account, name = hearing.account, hearing.name
+    account, name = target.account, target.name
     pausing = any(each.action is Action.PAUSE for each in account.interventions.under_way)
     if action is Action.RESUME and not (account.parked or pausing):
         raise UsageError(f"{name} does not wait for a person; it is {account.status}")
