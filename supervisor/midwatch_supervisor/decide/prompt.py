@@ -60,7 +60,7 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
         ("alerts", "\n".join(map(_alert, context.firing or context.alerts))),
         ("interventions of earlier attempts", "\n".join(map(_tried, context.before))),
         ("interventions", "\n".join(map(_tried, context.delivered))),
-        ("rivals", "\n".join(map(_rival, context.concurrent))),
+        ("rivals", "\n".join(map(_concurrent_edit, context.concurrent))),
         ("plan", _plan(context.plan)),
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
@@ -121,9 +121,9 @@ def _tried(past: PastIntervention) -> str:
     return f"{past.action} by {past.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
 
 
-def _rival(rival: ConcurrentEdit) -> str:
-    turn = "it began first" if rival.elder else "this attempt began first"
-    return f"task {_line(rival.task)} works on {_line(rival.path)} too; {turn}"
+def _concurrent_edit(edit: ConcurrentEdit) -> str:
+    turn = "it began first" if edit.elder else "this attempt began first"
+    return f"task {_line(edit.task)} works on {_line(edit.path)} too; {turn}"
 
 
 def _noted(noted: Noted) -> str:
