@@ -222,6 +222,9 @@ class Watch(AttemptWatch):
         lifecycle, ending, reason = _CANCELLED
         try:
             result = await handler()
+            if self._acts is not None:  # a stream ends without its last node
+                seen = result.all_messages()
+                await self._tolerating(self._acts.session.after_node(None, seen))
             lifecycle, ending, reason = Lifecycle.COMPLETED, Ending.DONE, "the agent finished"
             return result
         except Exception as error:
