@@ -15,6 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Alert, Intervention, Record, Severity, Step
 from midwatch_stage.worker import SOON, scripted
@@ -90,11 +91,12 @@ async def test_a_supervisor_nudges_in_the_same_process(
     worker: Build, journal_file: Path, workspace: Path, supervisor: str
 ) -> None:
     heard: list[Alert] = []
+    bus = LocalBus()
 
     async def run_slow_tests() -> str:
-        async with asyncio.timeout(30):  # which leaves the supervisor time to speak
+        async with asyncio.timeout(30), bus.subscribe() as hints:
             while heard and not await interventions(journal_file):
-                await asyncio.sleep(0.01)
+                await hints.wait(0.1)  # which leaves the supervisor time to speak
         return FAILED
 
     turns: tuple[Any, ...] = tuple([turn[0], ("run_slow_tests", {})] for turn in looping())
@@ -102,6 +104,7 @@ async def test_a_supervisor_nudges_in_the_same_process(
         journal=str(journal_file),
         root=workspace,
         settings=SOON,
+        bus=bus,
         supervisor="policy" if supervisor == "policy" else TestModel(),
         on_alert=lambda alert: heard.append(alert) if alert.severity.alarm else None,
         seconds=count().__next__,
