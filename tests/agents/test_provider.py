@@ -1,12 +1,11 @@
 """A real provider's client over HTTP, against a server on loopback that answers as it is told."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from pydantic_ai import models
@@ -38,6 +37,15 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_stage.model_server import (
+    DONE,
+    WRITING,
+    ModelServer,
+    Reply,
+    calling,
+    refusal,
+    serving,
+)
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.attempt_evidence import AttemptEvidence
 from midwatch_supervisor.decide.context import DecisionContext
@@ -46,66 +54,9 @@ from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin, conduct
 
 T = TypeVar("T")
-NAME = "gpt-4o"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the server does with one request."""
-
-    status: int = 200
-    body: str = "{}"
-    headers: str = ""
-    hangs: bool = False
-    """Say nothing until the client gives up."""
-    breaks: bool = False
-    """End the connection in the middle of the answer."""
-
-    @property
-    def wire(self) -> bytes:
-        content = self.body.encode()
-        head = f"HTTP/1.1 {self.status} Told\r\ncontent-type: application/json\r\n{self.headers}"
-        tail = f"content-length: {len(content)}\r\nconnection: close\r\n\r\n"
-        return f"{head}{tail}".encode() + content
-
-
-@dataclass
-class Server:
-    """Gives its replies one after the other, the last one for ever, and keeps what it was asked."""
-
-    replies: tuple[Reply, ...]
-    port: int = 0
-    asked: list[Any] = field(default_factory=list[Any])
-    """The bodies of the requests."""
-    _listening: asyncio.Server | None = None
-
-    async def open(self) -> None:
-        self._listening = await asyncio.start_server(self._answer, "127.0.0.1", 0)
-        self.port = self._listening.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        if self._listening is not None:
-            self._listening.close()
-            await self._listening.wait_closed()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = int(head.partition("content-length:")[2].partition("\r\n")[0])
-        self.asked.append(json.loads(await reader.readexactly(length)))
-        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
-        if reply.hangs:
-            await reader.read()
-        else:
-            writer.write(reply.wire[:-1] if reply.breaks else reply.wire)
-        writer.close()
-
-    def spec(self, **more: Any) -> ModelSpec:
-        return ModelSpec(
-            name=f"openai-chat:{NAME}", base_url=f"http://127.0.0.1:{self.port}/v1", **more
-        )
-
-
-Serve = Callable[..., Awaitable[Server]]
+Serve = Callable[..., Awaitable[ModelServer]]
 
 
 @pytest.fixture
@@ -113,35 +64,13 @@ async def serve() -> AsyncGenerator[Serve]:
     """Starts a server: `await serve(reply, reply, …)`."""
     async with AsyncExitStack() as stack:
 
-        async def start(*replies: Reply) -> Server:
-            server = Server(replies)
-            await server.open()
-            stack.push_async_callback(server.close)
-            return server
+        async def start(*replies: Reply) -> ModelServer:
+            return await stack.enter_async_context(serving(*replies))
 
         stack.enter_context(models.override_allow_model_requests(allow_model_requests=True))
         yield start
 
 
-def completion(message: dict[str, Any], reason: str) -> Reply:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    head = {"id": "c", "object": "chat.completion", "created": 1, "model": NAME}
-    return Reply(body=json.dumps({**head, "choices": [choice], "usage": usage}))
-
-
-def calling(tool: str, arguments: str, id: str = "call-1") -> Reply:
-    call = {"id": id, "type": "function", "function": {"name": tool, "arguments": arguments}}
-    return completion({"content": None, "tool_calls": [call]}, "tool_calls")
-
-
-def refusal(status: int, headers: str = "", code: str = "") -> Reply:
-    error = {"message": f"told to say {status}", "type": "stub", "code": code or None}
-    return Reply(status=status, headers=headers, body=json.dumps({"error": error}))
-
-
-WRITING = calling("write_file", '{"path": "a.txt", "content": "one"}')
-DONE = completion({"content": "It is done."}, "stop")
 DECIDING = calling(
     "final_result",
     '{"action": "observe", "diagnosis": "false_alarm", "rationale": "It moves."}',
