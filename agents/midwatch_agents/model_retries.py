@@ -6,18 +6,13 @@ A circuit breaker, shared by a run's models, spares a provider that keeps failin
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import tenacity
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelHTTPError,
-    ModelQuotaExceededError,
-    ModelRequestRejectedError,
-    ModelRequestTimeout,
-)
+from pydantic_ai.exceptions import ModelRequestTimeout
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import (
     CompletedStreamedResponse,
@@ -29,7 +24,16 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.tools import RunContext
 
+from midwatch_agents.model_failures import (
+    FIRST_TRIES,
+    Failure,
+    failure_of,
+    passing,
+    reason_of,
+    refusal,
+)
 from midwatch_monitor.config.settings import ProviderSettings
+from midwatch_monitor.config.tasks import Role
 from midwatch_tools.pauses import pausing
 
 _LOOK_AGAIN = 1.0
@@ -40,11 +44,22 @@ class Breaker:
     """The circuit breaker of one provider. All that it does happens between two awaits."""
 
     def __init__(
-        self, settings: ProviderSettings, seconds: Callable[[], float] = time.monotonic
+        self,
+        settings: ProviderSettings,
+        seconds: Callable[[], float] = time.monotonic,
+        *,
+        refusing: bool = False,
     ) -> None:
-        """`seconds` is a clock that never goes back."""
+        """`seconds` is a clock that never goes back; `refusing` is as for `Breakers`."""
         self._settings = settings
         self._seconds = seconds
+        self._refusing = refusing
+        self._reached = False
+        """Whether anything ever came back from the provider."""
+        self._served: set[str] = set()
+        """Whose requests it ever took."""
+        self._broken: Counter[str] = Counter()
+        """Of the others: how often it failed them with an error of its own."""
         self.failures = 0
         """Failed requests in a row."""
         self._opens_at: float | None = None
@@ -64,8 +79,30 @@ class Breaker:
         self._tried_until = now + self._settings.breaker_seconds
         return 0.0
 
-    def succeeded(self) -> None:
+    def refuses(self, failure: Failure, who: str) -> bool:
+        """Whether a failed request is a refusal: waiting for it would be in vain.
+
+        `who` asks: one server may serve a model without tools and fail each request with some.
+        """
+        unreached, new = not self._reached, who not in self._served
+        self._reached = self._reached or failure is not Failure.UNREACHABLE
+        if not self._refusing:
+            return False
+        match failure:
+            case Failure.UNREACHABLE:
+                return unreached
+            case Failure.BROKEN:
+                self._broken[who] += 1
+                return new and self._broken[who] >= FIRST_TRIES
+            case Failure.REFUSED | Failure.UNPAID | Failure.NOT_FOUND:
+                return new
+            case _:
+                return False
+
+    def succeeded(self, who: str = "") -> None:
         """The provider answered, if only that it does not want such a request."""
+        self._reached = True
+        self._served.add(who)
         self.failures, self._opens_at, self._tried_until = 0, None, None
 
     def failed(self) -> None:
@@ -85,10 +122,16 @@ class Breakers:
     """The breakers of a run: one for each provider, however many models and attempts ask it."""
 
     def __init__(
-        self, settings: ProviderSettings, seconds: Callable[[], float] = time.monotonic
+        self,
+        settings: ProviderSettings,
+        seconds: Callable[[], float] = time.monotonic,
+        *,
+        refusing: bool = False,
     ) -> None:
+        """Where it is `refusing`, a provider that never answered is not waited for."""
         self._settings = settings
         self._seconds = seconds
+        self.refusing = refusing
         self._known: dict[str, Breaker] = {}
 
     def of(self, model: Model) -> Breaker:
@@ -96,14 +139,11 @@ class Breakers:
 
         A model without a provider asks nobody that another asks, so its breaker is its own.
         """
+        new = Breaker(self._settings, self._seconds, refusing=self.refusing)
         if model.base_url is None and model.provider is None:
-            return Breaker(self._settings, self._seconds)
-        key = model.base_url or model.system
-        return self._known.setdefault(key, Breaker(self._settings, self._seconds))
+            return new
+        return self._known.setdefault(model.base_url or model.system, new)
 
-
-PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""HTTP codes after which the same request may succeed later."""
 
 _LONGEST = 60.0
 """Seconds; a provider that asks for more is waited for this long, then asked again."""
@@ -111,18 +151,10 @@ _LONGEST = 60.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-def passing(error: BaseException) -> bool:
-    """Whether a failed request may succeed unchanged: overload, rate limits, lost connections."""
-    if isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError):
-        return False
-    if isinstance(error, ModelHTTPError):
-        return error.status_code in PASSING
-    return isinstance(error, ModelAPIError | TimeoutError | ConnectionError)
-
-
 class PatientModel(WrapperModel):
     """A model that is asked again, `tries` times in all, before its error ends an attempt.
 
+    Raises ProviderRefusedError where its breaker takes a failed first request for a refusal.
     The model's `request_timeout` holds for each try by itself. While the breaker of its provider
     is open it waits without asking; that uses up no try.
     """
@@ -133,9 +165,12 @@ class PatientModel(WrapperModel):
         *,
         tries: int,
         breaker: Breaker | None = None,
+        role: Role = Role.WORKER,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         super().__init__(wrapped)
+        self._who = f"the {role}'s model {wrapped.model_name}"
+        self._url = (wrapped.base_url or wrapped.system).rstrip("/")
         self._breaker = breaker
         self._sleep = sleep
         self._retrying = tenacity.AsyncRetrying(
@@ -180,24 +215,32 @@ class PatientModel(WrapperModel):
         try:
             response = await ask()
         except Exception as error:
-            if passing(error):
-                breaker.failed()
-            elif isinstance(error, ModelAPIError):
-                breaker.succeeded()
-            else:
-                breaker.released()
+            self._failed(breaker, error)
             raise
         except BaseException:  # cancelled: another request may try the provider
             breaker.released()
             raise
-        breaker.succeeded()
+        breaker.succeeded(self._who)
         return response
+
+    def _failed(self, breaker: Breaker, error: Exception) -> None:
+        """Tell the breaker of a failed request. Raises ProviderRefusedError for a refusal."""
+        failure = failure_of(error)
+        if failure is None:
+            breaker.released()
+        elif breaker.refuses(failure, self._who):
+            breaker.released()
+            raise refusal(error, who=self._who, url=self._url) from error
+        elif passing(error):
+            breaker.failed()
+        else:
+            breaker.succeeded(self._who)
 
     async def _admitted(self, breaker: Breaker) -> None:
         told = False
         while seconds := breaker.ask():
             if not told:
-                await pausing(seconds, f"{self.system} keeps failing, so it is not asked")
+                await pausing(seconds, f"{self._url} keeps failing, so it is not asked")
                 told = True
             await self._sleep(seconds)
 
@@ -205,7 +248,8 @@ class PatientModel(WrapperModel):
         """Say that the attempt waits, so that nobody takes its silence for something else."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None
-            await pausing(state.next_action.sleep, f"{what(error)} from {self.system}")
+            said = reason_of(error) if error else ""
+            await pausing(state.next_action.sleep, f"{said} from {self._url}")
 
     @asynccontextmanager
     async def request_stream(
@@ -224,17 +268,6 @@ class PatientModel(WrapperModel):
     def _start_request_deadline(self, model_settings: ModelSettings | None) -> None:
         # The agent's own deadline would be over all tries and the pauses between them.
         return None
-
-
-def what(error: BaseException | None) -> str:
-    """What happened to a request, in a few words: "HTTP 429", "no answer in time"."""
-    if isinstance(error, ModelHTTPError):
-        return f"HTTP {error.status_code}"
-    if isinstance(error, ModelRequestTimeout | TimeoutError):
-        return "no answer in time"
-    if isinstance(error, ModelAPIError):
-        return error.message or type(error).__name__
-    return type(error).__name__
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 
-from midwatch_agents.model_retries import passing
+from midwatch_agents.model_failures import passing
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (

@@ -102,7 +102,11 @@ class ModelServer:
             await self._listening.wait_closed()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        except asyncio.IncompleteReadError:  # whoever connected has nothing to ask, or speaks TLS
+            writer.close()
+            return
         length = int(head.partition("content-length:")[2].partition("\r\n")[0])
         body = json.loads(await reader.readexactly(length))
         self.asked.append(body)
