@@ -25,6 +25,8 @@ _BUSY = frozenset({408, 409, 425, 429, 502, 503, 504, 529})
 _NO_ADDRESS = frozenset({404, 405})
 _UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout", "UnsupportedProtocol"})
 """The errors of HTTP clients before anything was sent; there are several such libraries."""
+_EMPTY = frozenset({"", "Connection error."})
+"""What says nothing; its cause says more."""
 _LONGEST = 300
 """Characters of the provider's own words."""
 
@@ -76,11 +78,12 @@ def reason_of(error: BaseException) -> str:
         return f"HTTP {error.status_code}" + (f": {said}" if said else "")
     if failure_of(error) is Failure.BUSY:
         return "no answer in time"
-    for each in reversed([*_chain(error)]):
+    causes = [*_chain(error)]
+    for each in reversed(causes):
         if said := _system_words(each):
             return said
-    causes = (" ".join(str(each).split()) for each in reversed([*_chain(error)]))
-    return next(filter(None, causes), type(error).__name__)[:_LONGEST]
+    told = (" ".join(str(each).split()) for each in causes)
+    return next((said for said in told if said not in _EMPTY), type(error).__name__)[:_LONGEST]
 
 
 def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefusedError:
@@ -88,10 +91,10 @@ def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefused
 
     `who` asked in vain: "the worker's model gpt-4o". Without a `url`, it is that of the request.
     """
-    url, reason = url or _url_of(error) or "its provider", reason_of(error)
+    url, reason = url or url_of(error) or "its provider", reason_of(error)
     happened, remedy = _REFUSALS[failure_of(error) or Failure.BROKEN]
     return ProviderRefusedError(
-        f"{who} cannot begin: {url} {happened}: {reason.rstrip('.')}. {remedy}",
+        f"{who} got no answer: {url} {happened}: {reason.rstrip('.')}. {remedy}",
         url=url,
         reason=reason,
     )
@@ -164,7 +167,7 @@ def _said(body: object) -> str:
     return "" if said.startswith("<") else said[:_LONGEST]
 
 
-def _url_of(error: BaseException) -> str:
+def url_of(error: BaseException) -> str:
     """The address that a client's error names."""
     for each in _chain(error):
         url = getattr(getattr(each, "request", None), "url", None)

@@ -34,8 +34,10 @@ from midwatch_agents.model_failures import (
 )
 from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.config.tasks import Role
-from midwatch_tools.pauses import pausing
+from midwatch_tools.pauses import Pause, tell_pause
 
+_SLOW = 20.0
+"""Seconds; a first answer that takes longer is spoken of. Later the rule `silence` does that."""
 _LOOK_AGAIN = 1.0
 """Seconds; while one request tries the provider, the others look so often what came of it."""
 
@@ -62,6 +64,8 @@ class Breaker:
         """Of the others: how often it failed them with an error of its own."""
         self.failures = 0
         """Failed requests in a row."""
+        self.reason = ""
+        """Why the last one failed."""
         self._opens_at: float | None = None
         """When the provider may be asked again; `None` while the circuit is closed."""
         self._tried_until: float | None = None
@@ -99,15 +103,20 @@ class Breaker:
             case _:
                 return False
 
+    def serves(self, who: str) -> bool:
+        """Whether it ever took a request of that one."""
+        return who in self._served
+
     def succeeded(self, who: str = "") -> None:
         """The provider answered, if only that it does not want such a request."""
         self._reached = True
         self._served.add(who)
         self.failures, self._opens_at, self._tried_until = 0, None, None
 
-    def failed(self) -> None:
-        """The provider could not serve the request."""
+    def failed(self, reason: str = "") -> None:
+        """The provider could not serve the request, and why."""
         self.failures += 1
+        self.reason = reason
         most = self._settings.breaker_failures
         opens = bool(most) and self.failures >= most
         self._opens_at = self._seconds() + self._settings.breaker_seconds if opens else None
@@ -193,18 +202,32 @@ class PatientModel(WrapperModel):
         seconds = settings.get("request_timeout")
 
         async def ask() -> ModelResponse:
-            deadline = asyncio.timeout(seconds)
-            try:
-                async with deadline:
-                    return await self.wrapped.request(
-                        messages, model_settings, model_request_parameters
-                    )
-            except TimeoutError:
-                if seconds is None or not deadline.expired():
-                    raise
-                raise ModelRequestTimeout(self.model_name, seconds) from None
+            async with self._spoken_of(seconds):
+                return await self.wrapped.request(
+                    messages, model_settings, model_request_parameters
+                )
 
-        return await self._retrying(self._through, ask)
+        response: ModelResponse = await self._retrying(self._through, ask)
+        await tell_pause(None)
+        return response
+
+    @asynccontextmanager
+    async def _spoken_of(self, seconds: float | None) -> AsyncGenerator[None]:
+        """One request, which may take so many seconds; a first one that takes long is told of."""
+        slow = None
+        if self._breaker is not None and not self._breaker.serves(self._who):
+            slow = asyncio.create_task(self._tell_slow(seconds))
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                yield
+        except TimeoutError:
+            if seconds is None or not deadline.expired():
+                raise
+            raise ModelRequestTimeout(self.model_name, seconds) from None
+        finally:
+            if slow is not None:
+                slow.cancel()
 
     async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
         """Ask once the breaker lets it, and tell the breaker how it went."""
@@ -232,7 +255,7 @@ class PatientModel(WrapperModel):
             breaker.released()
             raise refusal(error, who=self._who, url=self._url) from error
         elif passing(error):
-            breaker.failed()
+            breaker.failed(reason_of(error))
         else:
             breaker.succeeded(self._who)
 
@@ -240,16 +263,25 @@ class PatientModel(WrapperModel):
         told = False
         while seconds := breaker.ask():
             if not told:
-                await pausing(seconds, f"{self._url} keeps failing, so it is not asked")
+                await tell_pause(Pause(url=self._url, reason=breaker.reason, seconds=seconds))
                 told = True
             await self._sleep(seconds)
+
+    async def _tell_slow(self, seconds: float | None) -> None:
+        """Say that a first answer takes its time; it may take so many seconds."""
+        left = (seconds or 0) - _SLOW
+        if left > 0:
+            await self._sleep(_SLOW)
+            await tell_pause(
+                Pause(url=self._url, reason="no answer yet", seconds=left, asking=True)
+            )
 
     async def _tell(self, state: tenacity.RetryCallState) -> None:
         """Say that the attempt waits, so that nobody takes its silence for something else."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None
-            said = reason_of(error) if error else ""
-            await pausing(state.next_action.sleep, f"{said} from {self._url}")
+            reason = reason_of(error) if error else ""
+            await tell_pause(Pause(url=self._url, reason=reason, seconds=state.next_action.sleep))
 
     @asynccontextmanager
     async def request_stream(

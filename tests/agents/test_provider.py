@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from pydantic_ai import models
@@ -23,6 +23,7 @@ from midwatch_monitor.config.settings import (
     SupervisorSettings,
 )
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
+from midwatch_monitor.errors import ProviderRefusedError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Activity,
@@ -33,12 +34,14 @@ from midwatch_monitor.records import (
     Change,
     Ending,
     Entry,
+    Health,
     Lifecycle,
     Step,
     StepKind,
 )
 from midwatch_stage.model_server import (
     DONE,
+    GRAMMAR,
     WRITING,
     ModelServer,
     Reply,
@@ -107,12 +110,12 @@ def used(run: Finished) -> tuple[float, float]:
 
 
 @pytest.fixture
-def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable[Finished]]:
+def perform(journal: Journal, tmp_path: Path) -> Callable[..., Awaitable[Finished]]:
     """Runs one task whose worker is a coder with that model: it has to write `a.txt`."""
 
-    async def work(spec: ModelSpec) -> Finished:
+    async def work(spec: ModelSpec, **more: Any) -> Finished:
         task = TaskSpec.model_validate(
-            {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}]}
+            {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}], **more}
         )
         # The requests that are counted are the worker's.
         nobody = ModelSpec(name="none")
@@ -146,7 +149,7 @@ def perform(journal: Journal, tmp_path: Path) -> Callable[[ModelSpec], Awaitable
     return work
 
 
-Perform = Callable[[ModelSpec], Awaitable[Finished]]
+Perform = Callable[..., Awaitable[Finished]]
 
 
 async def test_a_run_over_http_is_recorded_with_what_it_used(
@@ -229,17 +232,19 @@ async def test_a_malformed_call_is_a_failed_step_and_the_model_is_told(
 @pytest.mark.parametrize(
     ("replies", "requests", "reason"),
     [
-        ((refusal(401),), 1, "status_code: 401, model_name: gpt-4o, body: {'message': 'told to"),
-        ((refusal(404),), 1, "status_code: 404"),
-        ((refusal(429, code="insufficient_quota"),), 1, "insufficient_quota"),
-        ((refusal(500),), 2, "status_code: 500"),
+        ((refusal(400),), 1, "status_code: 400, model_name: gpt-4o, body: {'message': 'told to"),
         ((WRITING, refusal(401)), 2, "status_code: 401"),
+        ((WRITING, refusal(404)), 2, "status_code: 404"),
+        ((WRITING, refusal(429, code="insufficient_quota")), 2, "insufficient_quota"),
+        ((refusal(500),), 2, "status_code: 500"),
+        ((WRITING, refusal(500)), 3, "status_code: 500"),
     ],
 )
 async def test_a_lasting_failure_ends_the_attempt_with_the_true_reason(
     replies: tuple[Reply, ...], requests: int, reason: str, serve: Serve, perform: Perform
 ) -> None:
     server = await serve(*replies)
+    # Fewer tries than a server has that fails from the first request on.
     run = await perform(server.spec(tries=2))
     assert (run.code, run.state.lifecycle, run.state.ending) == (
         1,
@@ -262,12 +267,77 @@ async def test_a_provider_that_always_hangs_ends_the_attempt_with_that_reason(
     assert "timed out after 0.2" in run.state.reason
 
 
-async def test_where_nobody_listens_the_reason_says_so(serve: Serve, perform: Perform) -> None:
+GRAMMARLESS = refusal(500, words=GRAMMAR)
+
+
+@pytest.mark.parametrize(
+    ("reply", "requests", "words"),
+    [
+        (refusal(401, words="Wrong key."), 1, "refuses the key: HTTP 401: Wrong key. Set"),
+        (refusal(403, words="No right"), 1, "refuses the key: HTTP 403: No right. Set"),
+        (refusal(404, words="No model"), 1, "knows no such model or address: HTTP 404: No model"),
+        (refusal(429, code="insufficient_quota"), 1, "has no quota left: HTTP 429"),
+        (GRAMMARLESS, 3, f"failed the first 3 requests: HTTP 500: {GRAMMAR}. Look at"),
+        (Reply(breaks=True), 3, "failed the first 3 requests: peer closed connection"),
+        (Reply(body="<html>"), 3, "failed the first 3 requests: Failed to decode"),
+    ],
+)
+async def test_a_refused_first_request_ends_the_run_with_the_servers_words_and_loses_nothing(
+    reply: Reply, requests: int, words: str, serve: Serve, perform: Perform, journal: Journal
+) -> None:
+    server = await serve(reply)
+    with pytest.raises(ProviderRefusedError) as refused:
+        await perform(server.spec())
+    assert str(refused.value).startswith(f"the worker's model gpt-4o got no answer: {server.url} ")
+    assert words in str(refused.value)
+    assert len(server.asked) == requests
+    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
+
+
+async def standing(journal: Journal) -> tuple[Lifecycle, Health]:
+    attempt = told(await journal.attempts(1))
+    state = (await AttemptEvidence.read(journal, attempt)).state
+    return state.lifecycle, state.health
+
+
+async def test_where_nobody_listens_the_run_ends_at_once_and_says_so(
+    serve: Serve, perform: Perform, journal: Journal
+) -> None:
     server = await serve(DONE)
     await server.close()
+    with pytest.raises(ProviderRefusedError, match="cannot be reached: Connection refused"):
+        await perform(server.spec())
+    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
+
+
+async def test_a_server_that_one_model_can_ask_may_refuse_another(
+    serve: Serve, perform: Perform
+) -> None:
+    step = {"title": "Write it", "files": ["a.txt"], "confidence": 80}
+    planned = calling("final_result", json.dumps({"steps": [step]}))
+    server = await serve(planned, GRAMMARLESS)
+    with pytest.raises(ProviderRefusedError, match=GRAMMAR):
+        await perform(server.spec(), plan="auto")
+    assert len(server.asked) == 4
+
+
+async def test_an_overload_is_no_refusal_and_the_attempt_waits(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(*[refusal(503)] * 3, WRITING, DONE)
+    run = await perform(server.spec())
+    assert (run.code, len(server.asked)) == (0, 5)
+
+
+async def test_once_it_answered_a_provider_that_is_gone_is_an_outage(
+    serve: Serve, perform: Perform
+) -> None:
+    server = await serve(WRITING)
+    server.closes_after = 1
     run = await perform(server.spec(tries=2))
     assert (run.code, run.state.ending) == (1, Ending.ERROR)
     assert "Connection error" in run.state.reason
+    assert Activity.RATE_LIMITED in run.activities
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from midwatch_monitor.records import (
     Intervention,
     Lesson,
     Lifecycle,
+    Outage,
     Outcome,
     OutcomeReport,
     Recall,
@@ -88,6 +89,16 @@ def _step_fields(step: Step) -> JsonLine:
         "text": cut(step.text, MAX_TEXT),
         "edits": tuple(edit.path for edit in step.edits),
         "tokens": step.tokens,
+    }
+
+
+def _outage_fields(outage: Outage, state: str) -> JsonLine:
+    return {
+        "type": "provider",
+        "state": state,
+        **_picked(outage, "url reason"),
+        "since": moment(outage.since),
+        "next_try": None if outage.next_try is None else moment(outage.next_try),
     }
 
 
@@ -241,6 +252,8 @@ class Transcript:
         self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
         """The newest of each attempt."""
+        self._outages: dict[str, Outage] = {}
+        """Those of providers that were told of and are not over, by address."""
         self._models: dict[int, str] = {}
         """What attempts were switched to."""
 
@@ -292,6 +305,8 @@ class Transcript:
             case Change(model=str() as model) if entry.attempt is not None:
                 self._models[entry.attempt] = model
                 return None
+            case Change(outage=Outage() as outage):
+                return self._outage(outage)
             case Step() as step:
                 return _step_fields(step)
             case Alert() as alert:
@@ -322,6 +337,18 @@ class Transcript:
             "model": self._models.get(attempt.id, attempt.model) if attempt else "",
             **_picked(state, "reason ending"),
         }
+
+    def _outage(self, outage: Outage) -> JsonLine | None:
+        """The line of an outage that lasts, of a new reason for it, and of its end; once for all
+        attempts that ask the same provider."""
+        told = self._outages.pop(outage.url, None)
+        if outage.over:
+            return None if told is None else _outage_fields(outage, "over")
+        if told is None and not outage.lasting:
+            return None
+        self._outages[outage.url] = outage
+        known = told is not None and told.reason == outage.reason and outage.next_try is not None
+        return None if known else _outage_fields(outage, "away")
 
     def _intervention(self, entry: Entry) -> JsonLine | None:
         about = self._interventions.fold(entry)

@@ -73,6 +73,8 @@ class ModelServer:
     by_turn: bool = False
     """Choose the reply by the answers that the conversation already has: then any number of
     attempts may ask, and each is told the same story."""
+    closes_after: int | None = None
+    """Of so many requests it takes the last; then nobody listens."""
     port: int = 0
     """0 takes any free one."""
     asked: list[Any] = field(default_factory=list[Any])
@@ -112,6 +114,8 @@ class ModelServer:
         self.asked.append(body)
         self.sizes.append(length)
         reply = self._reply(body)
+        if len(self.asked) == self.closes_after and self._listening is not None:
+            self._listening.close()
         if reply.hangs:
             await reader.read()
         else:
