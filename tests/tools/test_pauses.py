@@ -155,6 +155,27 @@ async def test_a_pause_is_told_with_its_reason() -> None:
     assert pauses.told == ["HTTP 429 from function", "it answered"]
 
 
+async def test_a_first_answer_that_takes_long_is_told_of_and_a_later_one_is_not() -> None:
+    pauses, told = Pauses(), asyncio.Event()
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await told.wait()
+        return ModelResponse(parts=[TextPart("yes")])
+
+    async def tell(pause: Pause | None) -> None:
+        await pauses.tell(pause)
+        if pause is not None:
+            assert (pause.asking, pause.seconds) == (True, 280.0)
+            told.set()
+
+    listen(tell)
+    slow = FunctionModel(answer, settings={"request_timeout": 300.0})
+    patient = PatientModel(slow, tries=1, breaker=Breaker(ProviderSettings()), sleep=pauses.sleep)
+    for _ in range(2):
+        await patient.request(HELLO, None, ModelRequestParameters())
+    assert pauses.told == ["no answer yet from function", "it answered", "it answered"]
+
+
 async def test_an_open_breaker_is_waited_for_and_costs_no_try() -> None:
     pauses = Pauses()
     breaker = Breaker(ProviderSettings(breaker_failures=1, breaker_seconds=30), lambda: pauses.now)

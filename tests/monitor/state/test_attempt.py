@@ -7,6 +7,7 @@ import pytest
 
 from midwatch_monitor.records import (
     Action,
+    Activity,
     Actor,
     AlertKey,
     AlertState,
@@ -27,6 +28,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_stage.factories import (
     alert,
     attempt,
+    away,
     decision,
     delivery,
     ended,
@@ -48,6 +50,7 @@ from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.row import Row
 
 WORKING = transition()
+AWAY = away()
 WAITING = transition(Lifecycle.INPUT_REQUIRED)
 CYCLE = AlertKey(rule="cycle")
 FIRES = alert("cycle")
@@ -79,6 +82,8 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
         ((WORKING, WAITING), "waits for you", "a person"),
         ((WORKING, escalation()), "working", "a decision"),
+        ((WORKING, AWAY), "working", "the provider: HTTP 503 from http://far.test/v1"),
+        ((WORKING, AWAY, away(since=40, over=True)), "working", ""),
         (
             (WORKING, intervention(needs_approval=True)),
             "working",
@@ -114,6 +119,7 @@ def test_an_answer_on_its_way_ends_the_waiting_and_one_from_before_the_question_
         ((alert(severity=Severity.CRITICAL),), Health.STUCK),
         ((alert("silence"),), Health.UNKNOWN),
         ((FIRES, alert(state=AlertState.RESOLVED)), Health.OK),
+        ((AWAY, FIRES), Health.SUSPECT),
     ],
 )
 def test_health_is_never_ok_beside_a_firing_alert(
@@ -122,6 +128,25 @@ def test_health_is_never_ok_beside_a_firing_alert(
     state = folded(WORKING, *records)
     assert state.health is health
     assert (health is Health.OK) is not bool(state.firing)
+
+
+@pytest.mark.parametrize(
+    ("records", "health"),
+    [
+        ((AWAY,), Health.UNKNOWN),
+        ((AWAY, alert(severity=Severity.NOTICE)), Health.UNKNOWN),
+        ((away(next_try=None),), Health.UNKNOWN),
+        ((away(seconds=4),), Health.OK),
+        ((away(seconds=2), away(since=3, seconds=2)), Health.UNKNOWN),
+        ((AWAY, Change(activity=Activity.MODEL)), Health.UNKNOWN),
+        ((AWAY, away(since=40, over=True)), Health.OK),
+        ((AWAY, ended()), Health.OK),
+    ],
+)
+def test_health_is_unknown_while_an_outage_of_the_provider_lasts(
+    records: tuple[Record, ...], health: Health
+) -> None:
+    assert folded(WORKING, *records).health is health
 
 
 def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:
