@@ -140,17 +140,18 @@ class Breakers:
         """Where it is `refusing`, a provider that never answered is not waited for."""
         self._settings = settings
         self._seconds = seconds
-        self.refusing = refusing
+        self._refusing = refusing
         self._known: dict[str, Breaker] = {}
 
     def of(self, model: Model) -> Breaker:
         """The breaker for a model: that of its address or, without one, of its provider's name.
 
-        A model without a provider asks nobody that another asks, so its breaker is its own.
+        A model without a provider asks nobody that another asks, so its breaker is its own, and
+        nobody is there to refuse.
         """
-        new = Breaker(self._settings, self._seconds, refusing=self.refusing)
         if model.base_url is None and model.provider is None:
-            return new
+            return Breaker(self._settings, self._seconds)
+        new = Breaker(self._settings, self._seconds, refusing=self._refusing)
         return self._known.setdefault(model.base_url or model.system, new)
 
 
