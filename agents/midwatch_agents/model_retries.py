@@ -273,9 +273,8 @@ class PatientModel(WrapperModel):
         left = (seconds or 0) - _SLOW
         if left > 0:
             await self._sleep(_SLOW)
-            await tell_pause(
-                Pause(url=self._url, reason="no answer yet", seconds=left, asking=True)
-            )
+            said = "the first request is still under way"
+            await tell_pause(Pause(url=self._url, reason=said, seconds=left, asked=_SLOW))
 
     async def _tell(self, state: tenacity.RetryCallState) -> None:
         """Say that the attempt waits, so that nobody takes its silence for something else."""

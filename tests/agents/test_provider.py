@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from pydantic_ai import models
+from pydantic_ai import Agent, models
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
 
@@ -22,7 +22,14 @@ from midwatch_monitor.config.settings import (
     Settings,
     SupervisorSettings,
 )
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec
+from midwatch_monitor.config.tasks import (
+    ModelSpec,
+    Role,
+    TaskFile,
+    TaskSpec,
+    WorkerKind,
+    WorkerSpec,
+)
 from midwatch_monitor.errors import ProviderRefusedError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -113,13 +120,21 @@ def used(run: Finished) -> tuple[float, float]:
 def perform(journal: Journal, tmp_path: Path) -> Callable[..., Awaitable[Finished]]:
     """Runs one task whose worker is a coder with that model: it has to write `a.txt`."""
 
-    async def work(spec: ModelSpec, **more: Any) -> Finished:
+    async def work(
+        spec: ModelSpec,
+        planner: ModelSpec | None = None,
+        workers: dict[str, WorkerSpec] | None = None,
+        **more: Any,
+    ) -> Finished:
         task = TaskSpec.model_validate(
             {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}], **more}
         )
         # The requests that are counted are the worker's.
         nobody = ModelSpec(name="none")
-        file = TaskFile(models={Role.WORKER: spec, Role.REFLECTOR: nobody}, tasks=(task,))
+        models = {Role.WORKER: spec, Role.REFLECTOR: nobody}
+        if planner is not None:
+            models[Role.PLANNER] = planner
+        file = TaskFile(models=models, workers=workers or {}, tasks=(task,))
         settings = Settings(
             run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
         )
@@ -319,6 +334,29 @@ async def test_a_server_that_one_model_can_ask_may_refuse_another(
     with pytest.raises(ProviderRefusedError, match=GRAMMAR):
         await perform(server.spec(), plan="auto")
     assert len(server.asked) == 4
+
+
+async def test_where_nobody_answers_the_planner_the_worker_begins_at_once_and_the_run_says_why(
+    serve: Serve, perform: Perform, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, server = await serve(DONE), await serve(WRITING, DONE)
+    await dead.close()
+    run = await perform(server.spec(), planner=dead.spec(), plan="auto")
+    assert (run.code, len(server.asked)) == (0, 2)
+    assert f"the planner failed: Connection refused ({dead.url})" in caplog.text
+
+
+ready = Agent()
+"""An agent that a person has already; its model is known when its server is."""
+
+
+async def test_an_agent_of_ones_own_is_refused_at_once_too(serve: Serve, perform: Perform) -> None:
+    server = await serve(refusal(401, words="Wrong key."))
+    ready.model = model_for(server.spec(), role=Role.WORKER, key="")
+    own = WorkerSpec(kind=WorkerKind.TASK, agent=f"{__name__}:ready")
+    with pytest.raises(ProviderRefusedError, match=f"{server.url} refuses the key: HTTP 401: Wro"):
+        await perform(ModelSpec(name="none"), workers={"coder": own})
+    assert len(server.asked) == 1
 
 
 async def test_an_overload_is_no_refusal_and_the_attempt_waits(

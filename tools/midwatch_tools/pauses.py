@@ -26,8 +26,8 @@ class Pause:
     """Why: "HTTP 429: slow down"."""
     seconds: float
     """Until the next try."""
-    asking: bool = False
-    """Whether a request is under way: then it is no pause of the work."""
+    asked: float | None = None
+    """Seconds for which a request has been under way, where one is: it is no pause of the work."""
 
 
 Tell = Callable[[Pause | None], Awaitable[None]]
@@ -57,13 +57,14 @@ def pause_records(
     """
     if pause is None:
         return () if known is None else (Change(outage=replace(known, next_try=None, over=True)),)
+    began = at - timedelta(seconds=pause.asked or 0)
     outage = Outage(
         url=pause.url,
         reason=pause.reason,
-        since=at if known is None else known.since,
+        since=began if known is None else known.since,
         next_try=at + timedelta(seconds=pause.seconds),
     )
-    if pause.asking:
+    if pause.asked is not None:
         return (Change(outage=outage),)
     waits = Change(
         activity=Activity.RATE_LIMITED,

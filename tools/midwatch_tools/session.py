@@ -217,7 +217,7 @@ class Session:
         Until it answers, no minutes are used up: an outage of hours is not work.
         """
         recorder, budget = self.recorder, self.budget()
-        if pause is not None and not pause.asking:
+        if pause is not None and pause.asked is None:
             self._mark = self._stopped = self._seconds()
         if records := pause_records(recorder.outage, pause, recorder.clock(), budget):
             await recorder.record(*records)

@@ -165,12 +165,12 @@ def _outage(outage: Outage, at: datetime) -> TextLine:
     url, past = brief(outage.url), at - outage.since
     if outage.over:
         return TextLine("→", "provider", f"{url} answers, after {rounded(past)}", Tone.GOOD)
-    lasted = f" for {rounded(past)}" if past >= timedelta(seconds=1) else ""
+    lasted = f" {rounded(past)}" if past >= timedelta(seconds=1) else ""
     if outage.next_try is None:
         then = "nobody asks it before the run is resumed"
     else:
         then = f"next try in {rounded(outage.next_try - at)}"
-    text = f"no answer from {url}{lasted}: {brief(outage.reason)}; {then}"
+    text = f"waiting{lasted} for {url}: {brief(outage.reason)}; {then}"
     return TextLine("✗", "provider", text, Tone.WARN)
 
 

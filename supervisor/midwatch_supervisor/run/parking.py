@@ -117,7 +117,7 @@ def raise_refusal(error: WorkerError, breakers: Breakers, model: Model) -> None:
     fault, who = error.__cause__, f"the agent's model {model.model_name}"
     failure = failure_of(fault) if fault is not None else None
     if fault is not None and failure is not None and breakers.of(model).refuses(failure, who):
-        raise refusal(fault, who=who, url=model.base_url or "") from error
+        raise refusal(fault, who=who, url=(model.base_url or "").rstrip("/")) from error
 
 
 async def refused(recorder: Recorder, error: ProviderRefusedError) -> None:

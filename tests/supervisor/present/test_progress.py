@@ -78,15 +78,24 @@ def test_an_outage_is_told_when_it_lasts_when_its_reason_changes_and_when_it_is_
     )
     assert told == [
         None,
-        "20:00:00 totals#1: provider: no answer from http://far.test/v1 for 2 s: HTTP 503; "
+        "20:00:00 totals#1: provider: waiting 2 s for http://far.test/v1: HTTP 503; "
         "next try in 30 s",
         None,
-        f"20:00:00 totals#1: provider: no answer from http://far.test/v1 for 32 s: {refused}; "
+        f"20:00:00 totals#1: provider: waiting 32 s for http://far.test/v1: {refused}; "
         "next try in 30 s",
         "20:00:00 totals#1: step 1, run: pytest",
         "20:00:00 totals#1: provider: http://far.test/v1 answers, after 60 min",
         None,
     ]
+
+
+def test_an_outage_that_goes_on_is_told_again_after_ten_minutes() -> None:
+    transcript = Transcript([make.task()], [make.attempt()])
+    told = [
+        transcript.line(make.entry(id, make.away(since=60 * id), at=make.after(minutes=id)))
+        for id in range(1, 25)
+    ]
+    assert [id for id, line in enumerate(told, start=1) if line] == [1, 11, 21]
 
 
 def test_a_refusal_has_no_line_since_the_run_ends_with_it() -> None:
