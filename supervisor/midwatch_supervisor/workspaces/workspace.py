@@ -12,8 +12,10 @@ from pathlib import Path, PurePosixPath
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
+from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
+from midwatch_tools.tree import IGNORED
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
@@ -156,7 +158,7 @@ def _sweep(worktrees: Path) -> None:
                 shutil.rmtree(head.parent, ignore_errors=True)
 
 
-_NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})
+_NOT_COPIED = IGNORED - {".git", ".hg", ".svn"}
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -190,8 +192,9 @@ async def keep(workspace: Workspace, message: str) -> None:
 
 async def _keep(worktree: Worktree, message: str) -> None:
     worktree.require_branch()
-    await add_all(worktree)
-    if await git(worktree, "status", "--porcelain"):
+    await add_all(worktree, "--", *NOT_ADDED)
+    await git(worktree, "add", "--update")  # what the owner has in git by a name of rubbish
+    if await git(worktree, "diff", "--cached", "--name-only"):
         await git(worktree, "commit", "--quiet", "--message", message)
 
 

@@ -14,7 +14,7 @@ from midwatch_monitor.metrics.learning import (
 )
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.work import Usage
+from midwatch_monitor.state.usage import Usage
 from midwatch_monitor.records import (
     Birth,
     Ending,
