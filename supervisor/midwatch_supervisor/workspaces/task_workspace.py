@@ -1,0 +1,73 @@
+"""The workspace that holds a task's result, found for whoever looks at it after its run."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.records import Attempt, Lifecycle
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.assignment import Assignment, whole_of
+from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWorkspace:
+    """Where one attempt at a task worked."""
+
+    name: str
+    """Of the task."""
+    attempt: Attempt
+    folder: Path
+    assignment: Assignment | None
+    """`None` for an agent that came without a task file."""
+
+    @property
+    def source(self) -> Path | None:
+        """The folder on this machine that it was made from."""
+        return self.assignment.workspace if self.assignment else None
+
+    @property
+    def of_fleet(self) -> bool:
+        """Whether nodes work on the task: they clean up by themselves."""
+        return self.assignment is not None and bool(self.assignment.base)
+
+    async def there(self) -> bool:
+        """Whether the folder is on this machine, and a run has made it."""
+        return self.assignment is not None and await asyncio.to_thread(self.folder.is_dir)
+
+    async def open(self) -> Workspace:
+        """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
+        if not await asyncio.to_thread(self.folder.is_dir):
+            raise UsageError(
+                f"the workspace of {self.name} is gone: there is no folder {self.folder}"
+            )
+        try:
+            return await workspace_of(self.assignment, self.folder)
+        except WorkspaceError as error:
+            raise UsageError(f"the workspace of {self.name} cannot be used: {error}") from error
+
+
+def workspace_in(task: TaskState, attempt: AttemptState) -> TaskWorkspace:
+    """Where an attempt worked; of one that was split, where its parts were put together."""
+    folder = Path(attempt.attempt.workspace)
+    return TaskWorkspace(
+        name=task.task.name,
+        attempt=attempt.attempt,
+        folder=whole_of(folder) if attempt.split else folder,
+        assignment=assignment_of(task.task),
+    )
+
+
+def result_of(task: TaskState) -> TaskWorkspace | None:
+    """Where the task's result is: of the attempt that completed it, else of its newest one.
+
+    `None` before the first attempt.
+    """
+    tried = [*reversed(task.attempts.values())]
+    accepted = [each for each in tried if each.lifecycle is Lifecycle.COMPLETED or each.split]
+    found = (accepted if task.lifecycle is Lifecycle.COMPLETED else tried)[:1] or tried[:1]
+    return workspace_in(task, found[0]) if found else None
