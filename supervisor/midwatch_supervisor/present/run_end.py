@@ -1,5 +1,6 @@
 """What a person needs at the end of a run: what came of each task, and what to do next. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -8,7 +9,7 @@ from midwatch_monitor.records import Acceptance, Lifecycle
 from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.file_changes import FileChange, changes_text
-from midwatch_supervisor.present.numbers import counted, usage_text
+from midwatch_supervisor.present.numbers import checks_text, counted, usage_text
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
@@ -17,6 +18,8 @@ _BLOCKS = 4
 _LABEL = 8
 _REASON = 300
 _CHECK = 80
+
+_COUNT = re.compile(r"(\d) (?=\w)")
 
 Row = tuple[str, str]
 
@@ -80,7 +83,7 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
     parts = (
         _standing(state),
         "" if result.files is None else changes_text(result.files),
-        f"{state.passed} of {state.total} checks pass" if state.total else "",
+        checks_text(state.passed, state.total) if state.total else "",
         counted(len(state.attempts), "attempt"),
         usage_text(requests=0, tokens=state.used.tokens, cost_usd=state.used.cost_usd),
     )
@@ -125,7 +128,7 @@ def _checks(result: TaskResult) -> str:
         return f"none of {result.wanted} ran" if result.wanted else "none"
     failed = [_failure(each) for each in found if not each.passed]
     passed = [brief(each.check, _CHECK) for each in found if each.passed]
-    parts = [f"{len(passed)} of {len(found)} pass"]
+    parts = [checks_text(len(passed), len(found))]
     parts += [f"failed: {', '.join(failed)}"] if failed else []
     parts += [f"passed: {', '.join(passed)}"] if passed else []
     earlier = state.attempts.get(state.checked or 0)
@@ -190,11 +193,12 @@ def _rows(rows: Iterable[Row], width: int) -> Iterator[str]:
 
 
 def _wrapped(line: str, width: int, *, indent: str) -> list[str]:
-    return wrap(
-        line,
+    """On as many lines as it takes; a count stays with what it counts."""
+    lines = wrap(
+        _COUNT.sub("\\1\xa0", line),
         max(width, 2 * len(indent)),
         subsequent_indent=indent,
-        drop_whitespace=True,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [each.replace("\xa0", " ") for each in lines]
