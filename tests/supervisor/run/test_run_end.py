@@ -95,7 +95,7 @@ async def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
 
     code, merged, _ = await said(harness, "merge", "fix")
     assert (code, merged.splitlines()[0]) == (0, "+2 -1  a.py")
-    assert sorted(each.name for each in repository.iterdir()) == [".git", "a.py"]
+    assert await git(repository, "status", "--porcelain", "--ignored") == ""
     assert await git(repository, "branch", "--list", "midwatch/*") == ""
     assert not (harness.home / "work" / "r1" / "fix-1").exists()
 
