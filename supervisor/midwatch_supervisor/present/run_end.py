@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from midwatch_monitor.records import Acceptance, Lifecycle
@@ -85,7 +85,7 @@ def _compact(result: TaskResult, width: int, options: str) -> Iterator[str]:
         "" if result.files is None else changes_text(result.files),
         checks_text(state.passed, state.total) if state.total else "",
         counted(len(state.attempts), "attempt"),
-        usage_text(requests=0, tokens=state.used.tokens, cost_usd=state.used.cost_usd),
+        _usage(replace(state.used, requests=0)) if state.used.tokens else "",
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
     yield from _wrapped(line, width, indent="  ")

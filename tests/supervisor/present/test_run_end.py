@@ -124,9 +124,8 @@ def test_nothing_changed_is_nothing_to_take() -> None:
 
 def test_reservations_stand_beside_the_status() -> None:
     flagged = Completion(plan_step=0, goal="g", confidence=7, accepted=True, flag="not reviewed")
-    assert (
-        block(flagged, make.ended(), DONE)[0] == "fix: completed, with reservations: not reviewed"
-    )
+    first, *_ = block(flagged, make.ended(), DONE)
+    assert first == "fix: completed, with reservations: not reviewed"
 
 
 def test_commands_name_the_journal_that_was_named() -> None:
@@ -160,10 +159,10 @@ def test_many_tasks_are_told_in_a_line_each() -> None:
     done = result(make.change(budget=USED), make.ended(), DONE)
     failed = result(make.ended(Ending.STUCK), FAILED, state=state(FAILED, name="cut"))
     lines = [*run_end([done] * 4 + [failed], width=80)]
-    assert lines[1] == ("fix: completed, 2 files, +14 -3, 1 of 1 check passes, 1 attempt,")
-    assert lines[2] == "  45 k tokens, $0.12"
+    first = "fix: completed, 2 files, +14 -3, 1 of 1 check passes, 1 attempt, 45 k tokens,"
+    assert lines[1:3] == [first, "  $0.12"]
     assert lines[-6:-4] == [
-        "cut: failed, 2 files, +14 -3, 1 attempt, nothing",
+        "cut: failed, 2 files, +14 -3, 1 attempt",
         "  why      out of budget: 60 requests",
     ]
     assert lines[-3:] == [
