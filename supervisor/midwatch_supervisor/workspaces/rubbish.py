@@ -13,7 +13,10 @@ from midwatch_tools.tree import IGNORED
 
 _SUFFIXES = (".pyc", ".pyo")
 _GLOBS = (*sorted(IGNORED - {".git"}), *(f"*{suffix}" for suffix in _SUFFIXES))
-NOT_ADDED = (".", *(f":(exclude,glob)**/{glob}" for glob in _GLOBS))
+NOT_ADDED = (
+    ".",
+    *(f":(exclude,glob)**/{glob}{below}" for glob in _GLOBS for below in ("", "/**")),
+)
 """As the paths of `git add`: everything else."""
 NEW_FILES = (
     *("ls-files", "--others", "--exclude-standard", "-z"),

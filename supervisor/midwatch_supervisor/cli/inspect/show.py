@@ -174,7 +174,7 @@ def _account(
     task, state = account.task, account.transition
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
-    yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
+    yield f"status: {_with_reason(account.status.value, state.reason)}"
     waits = waits_for(account, nodes)
     if waits:
         yield f"waits for: {waits}"
