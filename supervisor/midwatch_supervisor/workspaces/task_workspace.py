@@ -8,10 +8,14 @@ from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.records import Attempt, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.assignment import Assignment, whole_of
+from midwatch_supervisor.present.assignment import Assignment, branch_of, whole_of
+from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.workspaces.changes import NUMSTAT, diff_from, file_changes, numstat
+from midwatch_supervisor.workspaces.merge import merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
 from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_tools.git import git, is_repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,35 @@ class TaskWorkspace:
             return await workspace_of(self.assignment, self.folder)
         except WorkspaceError as error:
             raise UsageError(f"the workspace of {self.name} cannot be used: {error}") from error
+
+    async def diff(self) -> tuple[str, tuple[FileChange, ...]] | None:
+        """What was changed there, also when it is merged and gone; `None` if it is not here.
+
+        Raises WorkspaceError, and UsageError as `open` does.
+        """
+        if await self.there():
+            workspace = await self.open()
+            files = await file_changes(workspace, self.source)
+            return await diff_from(workspace, self.source), files
+        merged = await self.merged()
+        return await diff_between(*merged) if merged else None
+
+    async def merged(self) -> tuple[Path, str, str] | None:
+        """The repository that took its branch, and the commits with which that began and ended.
+
+        `None` where `midwatch merge` took none.
+        """
+        home = self.source
+        if home is None or not await asyncio.to_thread(is_repository, home):
+            return None
+        found = await merged_before(home, branch_of(self.folder))
+        return (home, *found) if found else None
+
+
+async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:
+    """The diff between two commits, and the files in it."""
+    said = await git(home, "diff", *NUMSTAT, begun, tip, "--")
+    return await git(home, "diff", begun, tip, "--"), numstat(said)
 
 
 def workspace_in(task: TaskState, attempt: AttemptState) -> TaskWorkspace:

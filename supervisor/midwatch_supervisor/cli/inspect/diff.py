@@ -1,8 +1,6 @@
 """`midwatch diff`: what a task has changed, against what it began from."""
 
-import asyncio
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midwatch_monitor.errors import UsageError
@@ -11,13 +9,15 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.operate.merge import plan_of
 from midwatch_supervisor.cli.output import write_diff, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import account_of, find
-from midwatch_supervisor.workspaces.changes import NUMSTAT, diff_from, file_changes, numstat
-from midwatch_supervisor.workspaces.merge import give_back, merged_before
-from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of, workspace_in
-from midwatch_tools.git import git, is_repository
+from midwatch_supervisor.workspaces.merge import give_back
+from midwatch_supervisor.workspaces.task_workspace import (
+    TaskWorkspace,
+    diff_between,
+    result_of,
+    workspace_in,
+)
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
@@ -50,31 +50,18 @@ async def diff(
         for each in files:
             write_json({"type": "file", "task": chosen.name, **asdict(each)})
     elif text:
-        write_diff(text)
+        write_diff(opened.masker.text(text))
     else:
         write_line(f"{chosen.name} has changed nothing")
 
 
 async def _changed(journal: "Journal", chosen: TaskWorkspace) -> tuple[str, tuple[FileChange, ...]]:
     """The diff, and the files in it."""
-    if await chosen.there():
-        workspace = await chosen.open()
-        return (
-            await diff_from(workspace, chosen.source),
-            await file_changes(workspace, chosen.source),
-        )
-    home, branch = chosen.source, branch_of(chosen.folder)
-    if home is not None and await asyncio.to_thread(is_repository, home):
-        merged = await merged_before(home, branch)
-        if merged is not None:
-            return await _between(home, *merged)
+    found = await chosen.diff()
+    if found is not None:
+        return found
     plan = await plan_of(journal, chosen)
     try:
-        return await _between(plan.home, plan.begun or "HEAD", plan.tip)
+        return await diff_between(plan.home, plan.begun or "HEAD", plan.tip)
     finally:
         await give_back(plan)
-
-
-async def _between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:
-    said = await git(home, "diff", *NUMSTAT, begun, tip, "--")
-    return await git(home, "diff", begun, tip, "--"), numstat(said)

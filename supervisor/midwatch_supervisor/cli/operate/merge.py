@@ -20,7 +20,6 @@ from midwatch_supervisor.workspaces.merge import (
     Merge,
     give_back,
     merge_branch,
-    merged_before,
     plan_cloned,
     plan_fetched,
     plan_merge,
@@ -52,7 +51,7 @@ async def merge(
         found = await find(opened, task, run=run)
         account = await account_of(opened, found.task)
         result = _accepted(account)
-        if await _merged_before(result):
+        if not await result.there() and await result.merged():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
             return
         plan = await plan_of(opened, result)
@@ -96,14 +95,6 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> No
     else:
         await remove_workspace(workspace)
         write_line(f"removed the branch and its worktree {workspace.folder}")
-
-
-async def _merged_before(result: TaskWorkspace) -> bool:
-    """Whether nothing is left of it but the trace of its merge."""
-    home = result.source
-    if home is None or await result.there() or not await asyncio.to_thread(is_repository, home):
-        return False
-    return await merged_before(home, branch_of(result.folder)) is not None
 
 
 async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
