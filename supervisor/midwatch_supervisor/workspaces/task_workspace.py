@@ -1,6 +1,7 @@
 """The workspace that holds a task's result, found for whoever looks at it after its run."""
 
 import asyncio
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.records import Attempt, Lifecycle
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.assignment import Assignment, branch_of, whole_of
+from midwatch_supervisor.present.assignment import Assignment, branch_of, folder_of, whole_of
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import NUMSTAT, diff_from, file_changes, numstat
@@ -39,13 +40,22 @@ class TaskWorkspace:
         """Whether nodes work on the task: they clean up by themselves."""
         return self.assignment is not None and bool(self.assignment.base)
 
+    @property
+    def made_by_run(self) -> bool:
+        """Whether its folder is one that a run would have made: no other may be removed."""
+        if self.assignment is None or self.of_fleet or len(self.folder.parents) < 3:
+            return False
+        label, home = self.folder.parent.name, self.folder.parents[2]
+        own = folder_of(home, label, self.name, self.attempt.number)
+        return self.folder in {own, whole_of(own)}
+
     async def there(self) -> bool:
         """Whether the folder is on this machine, and a run has made it."""
-        return self.assignment is not None and await asyncio.to_thread(self.folder.is_dir)
+        return self.assignment is not None and await asyncio.to_thread(os.path.isdir, self.folder)
 
     async def open(self) -> Workspace:
         """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
-        if not await asyncio.to_thread(self.folder.is_dir):
+        if not await asyncio.to_thread(os.path.isdir, self.folder):
             raise UsageError(
                 f"the workspace of {self.name} is gone: there is no folder {self.folder}"
             )

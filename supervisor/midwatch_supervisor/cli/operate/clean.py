@@ -81,7 +81,7 @@ def _places(task: TaskState) -> list[TaskWorkspace]:
     places = [workspace_in(task, each) for each in task.attempts.values()]
     result = result_of(task)
     found = {each.folder: each for each in (*places, *([result] if result else []))}
-    return [each for each in found.values() if not each.of_fleet]
+    return [each for each in found.values() if each.made_by_run]
 
 
 async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:

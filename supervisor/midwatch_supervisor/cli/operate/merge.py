@@ -16,6 +16,7 @@ from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import change_lines, changes_text
 from midwatch_supervisor.present.lookup import account_of, find
 from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.merge import (
     Merge,
     give_back,
@@ -72,7 +73,9 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
     for text in change_lines(plan.files):
         write_line(text)
     if plan.left_out:
-        write_line(f"left out: {', '.join(plan.left_out)} (build rubbish, or ignored by git here)")
+        write_line(
+            f"left out: {brief(', '.join(plan.left_out))} (build rubbish, or ignored by git here)"
+        )
     await (rehearse if dry_run else merge_branch)(plan)
     commits = counted(plan.commits, "commit") + (" as one" if plan.left_out else "")
     done = "would merge" if dry_run else "merged"
@@ -85,7 +88,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
 async def _clean_up(plan: Merge, result: TaskWorkspace, *, run_over: bool) -> None:
     """Remove what the merge has made needless, unless something may still need it."""
     await give_back(plan)
-    if result.of_fleet or not await result.there():
+    if not (result.made_by_run and await result.there()):
         return
     workspace = await result.open()
     if not run_over:

@@ -185,3 +185,21 @@ async def test_the_folder_of_an_agent_that_came_by_itself_is_never_touched(
     assert await midwatch("clean", "own") == 0
     assert capsys.readouterr().out == "there is nothing to clean\n"
     assert (own / "mine.txt").read_text() == "mine"
+
+
+async def test_a_folder_that_no_run_would_have_made_is_never_touched(
+    copies: Room, own: Path, capsys: Capture
+) -> None:
+    spec = TaskSpec(id="fix", goal="x", acceptance=("true",))
+    wanted = Assignment(
+        task=spec, worker="w", spec=WorkerSpec(), models={}, workspace=copies.source
+    ).model_dump_json()
+    journal = copies.journal
+    task = await journal.add_task(run=copies.run, name="fix", title="", spec=wanted, at=make.AT)
+    await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(own), at=make.AT
+    )
+    done = Draft(record=make.task_transition(Lifecycle.FAILED), at=make.AT, task=task.id)
+    await journal.commit(Commit(drafts=(done,)))
+    assert await midwatch("clean", "fix") == 0
+    assert (own / "mine.txt").read_text() == "mine"
