@@ -107,8 +107,8 @@ async def test_files_that_are_not_committed_are_named_before_a_run_and_not_in_it
     (repository / "new.py").touch()
     _, _, errors = await run(harness)
     assert errors == (
-        f"2 uncommitted files in {repository}: workers begin with the last commit and do not see "
-        "them (a.py, new.py)\n"
+        f"warning: 2 uncommitted files in {repository}: workers begin with the last commit and "
+        "do not see them (a.py, new.py)\n"
     )
     _, diff, _ = await said(harness, "diff", "fix")
     assert "-a = 1\n" in diff

@@ -22,7 +22,7 @@ from midwatch_monitor.records import Entry
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
-from midwatch_supervisor.cli.run.end import print_end, warn_of_uncommitted
+from midwatch_supervisor.cli.run.end import print_end, unseen
 from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
@@ -83,7 +83,8 @@ def start(
     json: bool,
 ) -> int:
     """Start a new run and stay with it to its end; answers the exit code."""
-    asyncio.run(warn_of_uncommitted(wanted, besides=Path(source).resolve()))
+    for warning in asyncio.run(unseen(wanted, besides=Path(source))):
+        write_error(f"warning: {warning}")
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         return await begin(

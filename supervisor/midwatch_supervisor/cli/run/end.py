@@ -7,7 +7,7 @@ from pathlib import Path
 
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.cli.output import write_error, write_line
+from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import say_turn
@@ -20,6 +20,7 @@ from midwatch_tools.git import is_repository
 
 _COUNTED = 100
 """Tasks whose changed lines are counted at the end of a run; git takes a while over each."""
+_AT_ONCE = 4
 _NAMED = 3
 """Uncommitted files that are named."""
 _MEANINGS = {
@@ -30,12 +31,14 @@ _MEANINGS = {
 }
 
 
-async def warn_of_uncommitted(wanted: Sequence[Assignment], *, besides: Path) -> None:
-    """Say what the workers will not see, for a worktree begins with the last commit.
+async def unseen(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
+    """What workers will not see, a sentence for each repository: a worktree has what is committed.
 
     `besides` is the task file, which they do not need.
     """
     sources = dict.fromkeys(each.workspace for each in wanted if each.workspace is not None)
+    told: list[str] = []
+    besides = await asyncio.to_thread(besides.absolute)
     for source in sources:
         if not await asyncio.to_thread(is_repository, source):
             continue
@@ -46,11 +49,12 @@ async def warn_of_uncommitted(wanted: Sequence[Assignment], *, besides: Path) ->
         names = [name for name in found if source / name != besides]
         if names:
             more = ", …" if len(names) > _NAMED else ""
-            write_error(
+            told.append(
                 f"{counted(len(names), 'uncommitted file')} in {source}: workers begin with the "
                 f"last commit and do not see {'it' if len(names) == 1 else 'them'} "
                 f"({', '.join(names[:_NAMED])}{more})"
             )
+    return told
 
 
 async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> None:
@@ -58,7 +62,13 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, options: str) -> N
     states = {task.task.name: task.lifecycle for task in tasks}
     for task in tasks:
         say_turn(task, states, None)
-    results = [await _result(task, count=at < _COUNTED) for at, task in enumerate(tasks)]
+    looking = asyncio.Semaphore(_AT_ONCE)
+
+    async def result(at: int, task: TaskState) -> TaskResult:
+        async with looking:
+            return await _result(task, count=at < _COUNTED)
+
+    results = await asyncio.gather(*(result(at, task) for at, task in enumerate(tasks)))
     width = shutil.get_terminal_size().columns
     for text in run_end(results, width=width, options=options):
         write_line(text)
