@@ -109,7 +109,7 @@ class RunMetrics:
         return TaskFigures(
             task=id,
             lifecycle=task.lifecycle,
-            reason=task.transition.reason,
+            reason=task.reason,
             attempts=len(task.attempts),
             interventions=len(task.delivered),
             recovered=task.recovered,

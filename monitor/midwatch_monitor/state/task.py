@@ -79,6 +79,13 @@ class TaskState:
         return self.transition.lifecycle
 
     @property
+    def reason(self) -> str:
+        """Why it stands so, where anybody said."""
+        if self.latest is not None and self.lifecycle is Lifecycle.INPUT_REQUIRED:
+            return self.latest.transition.reason
+        return self.transition.reason
+
+    @property
     def over(self) -> bool:
         """Whether it has ended."""
         return self.lifecycle.over

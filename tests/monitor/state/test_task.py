@@ -138,3 +138,8 @@ def test_meters_that_begin_anew_are_added_up() -> None:
     shown = (10, 12, 3)
     meters = (Change(budget=Budget(tokens=Meter(used=each))) for each in shown)
     assert folded(*meters).used.tokens == 15
+
+
+def test_a_task_that_waits_says_why_its_attempt_does() -> None:
+    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
+    assert folded(TaskTransition(lifecycle=Lifecycle.WORKING), parked).reason == "Which port?"

@@ -83,10 +83,10 @@ def start(
     json: bool,
 ) -> int:
     """Start a new run and stay with it to its end; answers the exit code."""
-    for warning in asyncio.run(unseen(wanted, besides=Path(source))):
-        write_error(f"warning: {warning}")
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        for warning in await unseen(wanted, besides=Path(source)):
+            write_error(f"warning: {warning}")
         return await begin(
             log,
             wanted,
