@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.records import Keeper
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_error, write_line
 from midwatch_supervisor.present.file_changes import changes_text
 from midwatch_supervisor.present.lookup import account_of, chosen_runs, find
@@ -24,7 +24,10 @@ async def clean(
     *tasks: Annotated[
         str, Parameter(name="TASK", help="Tasks whose work is thrown away, merged or not.")
     ],
-    run: RunOption = None,
+    run: Annotated[
+        int | None,
+        Parameter(help="Only this run. Default: every run; of a task that is named, the latest."),
+    ] = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
