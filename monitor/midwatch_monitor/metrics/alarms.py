@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.task import interventions
 
 REMEMBERED = 5_000
 """Steps of an attempt whose request is remembered; older trouble counts as if it began there."""
@@ -154,12 +155,6 @@ class RecoveryFigures:
     """Delivered ones that answered no alert: what a person said, or what a worker asked for."""
     refused: int = 0
     """Decisions that were turned down."""
-
-
-def interventions(attempts: Iterable[AttemptState]) -> Iterable[InterventionState]:
-    """What was done about attempts. Acknowledging or silencing an alert does nothing to one."""
-    for attempt in attempts:
-        yield from (each for each in attempt.interventions if not each.action.of_alerts)
 
 
 def recovery(attempts: Iterable[AttemptState], refused: int) -> RecoveryFigures:

@@ -21,7 +21,7 @@ from midwatch_monitor.metrics.lessons import (
     savings,
 )
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.work import ModelUse, SpendingFigures, Usage, spent_usage
+from midwatch_monitor.metrics.work import ModelUse, SpendingFigures
 from midwatch_monitor.records import (
     AttemptTransition,
     Change,
@@ -46,6 +46,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
+from midwatch_monitor.state.usage import Usage, spent_usage
 
 QUIET = 10
 """Reviews in a row that changed nothing, from which they are said to change little."""

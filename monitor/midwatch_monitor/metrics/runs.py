@@ -10,7 +10,6 @@ from midwatch_monitor.metrics.alarms import (
     DisturbanceFigures,
     RecoveryFigures,
     disturbance,
-    interventions,
     recovery,
 )
 from midwatch_monitor.metrics.retries import Retries, RetryFigures
@@ -22,7 +21,7 @@ from midwatch_monitor.metrics.work import (
     SpendingFigures,
     Usage,
 )
-from midwatch_monitor.records import Entry, Lifecycle, Outcome, TaskTransition
+from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
 
@@ -34,7 +33,6 @@ class TaskFigures:
     task: int
     """Its journal id."""
     lifecycle: Lifecycle
-    """`input-required` where it waits for a person."""
     reason: str = ""
     attempts: int = 0
     interventions: int = 0
@@ -73,8 +71,6 @@ class RunMetrics:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._run = RunState()
-        self._counted: dict[int, TaskTransition] = {}
-        """By task: where its checks were counted last."""
         self._moved_at: dict[int, datetime] = {}
         """By task: when its state changed last."""
         self._alarms = Alarms()
@@ -91,8 +87,6 @@ class RunMetrics:
         self._run.fold(entry)
         if isinstance(entry.record, TaskTransition):
             self._moved_at[entry.task] = entry.at
-            if entry.record.total:
-                self._counted[entry.task] = entry.record
 
     def figures(self) -> Figures:
         """How it stands."""
@@ -112,20 +106,17 @@ class RunMetrics:
         )
 
     def _task(self, id: int, task: TaskState) -> TaskFigures:
-        latest, counted = task.latest, self._counted.get(id)
-        waits = not task.over and latest is not None and latest.parked
-        found = list(interventions(task.attempts.values()))
         return TaskFigures(
             task=id,
-            lifecycle=Lifecycle.INPUT_REQUIRED if waits else task.lifecycle,
-            reason=task.transition.reason,
+            lifecycle=task.lifecycle,
+            reason=task.reason,
             attempts=len(task.attempts),
-            interventions=sum(each.delivered for each in found),
-            recovered=sum(each.outcome is Outcome.RECOVERED for each in found),
-            passed=counted.passed if counted else 0,
-            total=counted.total if counted else 0,
+            interventions=len(task.delivered),
+            recovered=task.recovered,
+            passed=task.passed,
+            total=task.total,
             seconds=self._seconds(id, task),
-            usage=self._model_use.of(id),
+            usage=task.used,
         )
 
     def _seconds(self, id: int, task: TaskState) -> float | None:

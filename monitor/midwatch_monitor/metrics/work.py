@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from midwatch_monitor.metrics.calibration import (
@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Spending,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.usage import Usage, WorkerUsage, spent_usage
 
 RESERVATIONS = 200
 """The newest that are kept by their words; all are counted."""
@@ -221,29 +222,10 @@ def _sum(plans: Iterable[Plan]) -> PlanSum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    requests: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-    def __add__(self, more: "Usage") -> "Usage":
-        return Usage(
-            requests=self.requests + more.requests,
-            tokens=self.tokens + more.tokens,
-            cost_usd=self.cost_usd + more.cost_usd,
-        )
-
-
-def spent_usage(spent: Spending) -> Usage:
-    """What a call of another model than the worker's used."""
-    return Usage(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingFigures:
     """What workers used, and what was used on their behalf."""
 
-    workers: Usage = Usage()
+    workers: Usage = field(default_factory=Usage)
     roles: tuple[tuple[str, Usage], ...] = ()
     """The supervisor, the planner and the others, by name. The policy uses no model."""
 
@@ -261,43 +243,25 @@ class ModelUse:
     """Follows budgets and spending."""
 
     def __init__(self) -> None:
-        self._meters: dict[int, Usage] = {}
-        """By task: what its meters showed last. Its attempts share one budget."""
-        self._tasks: dict[int, Usage] = defaultdict(Usage)
+        self._workers: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
+        """By task."""
         self._roles: dict[str, Usage] = defaultdict(Usage)
 
     def observe(self, entry: Entry) -> None:
         match entry.record:
             case Change(budget=Budget() as budget):
-                self._meter(entry.task, budget)
+                self._workers[entry.task].fold(budget)
             case Spending() as spent:
                 self._roles[spent.role] += spent_usage(spent)
             case _:
                 pass
 
-    def _meter(self, task: int, budget: Budget) -> None:
-        shown = Usage(
-            requests=int(budget.requests.used),
-            tokens=int(budget.tokens.used),
-            cost_usd=budget.cost_usd.used,
-        )
-        before = self._meters.get(task, Usage())
-        # Meters only rise; one that fell was begun anew.
-        if shown.requests < before.requests or shown.tokens < before.tokens:
-            before = Usage()
-        self._tasks[task] += Usage(
-            requests=shown.requests - before.requests,
-            tokens=shown.tokens - before.tokens,
-            cost_usd=max(0.0, shown.cost_usd - before.cost_usd),
-        )
-        self._meters[task] = shown
-
     def of(self, task: int) -> Usage:
         """What a task's workers used."""
-        return self._tasks.get(task, Usage())
+        return self._workers[task].used if task in self._workers else Usage()
 
     def figures(self) -> SpendingFigures:
         return SpendingFigures(
-            workers=sum(self._tasks.values(), Usage()),
+            workers=sum((each.used for each in self._workers.values()), Usage()),
             roles=tuple((role, self._roles[role]) for role in sorted(self._roles)),
         )

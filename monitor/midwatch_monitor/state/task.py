@@ -1,20 +1,28 @@
 """Where one task stands, folded from its entries. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from midwatch_monitor.records import (
+    Acceptance,
+    Alert,
     Attempt,
+    Budget,
+    Change,
     Completion,
     Delivery,
     Entry,
     Feedback,
     Lifecycle,
+    Outcome,
     OutcomeReport,
     Spending,
     Task,
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
+from midwatch_monitor.state.intervention import InterventionState
+from midwatch_monitor.state.usage import Usage, WorkerUsage
 
 _SUBMITTED = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
 
@@ -24,6 +32,12 @@ def reservations(done: Completion) -> tuple[str, ...]:
     if done.plan_step or not done.accepted:
         return ()
     return tuple(dict.fromkeys(filter(None, (done.flag, *done.doubts))))
+
+
+def interventions(attempts: Iterable[AttemptState]) -> Iterable[InterventionState]:
+    """What was done about attempts. Acknowledging or silencing an alert does nothing to one."""
+    for attempt in attempts:
+        yield from (each for each in attempt.interventions if not each.action.of_alerts)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,19 +51,39 @@ class TaskState:
     """Whether the rules look at it: not in a run whose mode is `off`."""
     transition: TaskTransition = _SUBMITTED
     """The newest one."""
+    passed: int = 0
+    total: int = 0
+    """Its acceptance checks, as they were counted last."""
+    checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
+    """The newest result of each acceptance check, of the attempt that ran some last."""
+    checked: int | None = None
+    """That attempt, by journal id."""
+    alerts: int = 0
+    """How many times one fired; a severity that rises is no further alert."""
     attempts: dict[int, AttemptState] = field(default_factory=dict[int, AttemptState])
     """By journal id, oldest first."""
     last: Entry | None = None
     """The newest entry."""
     spent: dict[tuple[str, str], Spending] = field(default_factory=dict[tuple[str, str], Spending])
     """What others than the workers used, by role and model."""
+    workers: WorkerUsage = field(default_factory=WorkerUsage)
     turn: str = ""
     """What it waits for before it begins, in words, where the reader knows it."""
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Of its newest transition."""
+        """Where it stands: `input-required` while its attempt waits for a person."""
+        latest = self.latest
+        if latest is not None and latest.parked and not self.transition.lifecycle.over:
+            return Lifecycle.INPUT_REQUIRED
         return self.transition.lifecycle
+
+    @property
+    def reason(self) -> str:
+        """Why it stands so, where anybody said."""
+        if self.latest is not None and self.lifecycle is Lifecycle.INPUT_REQUIRED:
+            return self.latest.transition.reason
+        return self.transition.reason
 
     @property
     def over(self) -> bool:
@@ -66,8 +100,8 @@ class TaskState:
         """Where it stands, in a word: as its attempt does while that is under way."""
         latest = self.latest
         if self.over or latest is None or latest.over:
-            return AttemptStatus(self.lifecycle.value)
-        return latest.status if latest.parked else AttemptStatus(latest.lifecycle.value)
+            return AttemptStatus(self.transition.lifecycle.value)
+        return latest.status
 
     @property
     def progress(self) -> int | None:
@@ -88,6 +122,22 @@ class TaskState:
         completed = self.lifecycle is Lifecycle.COMPLETED
         return reservations(done) if done is not None and completed else ()
 
+    @property
+    def delivered(self) -> tuple[InterventionState, ...]:
+        """What was done about its attempts."""
+        return tuple(each for each in interventions(self.attempts.values()) if each.delivered)
+
+    @property
+    def recovered(self) -> int:
+        """How many interventions helped."""
+        found = interventions(self.attempts.values())
+        return sum(each.outcome is Outcome.RECOVERED for each in found)
+
+    @property
+    def used(self) -> Usage:
+        """What its workers used."""
+        return self.workers.used
+
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt must be met first."""
         return entry.attempt is not None and entry.attempt not in self.attempts
@@ -101,13 +151,7 @@ class TaskState:
     def fold(self, entry: Entry) -> None:
         """Take in the task's next entry."""
         self.last = entry
-        match entry.record:
-            case TaskTransition() as transition:
-                self.transition = transition
-            case Spending() as spending:
-                self._spend(spending)
-            case _:
-                pass
+        self._count(entry)
         if entry.attempt in self.attempts:
             self.attempts[entry.attempt].fold(entry)
         if isinstance(entry.record, Delivery | OutcomeReport):
@@ -115,6 +159,34 @@ class TaskState:
             for attempt in self.attempts.values():
                 if attempt.id != entry.attempt:
                     attempt.follow(entry)
+
+    def _count(self, entry: Entry) -> None:
+        match entry.record:
+            case TaskTransition() as transition:
+                self.transition = transition
+                if transition.total:
+                    self.passed, self.total = transition.passed, transition.total
+            case Spending() as spending:
+                self._spend(spending)
+            case Change(budget=Budget() as budget):
+                self.workers.fold(budget)
+            case Acceptance() as check:
+                self._check(entry.attempt, check)
+            case Alert() as alert:
+                self._alert(entry.attempt, alert)
+            case _:
+                pass
+
+    def _check(self, attempt: int | None, check: Acceptance) -> None:
+        if attempt != self.checked:
+            self.checked = attempt
+            self.checks.clear()
+        self.checks[check.check] = check
+
+    def _alert(self, id: int | None, alert: Alert) -> None:
+        attempt = self.attempts.get(id or 0)
+        before = attempt.alerts.get(alert.key) if attempt else None
+        self.alerts += alert.firing and not (before is not None and before.firing)
 
     def _spend(self, more: Spending) -> None:
         key = more.role, more.model

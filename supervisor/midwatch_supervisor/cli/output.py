@@ -17,6 +17,24 @@ def write_line(text: str) -> None:
     _write(sys.stdout, visible(text))
 
 
+def write_diff(text: str) -> None:
+    """Print a diff line by line, as `write_line` does; on a terminal in git's colours.
+
+    `NO_COLOR` in the environment turns them off.
+    """
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for line in text.removesuffix("\n").split("\n"):
+        code = next((code for start, code in _COLOURS if line.startswith(start)), "")
+        shown = visible(line)
+        _write(sys.stdout, f"\x1b[{code}m{shown}\x1b[m" if coloured and code else shown)
+
+
+_COLOURS = (
+    *((start, "1") for start in ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file")),
+    *(("@@", "36"), ("+", "32"), ("-", "31")),
+)
+
+
 def write_json(fields: Mapping[str, object]) -> None:
     """Print one object on one line, with JSON's own escapes for what cannot be printed.
 

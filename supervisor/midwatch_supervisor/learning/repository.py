@@ -27,7 +27,7 @@ from midwatch_supervisor.learning.branch_history import (
 from midwatch_supervisor.learning.merge_outcome import Judgement, Work
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of
 from midwatch_supervisor.workspaces.changes import begin
-from midwatch_supervisor.workspaces.merge import TRACES
+from midwatch_supervisor.workspaces.workspace import TRACES
 from midwatch_tools.data_blocks import cut
 from midwatch_tools.git import ask_git
 

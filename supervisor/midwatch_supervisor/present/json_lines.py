@@ -5,8 +5,7 @@ says. The last line of a run is of type `done`.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from midwatch_monitor.records import (
@@ -15,10 +14,8 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Change,
-    Completion,
     Decision,
     Delivery,
-    DeliveryState,
     Diagnosis,
     Entry,
     Escalation,
@@ -26,9 +23,7 @@ from midwatch_monitor.records import (
     Feedback,
     Intervention,
     Lesson,
-    Lifecycle,
     Outage,
-    Outcome,
     OutcomeReport,
     Recall,
     Recalled,
@@ -40,7 +35,8 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.intervention import Interventions, InterventionState
-from midwatch_monitor.state.task import reservations
+from midwatch_monitor.state.run import RunState
+from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.intervention_text import terms_text
 from midwatch_supervisor.present.learning_text import Given
 from midwatch_tools.data_blocks import cut
@@ -193,73 +189,34 @@ def _given_lesson(recalled: Recalled, given: Given) -> JsonLine:
     }
 
 
-@dataclass(slots=True, kw_only=True)
-class TaskTally:
-    """What `done` says of one task."""
-
-    status: Lifecycle = Lifecycle.SUBMITTED
-    passed: int = 0
-    total: int = 0
-    attempts: set[int] = field(default_factory=set[int])
-    firing: set[tuple[int | None, AlertKey]] = field(
-        default_factory=set[tuple[int | None, AlertKey]]
-    )
-    alerts: int = 0
-    """How many times an alert fired; a severity that rises is no further alert."""
-    interventions: int = 0
-    """The delivered ones."""
-    recovered: int = 0
-    reservations: tuple[str, ...] = ()
-
-    def fold(self, entry: Entry) -> None:
-        """Take in an entry of the task."""
-        match entry.record:
-            case TaskTransition() as state:
-                self.status = state.lifecycle
-                if state.total:
-                    self.passed, self.total = state.passed, state.total
-            case AttemptTransition() if entry.attempt is not None:
-                self.attempts.add(entry.attempt)
-            case Alert() as alert:
-                key = (entry.attempt, alert.key)
-                self.alerts += alert.firing and key not in self.firing
-                (self.firing.add if alert.firing else self.firing.discard)(key)
-            case Delivery(state=DeliveryState.DELIVERED):
-                self.interventions += 1
-            case OutcomeReport(outcome=Outcome.RECOVERED):
-                self.recovered += 1
-            case Completion(plan_step=0) as done:
-                self.reservations = reservations(done)
-            case _:
-                pass
-
-    def fields(self, name: str) -> JsonLine:
-        """The task in the last line of its run."""
-        return {
-            "id": name,
-            "status": self.status,
-            "attempts": len(self.attempts),
-            "alerts": self.alerts,
-            "interventions": self.interventions,
-            "recovered": self.recovered,
-            "acceptance": {"passed": self.passed, "total": self.total},
-        }
+def _task_sum(task: TaskState) -> JsonLine:
+    """A task in the last line of its run."""
+    return {
+        "id": task.task.name,
+        "status": task.lifecycle,
+        "attempts": len(task.attempts),
+        "alerts": task.alerts,
+        "interventions": len(task.delivered),
+        "recovered": task.recovered,
+        "acceptance": _picked(task, "passed total"),
+    }
 
 
 class Transcript:
     """The lines of a run so far. Takes the run's entries in order, from its first."""
 
     def __init__(self, tasks: Iterable[Task], attempts: Iterable[Attempt] = ()) -> None:
-        self._tasks = {task.id: task for task in tasks}
-        self._attempts = {attempt.id: attempt for attempt in attempts}
-        self._tallies = {id: TaskTally() for id in self._tasks}
+        self._run = RunState()
+        self._attempts: dict[int, Attempt] = {}
+        for task in tasks:
+            self.meet_task(task)
+        for attempt in attempts:
+            self.meet(attempt)
         self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
         """The newest of each attempt."""
         self._outages: dict[str, tuple[str, datetime]] = {}
         """Those that were told of and are not over, by address: the last reason, and when told."""
-        self._models: dict[int, str] = {}
-        """What attempts were switched to."""
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt began later and must be met first."""
@@ -268,15 +225,15 @@ class Transcript:
     def meet(self, attempt: Attempt) -> None:
         """Learn of an attempt that began after the first entries were taken."""
         self._attempts[attempt.id] = attempt
+        self._run.tasks[attempt.task].meet(attempt)
 
     def lacks_task(self, entry: Entry) -> bool:
         """Whether the entry's task was made while the run was under way, and must be met first."""
-        return entry.task not in self._tasks
+        return entry.task not in self._run.tasks
 
     def meet_task(self, task: Task) -> None:
         """Learn of a task that a split made."""
-        self._tasks[task.id] = task
-        self._tallies[task.id] = TaskTally()
+        self._run.meet_task(task)
 
     def line(self, entry: Entry, given: Given | None = None) -> JsonLine | None:
         """Take in the run's next entry; its line, or `None` for what has none.
@@ -284,7 +241,7 @@ class Transcript:
         Records of learning have a line where `given` is known. An attempt that was not met has a
         line without its worker and number.
         """
-        self._tallies[entry.task].fold(entry)
+        self._run.fold(entry)
         fields = self._fields(entry)
         if fields is None and given is not None:
             fields = _learning_fields(entry, given)
@@ -294,7 +251,7 @@ class Transcript:
         head: JsonLine = {
             "type": fields["type"],
             "at": moment(entry.at),
-            "task": self._tasks[entry.task].name,
+            "task": self._task_of(entry).name,
             "attempt": entry.attempt,
             "number": attempt.number if attempt else None,
         }
@@ -303,12 +260,9 @@ class Transcript:
     def _fields(self, entry: Entry) -> JsonLine | None:
         match entry.record:
             case TaskTransition() as state:
-                return self._task(entry.task, state)
+                return self._task(self._task_of(entry), state)
             case AttemptTransition() as state:
                 return self._attempt(entry.attempt, state)
-            case Change(model=str() as model) if entry.attempt is not None:
-                self._models[entry.attempt] = model
-                return None
             case Change(outage=Outage() as outage):
                 return self._outage(outage, entry.at)
             case Step() as step:
@@ -322,11 +276,14 @@ class Transcript:
             case _:
                 return self._intervention(entry)
 
-    def _task(self, id: int, state: TaskTransition) -> JsonLine:
+    def _task_of(self, entry: Entry) -> Task:
+        return self._run.tasks[entry.task].task
+
+    def _task(self, task: Task, state: TaskTransition) -> JsonLine:
         return {
             "type": "task",
             "status": state.lifecycle,
-            "title": self._tasks[id].title,
+            "title": task.title,
             "reason": state.reason,
             "acceptance": _picked(state, "passed total"),
         }
@@ -338,7 +295,7 @@ class Transcript:
             "id": id,
             "status": state.lifecycle,
             "worker": attempt.worker if attempt else "",
-            "model": self._models.get(attempt.id, attempt.model) if attempt else "",
+            "model": self._model(attempt) if attempt else "",
             **_picked(state, "reason ending"),
         }
 
@@ -367,7 +324,7 @@ class Transcript:
 
     def name(self, entry: Entry) -> str:
         """The task that an entry is about, or its attempt: `totals`, `totals#2`."""
-        attempt, task = self._attempts.get(entry.attempt or 0), self._tasks[entry.task].name
+        attempt, task = self._attempts.get(entry.attempt or 0), self._task_of(entry).name
         return f"{task}#{attempt.number}" if attempt else task
 
     def worker(self, entry: Entry) -> str:
@@ -375,8 +332,11 @@ class Transcript:
         attempt = self._attempts.get(entry.attempt or 0)
         if attempt is None:
             return ""
-        model = self._models.get(attempt.id, attempt.model)
-        return " with ".join(filter(None, (attempt.worker, model)))
+        return " with ".join(filter(None, (attempt.worker, self._model(attempt))))
+
+    def _model(self, attempt: Attempt) -> str:
+        """The one in force."""
+        return self._run.tasks[attempt.task].attempts[attempt.id].model
 
     def about(self, entry: Entry) -> Intervention | None:
         """The intervention that a stamp or an outcome is about, else the newest delivered one."""
@@ -391,10 +351,10 @@ class Transcript:
             "type": "done",
             "at": moment(at),
             "exit_code": exit_code,
-            "tasks": tuple(tally.fields(name) for name, tally in self.tallies),
+            "tasks": tuple(map(_task_sum, self.tasks)),
         }
 
     @property
-    def tallies(self) -> Iterator[tuple[str, TaskTally]]:
-        """What came of each task so far, by its name."""
-        return ((self._tasks[id].name, tally) for id, tally in self._tallies.items())
+    def tasks(self) -> tuple[TaskState, ...]:
+        """Where each task stands so far."""
+        return tuple(self._run.tasks.values())

@@ -27,6 +27,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def checks_text(passed: int, total: int) -> str:
+    """How many checks pass: `1 of 1 check passes`, `2 of 3 checks pass`."""
+    return f"{passed} of {total} {'check passes' if total == 1 else 'checks pass'}"
+
+
 def number(value: int) -> str:
     """A whole number with its thousands separated: `12,034`."""
     return f"{value:,}"
@@ -89,13 +94,15 @@ def budget_text(budget: Budget) -> str:
     cost = budget.cost_usd
     limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
     return (
-        f"{_used(budget.requests)} requests, {_used(budget.tokens)} tokens, "
+        f"{_used(budget.requests, 'request')}, {_used(budget.tokens, 'token')}, "
         f"${dollars(cost.used)}{limit}, {_used(budget.minutes)} min"
     )
 
 
-def _used(meter: Meter) -> str:
-    return amount(meter.used) + ("" if meter.limit is None else f" of {amount(meter.limit)}")
+def _used(meter: Meter, noun: str = "") -> str:
+    last = meter.used if meter.limit is None else meter.limit
+    limit = "" if meter.limit is None else f" of {amount(meter.limit)}"
+    return f"{amount(meter.used)}{limit}" + (noun and f" {noun}{'s' * (last != 1)}")
 
 
 def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:

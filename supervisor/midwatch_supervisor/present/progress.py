@@ -1,6 +1,6 @@
 """The progress of a run as a person reads it while it goes on. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import tzinfo
 
 from midwatch_monitor.records import (
@@ -16,8 +16,7 @@ from midwatch_monitor.records import (
     Resolution,
     Step,
 )
-from midwatch_supervisor.present.json_lines import TaskTally, Transcript
-from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import brief
 
@@ -56,22 +55,6 @@ def _tells(entry: Entry) -> bool:
             return outage.over or outage.next_try is not None
         case _:
             return True
-
-
-def ended(transcript: Transcript) -> Iterator[str]:
-    """The end of a run: a line for each task, then one for each that has reservations."""
-    yield from (_sum(name, tally) for name, tally in transcript.tallies)
-    for name, tally in transcript.tallies:
-        if tally.status is Lifecycle.COMPLETED and tally.reservations:
-            yield reserved(name, tally.reservations)
-
-
-def _sum(name: str, tally: TaskTally) -> str:
-    return (
-        f"{name}: {tally.status.value}, {tally.passed} of {tally.total} checks pass, "
-        f"{counted(len(tally.attempts), 'attempt')}, {counted(tally.alerts, 'alert')}, "
-        f"{counted(tally.interventions, 'intervention')}, {tally.recovered} recovered"
-    )
 
 
 def reserved(task: str, reservations: Iterable[str]) -> str:

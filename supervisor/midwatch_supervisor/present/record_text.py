@@ -53,6 +53,7 @@ from midwatch_supervisor.present.intervention_text import (
 from midwatch_supervisor.present.learning_text import LEARNING_TEXTS, NOTHING, Given, recall_text
 from midwatch_supervisor.present.numbers import (
     amount,
+    checks_text,
     counted,
     dollars,
     grant_text,
@@ -123,7 +124,7 @@ def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> s
 
 
 def _task(state: TaskTransition) -> TextLine:
-    checks = f" ({state.passed} of {state.total} checks pass)" if state.total else ""
+    checks = f" ({checks_text(state.passed, state.total)})" if state.total else ""
     text = f"{lifecycle_text(state.lifecycle)}{checks}{because(state.reason)}"
     return _status(state.lifecycle, text)
 

@@ -61,6 +61,21 @@ def task_waits_for(task: TaskState) -> str:
     return "the tasks that it was split into" if latest.split else attempt_waits_for(latest)
 
 
+def answer_commands(task: TaskState) -> tuple[str, ...]:
+    """The commands by which a person answers what a task waits for; one of them is enough."""
+    name = task.task.name
+    awaited, about = task.latest.awaited if task.latest else (Awaited.NOTHING, None)
+    match awaited:
+        case Awaited.APPROVAL if about is not None:
+            return f"midwatch approve {about.id}", f"midwatch reject {about.id}"
+        case Awaited.ANSWER | Awaited.PERSON:
+            return (f'midwatch tell {name} "your answer"',)
+        case Awaited.RESUME:
+            return (f"midwatch tell {name} --resume",)
+        case _:
+            return ()
+
+
 def turn_of(
     wanted: TaskSpec,
     states: Mapping[str, Lifecycle],

@@ -5,7 +5,8 @@ from enum import Enum
 from typing import Any
 
 from midwatch_monitor.metrics.statistics import Interval, Share
-from midwatch_monitor.metrics.work import SpendingFigures, Usage
+from midwatch_monitor.metrics.work import SpendingFigures
+from midwatch_monitor.state.usage import Usage
 
 Line = dict[str, Any]
 

@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
+from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.workspaces.folder_diff import changed_in, names_below, new_file
+from midwatch_supervisor.workspaces.rubbish import NEW_FILES, committed_rubbish, without
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
-from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
+from midwatch_supervisor.workspaces.workspace_files import copy_file, open_file
 from midwatch_tools.git import Worktree, git
 
 MAX_NAMES = 300
-_HIDDEN = frozenset({".git", ".midwatch", ".venv", "__pycache__", "node_modules"})
 
 
 async def listing(workspace: Workspace) -> str:
@@ -24,21 +26,12 @@ async def listing(workspace: Workspace) -> str:
     In git those that git knows or would know. Raises WorkspaceError with what git said.
     """
     if workspace.worktree is not None:
-        said = await git(workspace.worktree, "ls-files", "-co", "--exclude-standard", "-z")
+        said = await git(workspace.worktree, *NEW_FILES, "--cached")
         names = sorted({name for name in said.split("\0") if name})
     else:
-        names = await asyncio.to_thread(_names, workspace.folder)
+        names = await asyncio.to_thread(lambda: sorted(names_below(workspace.folder)))
     left = len(names) - MAX_NAMES
     return "\n".join([*names[:MAX_NAMES], *([f"… and {left} more"] if left > 0 else [])])
-
-
-def _names(folder: Path) -> list[str]:
-    found = (
-        each
-        for each in entries_below(folder, hidden=_HIDDEN)
-        if not each.is_dir(follow_symlinks=False)
-    )
-    return sorted(Path(each.path).relative_to(folder).as_posix() for each in found)
 
 
 MAX_CHARS = 200_000
@@ -55,14 +48,71 @@ async def changes(workspace: Workspace) -> str | None:
     """
     if workspace.worktree is None:
         return None
-    base = await base_commit(workspace.worktree)
-    tracked = await git(workspace.worktree, "diff", base, "--")
+    base, *paths = await _since(workspace.worktree)
+    tracked = await git(workspace.worktree, "diff", base, "--", *paths)
     if len(tracked) >= MAX_CHARS:
         return f"{tracked[:MAX_CHARS]}\n… the rest is cut"
-    names = await git(workspace.worktree, "ls-files", "--others", "--exclude-standard", "-z")
-    found = [name for name in names.split("\0") if name]
+    found = await _new_names(workspace.worktree)
     room = MAX_CHARS - len(tracked)
     return tracked + await asyncio.to_thread(_new_files, workspace.folder, found, room)
+
+
+async def diff_from(workspace: Workspace, source: Path | None) -> str:
+    """The same; without git against the folder that it was copied from, as that is now."""
+    found = await changes(workspace)
+    if found is not None:
+        return found
+    return await asyncio.to_thread(_folder_diff, source, workspace.folder)
+
+
+def _folder_diff(source: Path | None, folder: Path) -> str:
+    text = ""
+    for each in changed_in(source, folder):
+        text += each.text
+        if len(text) >= MAX_CHARS:
+            return f"{text[:MAX_CHARS]}\n… the rest is cut"
+    return text
+
+
+async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
+    """The files that are other than at a workspace's beginning, as `diff_from` shows them."""
+    worktree = workspace.worktree
+    if worktree is None:
+        return await asyncio.to_thread(
+            lambda: tuple(each.change for each in changed_in(source, workspace.folder))
+        )
+    base, *paths = await _since(worktree)
+    tracked = numstat(await git(worktree, "diff", *NUMSTAT, base, "--", *paths))
+    names = await _new_names(worktree)
+    new = await asyncio.to_thread(lambda: [new_file(workspace.folder, name) for name in names])
+    return tuple(sorted([*tracked, *new], key=lambda each: each.name))
+
+
+NUMSTAT = ("--numstat", "--no-renames", "-z")
+
+
+def numstat(said: str) -> tuple[FileChange, ...]:
+    """What `git diff` says with the options above."""
+    rows = (row.split("\t", 2) for row in said.split("\0") if row)
+    return tuple(
+        FileChange(name=name, binary=True)
+        if added == "-"
+        else FileChange(name=name, added=int(added), removed=int(removed))
+        for added, removed, name in rows
+    )
+
+
+async def _since(worktree: Worktree) -> tuple[str, ...]:
+    """Since which commit an attempt's work is looked at, and the paths of git that leave out
+    rubbish which its worker has committed."""
+    base = await base_commit(worktree)
+    left_out = await committed_rubbish(worktree, base)
+    return (base, *without(left_out))
+
+
+async def _new_names(worktree: Worktree) -> list[str]:
+    """The files that its worker has made and nobody has committed."""
+    return [name for name in (await git(worktree, *NEW_FILES)).split("\0") if name]
 
 
 async def base_commit(worktree: Worktree) -> str:
@@ -77,10 +127,10 @@ async def base_commit(worktree: Worktree) -> str:
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     """The files that are other than at a worktree's beginning, committed or not, by name."""
-    base = await base_commit(worktree)
-    tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--")
-    new = await git(worktree, "ls-files", "--others", "--exclude-standard", "-z")
-    return tuple(sorted({name for name in (tracked + new).split("\0") if name}))
+    base, *paths = await _since(worktree)
+    tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--", *paths)
+    new = await _new_names(worktree)
+    return tuple(sorted({*filter(None, tracked.split("\0")), *new}))
 
 
 def begin(reflog: Iterable[str]) -> str:
@@ -136,7 +186,7 @@ async def changed_files(
     if workspace.worktree is not None:
         return list(await changed_names(workspace.worktree))
     if bare:
-        return await asyncio.to_thread(_files, workspace.folder)
+        return await asyncio.to_thread(lambda: sorted(names_below(workspace.folder)))
     found: set[str] = set()
     async for record in records(journal, attempt, (Step,)):
         if isinstance(record, Step):
@@ -205,11 +255,3 @@ async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path
             )
         return False
     return True
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(
-        Path(entry.path).relative_to(folder).as_posix()
-        for entry in entries_below(folder)
-        if entry.is_symlink() or entry.is_file()
-    )

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +13,9 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
 from midwatch_monitor.shielding import sheltered
 from midwatch_supervisor.present.assignment import BRANCHES
-from midwatch_supervisor.workspaces.changes import base_commit
+from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.workspaces.changes import NUMSTAT, base_commit, numstat
+from midwatch_supervisor.workspaces.rubbish import committed_rubbish, without
 from midwatch_supervisor.workspaces.snapshot import (
     SAVED,
     commit_at,
@@ -21,13 +24,10 @@ from midwatch_supervisor.workspaces.snapshot import (
     mark_of,
     tip_of,
 )
-from midwatch_supervisor.workspaces.workspace import Workspace, lock_worktrees
+from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, chunked, lock_worktrees
 from midwatch_tools.git import Worktree, git
 
 log = logging.getLogger(__name__)
-
-TRACES = "refs/midwatch/merged/"
-"""Where a merge leaves what a later look at it needs, also when the branch is gone by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,14 @@ class Merge:
     branch: str
     into: str
     """The branch that is checked out there."""
-    commits: int
+    commits: int = 0
     """How many `into` lacks; 0 where everything is merged already."""
+    tip: str = ""
+    """The commit that is merged: the branch's last, or all of them as one without `left_out`."""
+    files: tuple[FileChange, ...] = ()
+    """What the merge brings."""
+    left_out: tuple[str, ...] = ()
+    """What the worker committed and is no part of the work: caches, and what git ignores here."""
     begun: str = ""
     """The commit that the branch began with; empty where nobody knows."""
     lent: tuple[str, ...] = ()
@@ -51,7 +57,7 @@ async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
     """The merge of the branch of a worktree into what is checked out where it came from.
 
     That is `source`, else the repository's main worktree. Changes nothing. Raises UsageError
-    where either side has uncommitted changes or no branch.
+    where the worktree has uncommitted changes, or no branch is checked out where it is to go.
     """
     try:
         listed = await git(workspace.at, "worktree", "list", "--porcelain")
@@ -60,21 +66,17 @@ async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
     there = source is not None and await asyncio.to_thread(source.is_dir)
     home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
     into = await _branch(home)
-    for each in (workspace.at, home):
-        await _require_clean(each)
+    await _require_clean(workspace.at)
     begun = (await base_commit(workspace.at)).removeprefix("HEAD")
-    commits = await _lacks(home, f"refs/heads/{workspace.branch}")
-    return Merge(home=home, branch=workspace.branch, into=into, commits=commits, begun=begun)
+    return await _with_files(Merge(home=home, branch=workspace.branch, into=into, begun=begun))
 
 
 async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Path) -> Merge:
     """The merge of a branch that another node finished, fetched into the repository at `home`.
 
-    Raises UsageError where it cannot be had, or where `home` has uncommitted changes or another
-    branch with that name.
+    Raises UsageError where it cannot be had, or where `home` has another branch with that name.
     """
     into = await _branch(home)
-    await _require_clean(home)
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
     lent = [each for each in (ref, SAVED + place) if not await commit_at(home, each)]
     try:
@@ -85,13 +87,8 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
     except WorkspaceError as error:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
     await _give(home, ref, tip, instead_of=snapshot.commit)
-    return Merge(
-        home=home,
-        branch=branch,
-        into=into,
-        commits=await _lacks(home, ref),
-        begun=begun,
-        lent=tuple(lent),
+    return await _with_files(
+        Merge(home=home, branch=branch, into=into, begun=begun, lent=tuple(lent))
     )
 
 
@@ -101,8 +98,7 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
     Raises UsageError as `plan_fetched` does.
     """
     worktree, branch, into = workspace.at, workspace.branch, await _branch(home)
-    for each in (worktree, home):
-        await _require_clean(each)
+    await _require_clean(worktree)
     ref = f"refs/heads/{branch}"
     lent = () if await commit_at(home, ref) else (ref,)
     tip = await commit_at(worktree, "HEAD")
@@ -112,8 +108,7 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
     await _give(home, ref, tip, instead_of=tip)
     begun = (await base_commit(worktree)).removeprefix("HEAD")
-    commits = await _lacks(home, ref)
-    return Merge(home=home, branch=branch, into=into, commits=commits, begun=begun, lent=lent)
+    return await _with_files(Merge(home=home, branch=branch, into=into, begun=begun, lent=lent))
 
 
 async def give_back(merge: Merge) -> None:
@@ -138,12 +133,54 @@ async def _require_clean(at: Path | Worktree) -> None:
         raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
-async def _lacks(home: Path, ref: str) -> int:
-    return int(await git(home, "rev-list", "--count", f"HEAD..{ref}"))
+async def _with_files(merge: Merge) -> Merge:
+    """The same, with what it brings and what is left out of it."""
+    home = merge.home
+    tip = await commit_at(home, f"refs/heads/{merge.branch}")
+    commits = int(await git(home, "rev-list", "--count", f"HEAD..{tip}"))
+    if not commits:
+        return replace(merge, tip=tip)
+    shared = (await git(home, "merge-base", "HEAD", tip)).strip()
+    left_out = await committed_rubbish(home, shared, tip)
+    said = await git(home, "diff", *NUMSTAT, shared, tip, "--", *without(left_out))
+    if await has_content(home, tip, [each.name for each in numstat(said)]):
+        return replace(merge, tip=tip)
+    if left_out:
+        tip = await _as_one(home, shared, tip, left_out)
+    return replace(merge, commits=commits, tip=tip, files=numstat(said), left_out=left_out)
+
+
+async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
+    """Whether these files are in what is checked out as they are in a commit, however they came
+    there: put on top of others, or all as one."""
+    for some in chunked(names):
+        literal = (f":(literal){name}" for name in some)
+        if await git(home, "diff", "--name-only", "HEAD", tip, "--", *literal):
+            return False
+    return True
+
+
+async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) -> str:
+    """A commit of all that lies between two, without some paths: not in its history either.
+
+    Made apart from the owner's files, for a merge would write over those that git ignores there.
+    """
+    git_dir = Path((await git(home, "rev-parse", "--absolute-git-dir")).strip())
+    with TemporaryDirectory(prefix="midwatch-") as scratch:
+        environ = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        apart = Worktree(folder=home, git_dir=git_dir, environ=environ)
+        await git(apart, "read-tree", tip)
+        for paths in chunked(left_out):
+            literal = (f":(literal){path}" for path in paths)
+            await git(apart, "rm", "-r", "-f", "--cached", "--quiet", "--", *literal)
+        tree = (await git(apart, "write-tree")).strip()
+    message = await git(home, "show", "--no-patch", "--format=%B", tip)
+    return (await git(home, "commit-tree", tree, "-p", shared, "-m", message.strip())).strip()
 
 
 async def merge_branch(merge: Merge) -> None:
     """Do it. Raises UsageError, with nothing changed, for what stands in its way."""
+    await _require_clean(merge.home)
     await _merge(merge.home, merge)
     try:
         await _leave_trace(merge)
@@ -158,17 +195,24 @@ async def _leave_trace(merge: Merge) -> None:
     """
     if not merge.begun or not merge.branch.startswith(BRANCHES):
         return
-    tip = (await git(merge.home, "rev-parse", f"refs/heads/{merge.branch}")).strip()
     made = await git(
-        *(merge.home, "commit-tree", f"{tip}^{{tree}}", "-p", merge.begun, "-p", tip),
+        *(merge.home, "commit-tree", f"{merge.tip}^{{tree}}", "-p", merge.begun, "-p", merge.tip),
         *("-m", f"{merge.branch} into {merge.into}"),
     )
     trace = TRACES + merge.branch.removeprefix(BRANCHES)
     await git(merge.home, "update-ref", trace, made.strip())
 
 
+async def merged_before(home: Path, branch: str) -> tuple[str, str] | None:
+    """The commits with which a branch began and ended that was merged here; `None` if none was."""
+    trace = TRACES + branch.removeprefix(BRANCHES)
+    begun, tip = await commit_at(home, f"{trace}^1"), await commit_at(home, f"{trace}^2")
+    return (begun, tip) if tip else None
+
+
 async def rehearse(merge: Merge) -> None:
-    """Do it in a worktree that is thrown away. Raises UsageError for a conflict."""
+    """Do it in a worktree that is thrown away. Raises UsageError for what stands in its way."""
+    await _require_clean(merge.home)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
@@ -183,7 +227,8 @@ async def rehearse(merge: Merge) -> None:
 
 async def _merge(folder: Path, merge: Merge) -> None:
     try:
-        await git(folder, "merge", "--quiet", "--no-edit", f"refs/heads/{merge.branch}")
+        named = f"Merge branch '{merge.branch}'"  # git would name the commit
+        await git(folder, "merge", "--quiet", "-m", named, merge.tip)
     except WorkspaceError as error:
         names = await git(folder, "diff", "--name-only", "--diff-filter=U", "-z")
         if not names:

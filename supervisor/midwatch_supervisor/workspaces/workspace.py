@@ -12,11 +12,16 @@ from pathlib import Path, PurePosixPath
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.shielding import sheltered
+from midwatch_supervisor.present.assignment import BRANCHES
+from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
+from midwatch_tools.tree import IGNORED
 
 CLONES = "clones"
 """The folder below a home that holds its clones of repositories."""
+TRACES = "refs/midwatch/merged/"
+"""Where a merge leaves what a later look at it needs, also when the branch is gone by then."""
 NETWORK_SECONDS = 600.0
 """How long git may take with another machine."""
 _HALF_WRITTEN = "bad object worktrees/"
@@ -156,7 +161,7 @@ def _sweep(worktrees: Path) -> None:
                 shutil.rmtree(head.parent, ignore_errors=True)
 
 
-_NOT_COPIED = frozenset({".midwatch", "__pycache__", ".venv", "node_modules"})
+_NOT_COPIED = IGNORED - {".git", ".hg", ".svn"}
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -190,22 +195,26 @@ async def keep(workspace: Workspace, message: str) -> None:
 
 async def _keep(worktree: Worktree, message: str) -> None:
     worktree.require_branch()
-    await add_all(worktree)
-    if await git(worktree, "status", "--porcelain"):
+    await add_all(worktree, paths=NOT_ADDED)
+    if await git(worktree, "diff", "--cached", "--name-only"):
         await git(worktree, "commit", "--quiet", "--message", message)
 
 
-async def add_all(worktree: Worktree, *options: str) -> None:
+async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) -> None:
     """Put every file into the index, which nobody else may use meanwhile. Raises WorkspaceError.
+
+    Of new files only those that `paths` mean, as git takes them.
 
     Over a nested repository that the index knows already, git would run `git status` in there, by
     the nested configuration, with its filters. So it leaves the index first, to be found anew.
     """
     nested = await _nested(worktree)
-    for names in _some(list(nested)):
+    for names in chunked(list(nested)):
         await git(worktree, "update-index", "--force-remove", "--", *names)
     try:
-        await git(worktree, "add", "--all", *options)
+        if paths:
+            await git(worktree, "add", "--update", *options)
+        await git(worktree, "add", "--all", *options, "--", *paths)
     finally:
         await _submodules_back(worktree, nested)
 
@@ -225,12 +234,12 @@ async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> Non
     above = {str(each) for name in known for each in PurePosixPath(name).parents}
     gone = [each for each in nested if each not in known | above]
     there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]
-    for names in _some(there):
+    for names in chunked(there):
         infos = [("--cacheinfo", f"160000,{nested[name]},{name}") for name in names]
         await git(worktree, "update-index", "--add", *chain(*infos))
 
 
-def _some(names: Sequence[str]) -> list[Sequence[str]]:
+def chunked(names: Sequence[str]) -> list[Sequence[str]]:
     """As many at a time as stand in one command."""
     return [names[start : start + 100] for start in range(0, len(names), 100)]
 
@@ -289,6 +298,6 @@ def _clones(home: Path) -> list[Path]:
 async def _has_branches(label: str, sources: Sequence[Path | None]) -> bool:
     repositories = {source for source in sources if source is not None and is_repository(source)}
     for source in repositories:
-        if await git(source, "branch", "--list", f"midwatch/{label}/*"):
+        if await git(source, "for-each-ref", f"refs/heads/{BRANCHES}{label}/", f"{TRACES}{label}/"):
             return True
     return False

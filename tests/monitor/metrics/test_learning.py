@@ -14,7 +14,6 @@ from midwatch_monitor.metrics.learning import (
 )
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, Bucket, Effect, LessonFigures, Week
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.work import Usage
 from midwatch_monitor.records import (
     Birth,
     Ending,
@@ -38,6 +37,7 @@ from midwatch_monitor.records import (
     ReviewState,
     Spending,
 )
+from midwatch_monitor.state.usage import Usage
 from midwatch_stage.factories import ended, feedback
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)

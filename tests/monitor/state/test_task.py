@@ -10,6 +10,7 @@ from midwatch_monitor.records import (
     Actor,
     Attempt,
     AttemptTransition,
+    Budget,
     BudgetRequest,
     Change,
     Delivery,
@@ -20,15 +21,18 @@ from midwatch_monitor.records import (
     Health,
     Intervention,
     Lifecycle,
+    Meter,
     PlanCheck,
     Record,
     Ruling,
     Spending,
     Task,
+    TaskTransition,
     Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState, AttemptStatus
 from midwatch_monitor.state.task import TaskState
+from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -110,3 +114,32 @@ def test_what_others_used_is_summed_by_role_and_model() -> None:
         Spending(role="reviewer", model="m", requests=4, tokens=1800),
         Spending(role="planner", model="m", requests=1),
     ]
+
+
+def test_a_task_whose_attempt_waits_for_a_person_waits_too_until_it_is_over() -> None:
+    working = TaskTransition(lifecycle=Lifecycle.WORKING)
+    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
+    assert folded(working, parked).lifecycle is Lifecycle.INPUT_REQUIRED
+    stopped = TaskTransition(lifecycle=Lifecycle.CANCELED)
+    assert folded(working, parked, stopped).lifecycle is Lifecycle.CANCELED
+
+
+def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
+    task = TaskState(task=TASK)
+    for number in (1, 2):
+        task.meet(replace(FIRST, id=number, number=number))
+    first, second = make.acceptance(check="a"), make.acceptance(check="b", passed=False)
+    for id, (attempt, check) in enumerate(((1, first), (2, second)), start=1):
+        task.fold(Entry(id=id, record=check, at=AT, task=1, attempt=attempt))
+    assert (task.checked, task.checks) == (2, {"b": second})
+
+
+def test_meters_that_begin_anew_are_added_up() -> None:
+    shown = (10, 12, 3)
+    meters = (Change(budget=Budget(tokens=Meter(used=each))) for each in shown)
+    assert folded(*meters).used.tokens == 15
+
+
+def test_a_task_that_waits_says_why_its_attempt_does() -> None:
+    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Which port?")
+    assert folded(TaskTransition(lifecycle=Lifecycle.WORKING), parked).reason == "Which port?"

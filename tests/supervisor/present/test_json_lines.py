@@ -63,8 +63,8 @@ def entries(records: Sequence[Record], attempt: int = 4) -> list[Entry]:
 
 
 def alerts_of(transcript: Transcript) -> int:
-    ((_, tally),) = transcript.tallies
-    return tally.alerts
+    (task,) = transcript.tasks
+    return task.alerts
 
 
 def lines(*records: Record) -> list[JsonLine | None]:

@@ -8,7 +8,6 @@ from midwatch_monitor.records import (
     Action,
     AlertState,
     Change,
-    Completion,
     DeliveryState,
     EscalationState,
     Lifecycle,
@@ -19,11 +18,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.progress import ended, progress_line, reserved
+from midwatch_supervisor.present.progress import progress_line, reserved
 
-FLAGGED = Completion(
-    plan_step=0, goal="g", confidence=70, accepted=True, flag="open: b", doubts=("a: x", "a: x")
-)
 DONE = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
 
 
@@ -140,36 +136,6 @@ def test_nothing_is_said_of_what_nobody_waits_for(record: Record) -> None:
 
 def test_the_time_is_that_of_the_zone() -> None:
     assert lines(DONE, hours=2) == ["22:00:00 totals: completed (2 of 2 checks pass)"]
-
-
-@pytest.mark.parametrize(
-    ("records", "reservations"),
-    [
-        ((FLAGGED, DONE), ["totals: completed, with reservations: open: b; a: x"]),
-        ((FLAGGED,), []),
-        ((FLAGGED, make.task_transition(Lifecycle.FAILED)), []),
-        ((Completion(plan_step=0, goal="g", confidence=9, accepted=False, flag="b"), DONE), []),
-        ((Completion(plan_step=1, goal="g", confidence=9, accepted=True, flag="b"), DONE), []),
-        ((FLAGGED, Completion(plan_step=0, goal="g", confidence=9, accepted=True), DONE), []),
-    ],
-)
-def test_the_end_names_the_reservations_of_what_was_accepted_last(
-    records: tuple[Record, ...], reservations: list[str]
-) -> None:
-    transcript = Transcript([make.task(name="totals")], [make.attempt()])
-    for id, record in enumerate(records, start=1):
-        transcript.line(make.entry(id, record))
-    assert list(ended(transcript))[1:] == reservations
-
-
-def test_the_end_is_one_line_a_task() -> None:
-    transcript = Transcript([make.task(name="totals")], [make.attempt()])
-    failed = make.task_transition(Lifecycle.FAILED, passed=1, total=2)
-    for id, record in enumerate((make.transition(), make.alert(), failed), start=1):
-        transcript.line(make.entry(id, record))
-    assert list(ended(transcript)) == [
-        "totals: failed, 1 of 2 checks pass, 1 attempt, 1 alert, 0 interventions, 0 recovered"
-    ]
 
 
 def test_long_reservations_are_cut() -> None:

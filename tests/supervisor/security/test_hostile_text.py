@@ -155,7 +155,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "facts approve": [["{fact}"], [f"1{HOSTILE}"]],
     "facts retire": [["{fact}", "--dry-run"]],
     "facts restore": [["{gone}", "--dry-run"]],
+    "diff": [["done"], ["done", "--json"], ["nobody" + HOSTILE]],
     "merge": [["done"]],
+    "clean": [[], ["nobody" + HOSTILE]],
     "export": [["done"], ["done", "--output", f"new{NAME}.jsonl"], ["--all", NAME]],
     "replay": [["runs"], ["runs", "--json"], [f"{NAME}.none"]],
     "tune": [

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_supervisor.workspaces.changes import MAX_CHARS, begin, changes
+from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.workspaces.changes import (
+    MAX_CHARS,
+    begin,
+    changes,
+    diff_from,
+    file_changes,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
 
 
@@ -100,3 +107,63 @@ def test_an_attempt_begins_after_what_was_merged_into_its_branch() -> None:
     ]
     assert begin(newest_first) == "b"
     assert begin([]) == ""
+
+
+def litter(folder: Path) -> None:
+    """Leave behind what tools leave."""
+    for name in ("__pycache__/a.pyc", ".venv/pyvenv.cfg", "node_modules/x.js", "lib/b.pyc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x\n")
+
+
+async def test_build_rubbish_is_neither_committed_nor_a_change(workspace: Workspace) -> None:
+    litter(workspace.folder)
+    (workspace.folder / "b.txt").write_text("new\n")
+    wanted = (FileChange(name="b.txt", added=1),)
+    assert await file_changes(workspace, None) == wanted
+    await keep(workspace, "done")
+    assert await git(workspace.at, "show", "--name-only", "--format=") == "b.txt\n"
+    assert await file_changes(workspace, None) == wanted
+
+
+async def test_rubbish_alone_is_nothing_to_commit(workspace: Workspace) -> None:
+    before = await git(workspace.at, "rev-parse", "HEAD")
+    litter(workspace.folder)
+    await keep(workspace, "done")
+    assert await git(workspace.at, "rev-parse", "HEAD") == before
+    assert await changes(workspace) == ""
+
+
+async def test_rubbish_that_a_worker_has_committed_is_no_change(workspace: Workspace) -> None:
+    litter(workspace.folder)
+    (workspace.folder / "a.txt").write_text("two\n")
+    await git(workspace.at, "add", "--all", "--force")
+    await git(workspace.at, "commit", "--quiet", "--message", "everything")
+    assert await file_changes(workspace, None) == (FileChange(name="a.txt", added=1, removed=1),)
+    assert "node_modules" not in (await changes(workspace) or "")
+
+
+async def test_in_a_copy_changes_are_those_against_its_source(tmp_path: Path) -> None:
+    source = tmp_path / "plain"
+    source.mkdir()
+    for name, text in (("a.txt", "one\ntwo\n"), ("gone.txt", "x\n"), ("same.txt", "y\n")):
+        (source / name).write_text(text)
+    (source / "logo.bin").write_bytes(b"\0\1")
+    copy = await prepare(tmp_path / "work" / "fix-1", source, branch="b", merges=())
+    (copy.folder / "a.txt").write_text("one\nthree\n")
+    (copy.folder / "gone.txt").unlink()
+    (copy.folder / "logo.bin").write_bytes(b"\0\2")
+    litter(copy.folder)
+    assert await file_changes(copy, source) == (
+        FileChange(name="a.txt", added=1, removed=1),
+        FileChange(name="gone.txt", removed=1),
+        FileChange(name="logo.bin", binary=True),
+    )
+    assert "-two\n+three\n" in await diff_from(copy, source)
+
+
+async def test_in_a_folder_that_began_empty_every_file_is_a_change(tmp_path: Path) -> None:
+    empty = await prepare(tmp_path / "work" / "fix-1", None, branch="b", merges=())
+    (empty.folder / "a.txt").write_text("one\ntwo")
+    litter(empty.folder)
+    assert await file_changes(empty, None) == (FileChange(name="a.txt", added=2),)

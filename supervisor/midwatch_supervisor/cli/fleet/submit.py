@@ -59,12 +59,12 @@ def submit(
         asyncio.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
         return 0
     system_url(location)
-    return asyncio.run(_submit(wanted, str(file), settings, location, key=key, json=json))
+    return asyncio.run(_submit(wanted, file, settings, location, key=key, json=json))
 
 
 async def _submit(
     wanted: "Sequence[Assignment]",
-    source: str,
+    file: Path,
     settings: "Settings",
     location: str,
     *,
@@ -74,6 +74,7 @@ async def _submit(
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.clock import journal_clock
     from midwatch_monitor.journal.fleet.nodes import Nodes
+    from midwatch_supervisor.cli.run.end import unseen
     from midwatch_supervisor.fleet.queue.submission import submit_once as store
     from midwatch_tools.watch import now
 
@@ -83,10 +84,11 @@ async def _submit(
     ):
         nodes = await Nodes(journal, fleet=settings.fleet.name).all()
         run, already = await store(
-            journal, wanted, key=key, source=source, settings=settings, clock=clock
+            journal, wanted, key=key, source=str(file), settings=settings, clock=clock
         )
         # Of what was there already nobody knows here whether it waits for anything.
         warnings = [] if already else _warnings(wanted, nodes)
+        warnings += [] if already else await unseen(wanted, besides=file)
         if json:
             told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
             write_json({"type": "run", **told})

@@ -171,10 +171,10 @@ def _account(
     *,
     only: Attempt | None,
 ) -> Iterator[str]:
-    task, state = account.task, account.transition
+    task = account.task
     title = f": {task.title}" if task.title else ""
     yield f"task {task.name} (run {task.run}){title}"
-    yield f"status: {_with_reason(state.lifecycle.value, state.reason)}"
+    yield f"status: {_with_reason(account.status.value, account.reason)}"
     waits = waits_for(account, nodes)
     if waits:
         yield f"waits for: {waits}"

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -21,11 +22,14 @@ from midwatch_monitor.records import Entry
 from midwatch_monitor.secrets.masking import known_secrets
 from midwatch_supervisor.cli.inspect.console import show_run
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.run.end import print_end, unseen
 from midwatch_supervisor.cli.run.exit import run_to_end
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.progress import ended, progress_line
+from midwatch_supervisor.present.lookup import account_of
+from midwatch_supervisor.present.numbers import counted
+from midwatch_supervisor.present.progress import progress_line
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin, calm, conduct
@@ -95,6 +99,8 @@ def start(
     """Start a new run and stay with it to its end; answers the exit code."""
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        for warning in await unseen(wanted, besides=Path(source)):
+            write_error(f"warning: {warning}")
         return await begin(
             log,
             wanted,
@@ -120,7 +126,12 @@ def stay(
         check_console(settings.console)
     try:
         return run_to_end(
-            _stay(opened, settings, where(journal), console=console, json=json),
+            _stay(
+                *(opened, settings, where(journal)),
+                console=console,
+                json=json,
+                options=f" --journal {quote(journal)}" if journal else "",
+            ),
             grace_seconds=settings.run.grace_seconds,
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -129,7 +140,7 @@ def stay(
 
 
 async def _stay(
-    opened: Opened, settings: Settings, location: str, *, console: bool, json: bool
+    opened: Opened, settings: Settings, location: str, *, console: bool, json: bool, options: str
 ) -> int:
     main = asyncio.current_task()
     if main is not None:
@@ -147,7 +158,12 @@ async def _stay(
         resources, jobs = await opened(journal, clock)
         calm()
         if console:
-            return await show_run(resources, jobs, about=about(resources, jobs))
+            code = await show_run(resources, jobs, about=about(resources, jobs))
+            tasks = [
+                await account_of(journal, each) for each in await journal.tasks(resources.run.id)
+            ]
+            await print_end(tasks, code, options=options)
+            return code
         reporter = Reporter(journal, jobs, json=json, clock=clock)
         reporter.begin(resources, jobs)
         try:
@@ -155,14 +171,14 @@ async def _stay(
         except ProviderRefusedError:
             reporter.refused()
             raise
-        reporter.end(code)
+        await reporter.end(code, options=options)
         return code
 
 
 def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     """What is about to happen, in lines: which run, sandbox and models."""
     lines = [
-        f"Run {resources.run.id}: {len(jobs)} tasks, journal {resources.journal.name}",
+        f"Run {resources.run.id}: {counted(len(jobs), 'task')}, journal {resources.journal.name}",
         f"Sandbox for commands: {sandbox_words(resources.sandbox_kind)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
@@ -208,14 +224,12 @@ class Reporter:
         if self._json:
             write_json(self._transcript.done(exit_code=2, at=self._clock()))
 
-    def end(self, code: int) -> None:
-        """Print the sum."""
+    async def end(self, code: int, *, options: str = "") -> None:
+        """Print what came of it; `options` stand behind every command that is named."""
         if self._json:
             write_json(self._transcript.done(exit_code=code, at=self._clock()))
-            return
-        for text in ended(self._transcript):
-            write_line(text)
-        write_line(f"exit code {code}: {_MEANINGS.get(code, 'ended')}")
+        else:
+            await print_end(self._transcript.tasks, code, options=options)
 
 
 def _print(lines: Sequence[JsonLine | str]) -> None:
@@ -224,14 +238,6 @@ def _print(lines: Sequence[JsonLine | str]) -> None:
             write_line(line)
         else:
             write_json(line)
-
-
-_MEANINGS = {
-    0: "all tasks completed",
-    1: "some tasks failed",
-    3: "waiting for a person: `midwatch status`, `midwatch tell`, then `midwatch resume`",
-    4: "ended as stuck or out of budget",
-}
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:

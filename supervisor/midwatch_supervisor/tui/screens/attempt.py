@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Static, TabbedContent, TabPane, Tabs
 
-from midwatch_monitor.errors import JournalError, WorkspaceError
+from midwatch_monitor.errors import JournalError, UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
@@ -40,8 +40,7 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 from midwatch_supervisor.tui.widgets.table import Table
-from midwatch_supervisor.workspaces.changes import changes
-from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace
 
 _PAGE = 1_000
 """Entries that are read at a time; keys are heard between."""
@@ -314,18 +313,22 @@ class AttemptScreen(Screen[None]):
         elif not self._comparing:
             self._comparing = True
             self._compared = self.timeline.state.edited_step
-            self._read_diff(Path(self.timeline.attempt.workspace))
+            self._read_diff()
 
     @work(group="diff")
-    async def _read_diff(self, folder: Path) -> None:
+    async def _read_diff(self) -> None:
         text, nothing = "", "Nothing is changed."
-        assignment = assignment_of(self.timeline.task)
+        attempt, task = self.timeline.attempt, self.timeline.task
+        folder = Path(attempt.workspace)
+        at = TaskWorkspace(
+            name=task.name, attempt=attempt, folder=folder, assignment=assignment_of(task)
+        )
         try:
-            found = await changes(await workspace_of(assignment, folder))
-        except WorkspaceError as error:
+            found = await at.diff()
+        except (WorkspaceError, UsageError) as error:
             nothing = f"The diff cannot be read: {error}"
         else:
-            text = self._journal.masker.text(found or "")
+            text = self._journal.masker.text(found[0] if found else "")
             if found is None:
                 where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
                 nothing = f"There is no git worktree here: {folder}{where}"

@@ -23,7 +23,7 @@ from midwatch_supervisor.present.assignment import Assignment
 Capture = pytest.CaptureFixture[str]
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 BRANCH = "midwatch/r1/totals-1"
-WORK = "home/attempts/r1/totals-1"
+WORK = "home/work/r1/totals-1"
 
 
 def git(folder: Path, *argv: str) -> str:
@@ -113,8 +113,14 @@ async def test_a_completed_branch_is_merged(
 ) -> None:
     await finish(journal, worktree)
     assert await midwatch("merge", "tot") == 0
-    assert capsys.readouterr().out == f"merged {BRANCH} into main (1 commit) in {repository}\n"
+    assert capsys.readouterr().out == (
+        "+1 -1  a.py\n"
+        f"merged {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n"
+        f"removed the branch and its worktree {worktree}\n"
+    )
     assert (repository / "a.py").read_text() == "a = 2\n"
+    assert git(repository, "branch", "--list", BRANCH) == ""
+    assert str(worktree) not in git(repository, "worktree", "list")
 
 
 async def test_what_is_merged_already_is_left_alone(
@@ -125,8 +131,110 @@ async def test_what_is_merged_already_is_left_alone(
     capsys.readouterr()
     head = git(repository, "rev-parse", "HEAD")
     assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out == f"{BRANCH} is in main already\n"
+    assert capsys.readouterr().out == f"{BRANCH} was merged before, and removed\n"
     assert git(repository, "rev-parse", "HEAD") == head
+
+
+async def test_what_its_owner_merged_by_hand_is_removed(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    git(repository, "merge", "--quiet", "--squash", BRANCH)
+    git(repository, "commit", "--quiet", "--message", "Take it as one")
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out == (
+        f"{BRANCH} is in main already\nremoved the branch and its worktree {worktree}\n"
+    )
+
+
+RUBBISH = ("__pycache__/a.pyc", ".venv/bin/python", "web/node_modules/x/y.js", ".pytest_cache/v")
+
+
+async def test_build_rubbish_that_a_worker_committed_is_not_taken(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    for name in (*RUBBISH, "new.py"):
+        (worktree / name).parent.mkdir(parents=True, exist_ok=True)
+        (worktree / name).write_text("x\n")
+    git(worktree, "add", "--all", "--force")
+    git(worktree, "commit", "--quiet", "--message", "Everything")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["+1 -1  a.py", "+1 -0  new.py"]
+    assert lines[2].startswith("left out: .pytest_cache, .venv, __pycache__, web/node_modules (")
+    assert git(repository, "ls-files").split() == ["a.py", "new.py"]
+    assert git(repository, "log", "--all", "--format=%h", "--", *RUBBISH) == ""
+
+
+async def test_what_git_ignores_here_is_not_taken_and_the_owners_own_stays(
+    journal: Journal, repository: Path, worktree: Path, tmp_path: Path
+) -> None:
+    commit(repository, ".gitignore", "*.log\n")
+    (repository / "own.log").write_text("mine\n")
+    (worktree / "own.log").write_text("theirs\n")
+    git(worktree, "add", "--all", "--force")
+    git(worktree, "commit", "--quiet", "--message", "Everything")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 0
+    assert (repository / "own.log").read_text() == "mine\n"
+    assert git(repository, "ls-files").split() == [".gitignore", "a.py"]
+
+
+async def test_what_the_user_ignores_everywhere_is_not_taken(
+    journal: Journal,
+    repository: Path,
+    worktree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "config" / "git").mkdir(parents=True)
+    (tmp_path / "config" / "git" / "ignore").write_text(".idea/\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (worktree / ".idea").mkdir()
+    (worktree / ".idea" / "workspace.xml").touch()
+    git(worktree, "add", "--all", "--force")
+    git(worktree, "commit", "--quiet", "--message", "Everything")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 0
+    assert git(repository, "ls-files").split() == ["a.py"]
+
+
+async def test_what_the_owner_has_in_git_by_such_a_name_is_taken(
+    journal: Journal, repository: Path, tmp_path: Path
+) -> None:
+    (repository / "node_modules").mkdir()
+    commit(repository, "node_modules/own.js", "1\n")
+    git(tmp_path / WORK, "reset", "--quiet", "--hard", "main")
+    commit(tmp_path / WORK, "node_modules/own.js", "2\n")
+    await finish(journal, tmp_path / WORK)
+    assert await midwatch("merge", "totals") == 0
+    assert (repository / "node_modules" / "own.js").read_text() == "2\n"
+
+
+async def test_a_branch_that_others_may_build_on_stays(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    (run,) = await journal.runs()
+    await journal.add_task(run=run.id, name="later", title="", spec="{}", at=AT)
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out.endswith(
+        f"kept {BRANCH}: its run is not over; `midwatch clean` removes it\n"
+    )
+    assert str(worktree) in git(repository, "worktree", "list")
+
+
+async def test_a_worktree_with_files_that_are_not_committed_stays(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    (worktree / "notes.txt").touch()
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 0
+    assert capsys.readouterr().out.endswith(
+        f"kept {worktree}: it holds files that are not committed\n"
+    )
+    assert (worktree / "notes.txt").exists()
 
 
 async def test_the_owners_later_work_stays(
@@ -146,7 +254,7 @@ async def test_a_dry_run_merges_nothing_and_leaves_nothing_behind(
     before = (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list"))
     assert await midwatch("merge", "totals", "--dry-run") == 0
     assert capsys.readouterr().out == (
-        f"would merge {BRANCH} into main (1 commit) in {repository}\n"
+        f"+1 -1  a.py\nwould merge {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n"
     )
     assert (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list")) == before
     assert (repository / "a.py").read_text() == "a = 1\n"
@@ -160,7 +268,7 @@ async def test_a_conflict_names_the_files_and_changes_nothing(
     await finish(journal, worktree)
     assert await midwatch("merge", "totals", *more) == 2
     assert capsys.readouterr() == (
-        "",
+        "+1 -1  a.py\n",
         f"{BRANCH} conflicts with main in a.py; nothing was merged\n",
     )
     assert git(repository, "status", "--porcelain") == ""
@@ -239,7 +347,7 @@ async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
     await finish(journal, orphan)
     assert await midwatch("merge", "totals") == 2
     assert capsys.readouterr().err == (
-        f"totals cannot be merged: {orphan} is no worktree of {repository}\n"
+        f"the workspace of totals cannot be used: {orphan} is no worktree of {repository}\n"
     )
 
 
@@ -248,7 +356,9 @@ async def test_the_branch_goes_back_to_the_worktree_that_it_came_from(
 ) -> None:
     await finish(journal, worktree, source=linked)
     assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out == f"merged {BRANCH} into side (1 commit) in {linked}\n"
+    assert f"merged {BRANCH} into side (1 file, +1 -1; 1 commit) in {linked}\n" in (
+        capsys.readouterr().out
+    )
     assert (repository / "a.py").read_text() == "a = 1\n"
 
 
@@ -258,4 +368,6 @@ async def test_a_branch_goes_to_the_main_worktree_where_its_own_one_is_gone(
     await finish(journal, worktree, source=linked)
     git(repository, "worktree", "remove", str(linked))
     assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out == f"merged {BRANCH} into main (1 commit) in {repository}\n"
+    assert f"merged {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n" in (
+        capsys.readouterr().out
+    )

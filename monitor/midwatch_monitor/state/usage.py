@@ -1,0 +1,52 @@
+"""What models used, folded from budgets and spending. Pure."""
+
+from dataclasses import dataclass, field
+
+from midwatch_monitor.records import Budget, Spending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Requests, tokens and US dollars; no dollars also where no price is known."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, more: "Usage") -> "Usage":
+        return Usage(
+            requests=self.requests + more.requests,
+            tokens=self.tokens + more.tokens,
+            cost_usd=self.cost_usd + more.cost_usd,
+        )
+
+
+def spent_usage(spent: Spending) -> Usage:
+    """What a call of another model than the worker's used."""
+    return Usage(requests=spent.requests, tokens=spent.tokens, cost_usd=spent.cost_usd)
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkerUsage:
+    """Follows the meters of one task, whose attempts share one budget."""
+
+    used: Usage = field(default_factory=Usage)
+    _shown: Usage = field(default_factory=Usage)
+
+    def fold(self, budget: Budget) -> None:
+        """Take in what the meters show now."""
+        shown = Usage(
+            requests=int(budget.requests.used),
+            tokens=int(budget.tokens.used),
+            cost_usd=budget.cost_usd.used,
+        )
+        before = self._shown
+        # Meters only rise; one that fell was begun anew.
+        if shown.requests < before.requests or shown.tokens < before.tokens:
+            before = Usage()
+        self.used += Usage(
+            requests=shown.requests - before.requests,
+            tokens=shown.tokens - before.tokens,
+            cost_usd=max(0.0, shown.cost_usd - before.cost_usd),
+        )
+        self._shown = shown

@@ -1,0 +1,68 @@
+"""Removes the workspaces of attempts, and says first what would be lost with one."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_supervisor.present.assignment import BRANCHES
+from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.workspaces.changes import file_changes
+from midwatch_supervisor.workspaces.merge import has_content
+from midwatch_supervisor.workspaces.rubbish import NEW_FILES
+from midwatch_supervisor.workspaces.workspace import Workspace, clear
+from midwatch_tools.git import git, is_repository
+
+
+def repository_of(workspace: Workspace) -> Path | None:
+    """The repository that has its branch; `None` where there is no git."""
+    worktree = workspace.worktree
+    if worktree is None:
+        return None
+    above = worktree.common_dir.parent
+    return above if is_repository(above) else None
+
+
+async def unmerged(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
+    """The changes in a workspace that are nowhere else: nothing where it was merged.
+
+    `source` is the folder that it was made from, and that takes its work. Raises WorkspaceError
+    with what git said.
+    """
+    files = await file_changes(workspace, source)
+    repository = repository_of(workspace)
+    if not files or repository is None or await uncommitted(workspace):
+        return files
+    tip = (await git(workspace.at, "rev-parse", "HEAD")).strip()
+    holding = await git(
+        *(repository, "for-each-ref", "--format=%(refname)", f"--contains={tip}"),
+        *("refs/heads", "refs/remotes"),
+    )
+    if any(not each.startswith(f"refs/heads/{BRANCHES}") for each in holding.splitlines()):
+        return ()
+    home = source if source is not None and is_repository(source) else repository
+    merged = await has_content(home, tip, [each.name for each in files])
+    return () if merged else files
+
+
+async def uncommitted(workspace: Workspace) -> bool:
+    """Whether a worktree holds what no commit has, rubbish aside."""
+    dirty = await git(workspace.at, "status", "--porcelain", "--untracked-files=no")
+    return bool(dirty or await git(workspace.at, *NEW_FILES))
+
+
+async def remove_workspace(workspace: Workspace) -> None:
+    """Remove the folder, and the branch with it. Raises WorkspaceError if something stays."""
+    folder = workspace.folder
+    await clear(folder, repository_of(workspace), branch=workspace.branch)
+    if await asyncio.to_thread(folder.exists):
+        raise WorkspaceError(f"{folder} cannot be removed whole")
+    with suppress(OSError):  # there are others beside it
+        await asyncio.to_thread(folder.parent.rmdir)
+
+
+async def uncommitted_names(source: Path) -> Sequence[str]:
+    """The files of a repository that no commit has, or not as they are."""
+    said = await git(source, "status", "--porcelain", "-z", "--no-renames")
+    return [entry[3:] for entry in said.split("\0") if entry]

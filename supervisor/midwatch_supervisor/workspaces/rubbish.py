@@ -1,0 +1,78 @@
+"""What tools leave in a workspace by themselves: caches, installed packages. No part of a result.
+
+Only new files are ever taken for it: what the owner has in git by such a name is the owner's.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from midwatch_monitor.errors import WorkspaceError
+from midwatch_tools.git import Worktree, git, run_git
+from midwatch_tools.tree import IGNORED
+
+_SUFFIXES = (".pyc", ".pyo")
+_GLOBS = (*sorted(IGNORED - {".git"}), *(f"*{suffix}" for suffix in _SUFFIXES))
+NOT_ADDED = (
+    ".",
+    *(f":(exclude,glob)**/{glob}{below}" for glob in _GLOBS for below in ("", "/**")),
+)
+"""As the paths of `git add`: everything else."""
+NEW_FILES = (
+    *("ls-files", "--others", "--exclude-standard", "-z"),
+    *(f"--exclude={glob}" for glob in _GLOBS),
+)
+"""Asks git for the new files that are not in it, without rubbish and what git ignores."""
+
+
+def without(paths: Iterable[str]) -> tuple[str, ...]:
+    """As the paths of a git command: all but these. Nothing if there are none."""
+    excluded = tuple(f":(exclude,literal){path}" for path in paths)
+    return (".", *excluded) if excluded else ()
+
+
+def is_rubbish(name: str) -> bool:
+    """Whether a path below a workspace is rubbish by its name."""
+    return name.endswith(_SUFFIXES) or not IGNORED.isdisjoint(PurePosixPath(name).parts)
+
+
+async def committed_rubbish(
+    at: Path | Worktree, begun: str, tip: str = "", *, rules: Path | Worktree | None = None
+) -> tuple[str, ...]:
+    """The topmost paths that are new since `begun` and rubbish, or ignored: a worker added them.
+
+    `tip` is the commit to look at, by default what is there; `rules` is whose `.gitignore` counts.
+    The user's own does too.
+    """
+    range = (begun, tip) if tip else (begun,)
+    said = await git(
+        *(at, "diff", "--no-renames", "--diff-filter=A", "--name-only", "-z"), *range, "--"
+    )
+    names = [name for name in said.split("\0") if name]
+    if not names:
+        return ()
+    ignored = await asyncio.to_thread(_ignored, rules or at, names)
+    return tuple(dict.fromkeys(top for name in names if (top := _topmost(name, ignored))))
+
+
+def _topmost(name: str, ignored: frozenset[str]) -> str:
+    """The first folder above a file that is rubbish, or the file; empty if it is none."""
+    for path in _paths(name):
+        if is_rubbish(path.removesuffix("/")) or path in ignored:
+            return path.removesuffix("/")
+    return ""
+
+
+def _paths(name: str) -> list[str]:
+    """The folders above a file, topmost first, each with a slash at its end, and the file."""
+    above = [f"{each}/" for each in PurePosixPath(name).parents if each.name]
+    return [*reversed(above), name]
+
+
+def _ignored(at: Path | Worktree, names: Iterable[str]) -> frozenset[str]:
+    paths = dict.fromkeys(path for name in names for path in _paths(name))
+    try:
+        said = run_git(at, "check-ignore", "--no-index", "--stdin", "-z", stdin="\0".join(paths))
+    except WorkspaceError:  # git's way to say that it ignores none of them
+        return frozenset()
+    return frozenset(said.split("\0")) - {""}

@@ -1,0 +1,116 @@
+"""The workspace that holds a task's result, found for whoever looks at it after its run."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch_monitor.errors import UsageError, WorkspaceError
+from midwatch_monitor.records import Attempt, Lifecycle
+from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.assignment import Assignment, branch_of, folder_of, whole_of
+from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.workspaces.changes import NUMSTAT, diff_from, file_changes, numstat
+from midwatch_supervisor.workspaces.merge import merged_before
+from midwatch_supervisor.workspaces.placement import workspace_of
+from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_tools.git import git, is_repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWorkspace:
+    """Where one attempt at a task worked."""
+
+    name: str
+    """Of the task."""
+    attempt: Attempt
+    folder: Path
+    assignment: Assignment | None
+    """`None` for an agent that came without a task file."""
+
+    @property
+    def source(self) -> Path | None:
+        """The folder on this machine that it was made from."""
+        return self.assignment.workspace if self.assignment else None
+
+    @property
+    def of_fleet(self) -> bool:
+        """Whether nodes work on the task: they clean up by themselves."""
+        return self.assignment is not None and bool(self.assignment.base)
+
+    @property
+    def made_by_run(self) -> bool:
+        """Whether its folder is one that a run would have made: no other may be removed."""
+        if self.assignment is None or self.of_fleet or len(self.folder.parents) < 3:
+            return False
+        label, home = self.folder.parent.name, self.folder.parents[2]
+        own = folder_of(home, label, self.name, self.attempt.number)
+        return self.folder in {own, whole_of(own)}
+
+    async def there(self) -> bool:
+        """Whether the folder is on this machine, and a run has made it."""
+        return self.assignment is not None and await asyncio.to_thread(os.path.isdir, self.folder)
+
+    async def open(self) -> Workspace:
+        """The workspace. Raises UsageError where it is gone, or no longer the one that was made."""
+        if not await asyncio.to_thread(os.path.isdir, self.folder):
+            raise UsageError(
+                f"the workspace of {self.name} is gone: there is no folder {self.folder}"
+            )
+        try:
+            return await workspace_of(self.assignment, self.folder)
+        except WorkspaceError as error:
+            raise UsageError(f"the workspace of {self.name} cannot be used: {error}") from error
+
+    async def diff(self) -> tuple[str, tuple[FileChange, ...]] | None:
+        """What was changed there, also when it is merged and gone; `None` if it is not here.
+
+        Raises WorkspaceError, and UsageError as `open` does.
+        """
+        if await self.there():
+            workspace = await self.open()
+            files = await file_changes(workspace, self.source)
+            return await diff_from(workspace, self.source), files
+        merged = await self.merged()
+        return await diff_between(*merged) if merged else None
+
+    async def merged(self) -> tuple[Path, str, str] | None:
+        """The repository that took its branch, and the commits with which that began and ended.
+
+        `None` where `midwatch merge` took none.
+        """
+        home = self.source
+        if home is None or not await asyncio.to_thread(is_repository, home):
+            return None
+        found = await merged_before(home, branch_of(self.folder))
+        return (home, *found) if found else None
+
+
+async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:
+    """The diff between two commits, and the files in it."""
+    said = await git(home, "diff", *NUMSTAT, begun, tip, "--")
+    return await git(home, "diff", begun, tip, "--"), numstat(said)
+
+
+def workspace_in(task: TaskState, attempt: AttemptState) -> TaskWorkspace:
+    """Where an attempt worked; of one that was split, where its parts were put together."""
+    folder = Path(attempt.attempt.workspace)
+    return TaskWorkspace(
+        name=task.task.name,
+        attempt=attempt.attempt,
+        folder=whole_of(folder) if attempt.split else folder,
+        assignment=assignment_of(task.task),
+    )
+
+
+def result_of(task: TaskState) -> TaskWorkspace | None:
+    """Where the task's result is: of the attempt that completed it, else of its newest one.
+
+    `None` before the first attempt.
+    """
+    tried = [*reversed(task.attempts.values())]
+    accepted = [each for each in tried if each.lifecycle is Lifecycle.COMPLETED or each.split]
+    found = (accepted if task.lifecycle is Lifecycle.COMPLETED else tried)[:1] or tried[:1]
+    return workspace_in(task, found[0]) if found else None

@@ -1,0 +1,81 @@
+"""`midwatch diff` of what a task has changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Commit, Draft, Lifecycle
+from midwatch_stage import factories as make
+from midwatch_stage.command import midwatch
+from midwatch_stage.repository import worktree_with
+from midwatch_tools.git import git
+
+Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+@pytest.fixture
+async def workspace(journal: Journal, tmp_path: Path) -> Path:
+    """The worktree of an attempt, which began with `a.py`."""
+    folder, spec = await worktree_with(tmp_path, "a.py", "a = 1\n")
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=make.AT)
+    task = await journal.add_task(run=run.id, name="fix", title="", spec=spec, at=make.AT)
+    attempt = await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(folder), at=make.AT
+    )
+    records = (make.ended(),)
+    drafts = [Draft(record=each, at=make.AT, task=task.id, attempt=attempt.id) for each in records]
+    done = make.task_transition(Lifecycle.COMPLETED)
+    await journal.commit(Commit(drafts=(*drafts, Draft(record=done, at=make.AT, task=task.id))))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["fix", "fix#1", "1"])
+async def test_edits_and_new_files_are_printed_without_colours(
+    workspace: Path, capsys: Capture, name: str
+) -> None:
+    (workspace / "a.py").write_text("a = 2\n")
+    (workspace / "b.py").write_text("b = 1\n")
+    assert await midwatch("diff", name) == 0
+    out = capsys.readouterr().out
+    assert "-a = 1\n+a = 2\n" in out
+    assert out.endswith("+++ b/b.py\n+b = 1\n")
+    assert "\x1b" not in out
+
+
+async def test_escapes_in_a_changed_file_are_shown_and_not_obeyed(
+    workspace: Path, capsys: Capture
+) -> None:
+    (workspace / "a.py").write_text("a = '\x1b[2J'\n")
+    await midwatch("diff", "fix")
+    assert "+a = '\\x1b[2J'\n" in capsys.readouterr().out
+
+
+async def test_json_names_the_files_with_their_counts(workspace: Path, capsys: Capture) -> None:
+    (workspace / "a.py").write_text("a = 2\nb = 3\n")
+    assert await midwatch("diff", "fix", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "type": "file",
+        "task": "fix",
+        "name": "a.py",
+        "added": 2,
+        "removed": 1,
+        "binary": False,
+    }
+
+
+async def test_nothing_changed_is_said(workspace: Path, capsys: Capture) -> None:
+    assert await midwatch("diff", "fix") == 0
+    assert capsys.readouterr().out == "fix has changed nothing\n"
+
+
+async def test_merged_work_can_still_be_looked_at(workspace: Path, capsys: Capture) -> None:
+    (workspace / "a.py").write_text("a = 2\n")
+    await git(workspace, "commit", "--all", "--quiet", "--message", "Mend")
+    assert await midwatch("merge", "fix") == 0
+    capsys.readouterr()
+    assert await midwatch("diff", "fix") == 0
+    assert "-a = 1\n+a = 2\n" in capsys.readouterr().out

@@ -1,0 +1,205 @@
+"""`midwatch clean`, with git and without."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Commit, Draft, Ending, Lifecycle
+from midwatch_stage import factories as make
+from midwatch_stage.command import midwatch
+from midwatch_stage.repository import commit_all
+from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.workspaces.workspace import keep, prepare
+from midwatch_tools.git import git
+
+Capture = pytest.CaptureFixture[str]
+HINT = "`midwatch merge TASK` takes such work, `midwatch clean TASK` throws it away"
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A run whose tasks work on a repository, or on a folder without git."""
+
+    journal: Journal
+    folder: Path
+    run: int
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "source"
+
+    def place(self, name: str, number: int = 1) -> Path:
+        return self.folder / "home" / "work" / "r1" / f"{name}-{number}"
+
+    async def task(
+        self,
+        name: str,
+        text: str = "",
+        *,
+        lifecycle: Lifecycle = Lifecycle.COMPLETED,
+        endings: Sequence[Ending] = (Ending.DONE,),
+    ) -> Path:
+        """A task with an attempt for each ending, which wrote `text`; its last workspace."""
+        spec = TaskSpec(id=name, goal="x", acceptance=("true",))
+        assignment = Assignment(
+            task=spec, worker="w", spec=WorkerSpec(), models={}, workspace=self.source
+        )
+        task = await self.journal.add_task(
+            run=self.run, name=name, title="", spec=assignment.model_dump_json(), at=make.AT
+        )
+        for number, ending in enumerate(endings, start=1):
+            place, branch = self.place(name, number), f"midwatch/r1/{name}-{number}"
+            workspace = await prepare(place, self.source, branch=branch, merges=())
+            if text:
+                (place / "a.txt").write_text(text)
+            await keep(workspace, "Done")
+            attempt = await self.journal.add_attempt(
+                task=task.id,
+                number=number,
+                worker="w",
+                model="m",
+                node="n",
+                workspace=str(place),
+                at=make.AT,
+            )
+            state = make.ended(ending)
+            draft = Draft(record=state, at=make.AT, task=task.id, attempt=attempt.id)
+            await self.journal.commit(Commit(drafts=(draft,)))
+        ended = make.task_transition(lifecycle)
+        await self.journal.commit(Commit(drafts=(Draft(record=ended, at=make.AT, task=task.id),)))
+        return self.place(name, len(endings))
+
+    async def branches(self) -> list[str]:
+        said = await git(self.source, "branch", "--format=%(refname:short)", "--list", "midwatch/*")
+        return said.split()
+
+
+@pytest.fixture
+async def copies(journal: Journal, tmp_path: Path) -> Room:
+    """Without git."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a.txt").write_text("one\n")
+    run = await journal.add_run(source="tasks.yaml", settings="{}", at=make.AT)
+    return Room(journal=journal, folder=tmp_path, run=run.id)
+
+
+@pytest.fixture
+async def room(copies: Room) -> Room:
+    """With git."""
+    await git(copies.source, "init", "--quiet", "--initial-branch=main")
+    await commit_all(copies.source, "Begin")
+    return copies
+
+
+async def test_what_was_merged_or_changed_nothing_goes_and_what_was_not_merged_stays(
+    room: Room, capsys: Capture
+) -> None:
+    merged, idle = await room.task("merged", "two\n"), await room.task("idle")
+    await git(room.source, "merge", "--quiet", "midwatch/r1/merged-1")
+    kept = await room.task("kept", "three\n")
+    assert await midwatch("clean") == 0
+    why = "(nothing in it is unmerged)"
+    assert capsys.readouterr().out.splitlines() == [
+        f"removed merged#1 of run 1: the branch midwatch/r1/merged-1 and {merged} {why}",
+        f"removed idle#1 of run 1: the branch midwatch/r1/idle-1 and {idle} {why}",
+        "kept kept#1 of run 1: 1 file, +1 -1 not merged",
+        HINT,
+    ]
+    assert [each.exists() for each in (merged, idle, kept)] == [False, False, True]
+    assert await room.branches() == ["midwatch/r1/kept-1"]
+
+
+async def test_a_dry_run_removes_nothing(room: Room, capsys: Capture) -> None:
+    idle = await room.task("idle")
+    assert await midwatch("clean", "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("would remove idle#1 of run 1: ")
+    assert idle.exists()
+
+
+async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(
+    room: Room, capsys: Capture
+) -> None:
+    tries = (Ending.UNACCEPTED, Ending.UNACCEPTED)
+    await room.task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=tries)
+    other = await room.task("other", "three\n")
+    assert await midwatch("clean", "fix") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("(1 file, +1 -1 thrown away)")
+    assert second.startswith("removed fix#2 of run 1: ")
+    assert await room.branches() == ["midwatch/r1/other-1"]
+    assert other.exists()
+
+
+async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
+    room: Room, capsys: Capture
+) -> None:
+    idle, noted = await room.task("idle"), await room.task("noted")
+    (idle / "__pycache__").mkdir()
+    (idle / "__pycache__" / "a.pyc").touch()
+    (noted / "notes.txt").write_text("mine\n")
+    assert await midwatch("clean") == 0
+    assert [each.exists() for each in (idle, noted)] == [False, True]
+
+
+async def test_a_run_that_is_not_over_is_left_alone(room: Room, capsys: Capture) -> None:
+    idle = await room.task("idle")
+    await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
+    assert await midwatch("clean") == 0
+    assert capsys.readouterr().out == "there is nothing to clean\n"
+    assert await midwatch("clean", "idle") == 2
+    assert capsys.readouterr().err == "run 1 is not over: busy is working\n"
+    assert idle.exists()
+
+
+async def test_a_copy_goes_if_it_is_as_its_source(copies: Room) -> None:
+    same, other = await copies.task("same"), await copies.task("other", "two\n")
+    assert await midwatch("clean") == 0
+    assert [each.exists() for each in (same, other)] == [False, True]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder in which somebody has an agent work."""
+    folder = tmp_path / "own" / "work" / "r1" / "own-1"
+    folder.mkdir(parents=True)
+    (folder / "mine.txt").write_text("mine")
+    return folder
+
+
+async def test_the_folder_of_an_agent_that_came_by_itself_is_never_touched(
+    journal: Journal, own: Path, capsys: Capture
+) -> None:
+    run = await journal.add_run(source="watch", settings="{}", at=make.AT)
+    task = await journal.add_task(run=run.id, name="own", title="", spec="{}", at=make.AT)
+    await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(own), at=make.AT
+    )
+    done = Draft(record=make.task_transition(Lifecycle.COMPLETED), at=make.AT, task=task.id)
+    await journal.commit(Commit(drafts=(done,)))
+    assert await midwatch("clean", "own") == 0
+    assert capsys.readouterr().out == "there is nothing to clean\n"
+    assert (own / "mine.txt").read_text() == "mine"
+
+
+async def test_a_folder_that_no_run_would_have_made_is_never_touched(
+    copies: Room, own: Path, capsys: Capture
+) -> None:
+    spec = TaskSpec(id="fix", goal="x", acceptance=("true",))
+    wanted = Assignment(
+        task=spec, worker="w", spec=WorkerSpec(), models={}, workspace=copies.source
+    ).model_dump_json()
+    journal = copies.journal
+    task = await journal.add_task(run=copies.run, name="fix", title="", spec=wanted, at=make.AT)
+    await journal.add_attempt(
+        task=task.id, number=1, worker="w", model="m", node="n", workspace=str(own), at=make.AT
+    )
+    done = Draft(record=make.task_transition(Lifecycle.FAILED), at=make.AT, task=task.id)
+    await journal.commit(Commit(drafts=(done,)))
+    assert await midwatch("clean", "fix") == 0
+    assert (own / "mine.txt").read_text() == "mine"
