@@ -92,35 +92,20 @@ async def begin_attempt(
         reflects: Whether it is offered `reflect`.
         supervised: Whether alerts are answered in this process.
     """
-    at, node = clock(), socket.gethostname()
     project = str(await asyncio.to_thread(main_worktree, root or Path.cwd()))
     if parent is None:
         keeper = Keeper.PROCESS if supervised else Keeper.MONITOR
         run = await journal.add_run(
-            source="embedded", settings=settings.model_dump_json(), at=at, keeper=keeper
+            source="embedded", settings=settings.model_dump_json(), at=clock(), keeper=keeper
         )
         called = name
     else:
         run, called = parent.run, f"{parent.task.name}/{next(parent.numbers)}-{name}"
     task = await journal.add_task(
-        run=run.id, name=called, title=title, spec="{}", project=project, at=at
+        run=run.id, name=called, title=title, spec="{}", project=project, at=clock()
     )
-    attempt = await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker=name,
-        model="",
-        node=node,
-        workspace=str(root or ""),
-        at=at,
-    )
-    recorder = await Recorder.claim(
-        journal=journal,
-        bus=bus,
-        attempt=attempt,
-        settings=settings,
-        holder=f"{node}:{os.getpid()}",
-        clock=clock,
+    recorder = await _begun(
+        journal, task, name=name, root=root, settings=settings, bus=bus, clock=clock
     )
     circumstances = Change(
         reflect=reflects,
@@ -136,8 +121,39 @@ async def begin_attempt(
         run=run,
         task=task,
         recorder=recorder,
-        facts=Facts(journal=journal, task=task, attempt=attempt),
+        facts=Facts(journal=journal, task=task, attempt=recorder.attempt),
         parent=parent,
+    )
+
+
+async def _begun(
+    journal: Journal,
+    task: Task,
+    *,
+    name: str,
+    root: Path | None,
+    settings: Settings,
+    bus: Bus,
+    clock: Clock,
+) -> Recorder:
+    """The voice of a new attempt at a task."""
+    node = socket.gethostname()
+    attempt = await journal.add_attempt(
+        task=task.id,
+        number=1,
+        worker=name,
+        model="",
+        node=node,
+        workspace=str(root or ""),
+        at=clock(),
+    )
+    return await Recorder.claim(
+        journal=journal,
+        bus=bus,
+        attempt=attempt,
+        settings=settings,
+        holder=f"{node}:{os.getpid()}",
+        clock=clock,
     )
 
 

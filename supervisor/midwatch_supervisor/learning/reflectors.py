@@ -25,13 +25,16 @@ PAUSE = timedelta(minutes=5)
 def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
     """The reflector of a task: its own model, by default the worker's; `None` if there is none.
 
-    A scripted worker's script knows nothing of looking back: it is no reflector by default.
+    Who wants no model to supervise (`supervisor: none`) has none look back by default. A scripted
+    worker's script knows nothing of looking back: it is no reflector by default.
     """
     if assignment is None:
         return None
-    spec = assignment.model(Role.REFLECTOR) or assignment.model(Role.WORKER)
-    if spec is None or Role.REFLECTOR in assignment.named:
-        return spec
+    if (own := assignment.model(Role.REFLECTOR)) is not None:
+        return own
+    spec, supervisor = assignment.model(Role.WORKER), assignment.model(Role.SUPERVISOR)
+    if spec is None or (supervisor is not None and supervisor.name == NONE):
+        return None
     return None if spec.name.startswith(SCRIPTED) else spec
 
 

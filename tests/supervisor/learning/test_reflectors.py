@@ -57,8 +57,15 @@ def test_s14_the_model_of_the_worker_serves_where_none_is_named() -> None:
         {"worker": "scripted:demo"},
         {"worker": "openai:small", "reflector": "none"},
         {"worker": "none"},
+        {"worker": "openai:small", "supervisor": "none"},
     ],
-    ids=["no model", "the script of a worker", "none by name", "a worker without one"],
+    ids=[
+        "no model",
+        "the script of a worker",
+        "none by name",
+        "a worker without one",
+        "no model but the worker's is wanted",
+    ],
 )
 def test_without_a_reflector_nobody_is_asked(models: dict[str, str]) -> None:
     assignment = assigned(models)
