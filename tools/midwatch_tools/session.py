@@ -147,6 +147,10 @@ class Session:
         self._told: dict[int, Intervention] = {}
         self._due: tuple[Numbered, ...] = ()
         self._running = 0
+        self._proposed: dict[int, int] = {}
+        """How many requests were made when a proposal was first met, by its id."""
+        self._let_by: set[int] = set()
+        """Proposals on which a person had the attempt go on without a decision."""
 
     # -- before a model request ------------------------------------------------------------
 
@@ -155,7 +159,11 @@ class Session:
         due = self._due = await self._timely(await self._inbox.due())
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
-        while (waits := _waits(due)) or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED:
+        while (
+            (waits := _waits(due))
+            or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
+            or (self._undecided() and not self._inbox.answered)
+        ):
             due = self._due = await self._park(waits)
         for id, intervention in due:
             if intervention.action.spoken and id not in self._told:
@@ -185,9 +193,18 @@ class Session:
         if fault is not None:
             await self.recorder.record(fault)
 
+    def _undecided(self) -> list[Numbered]:
+        """The proposals that waited for a decision for as many requests as the policy lets them."""
+        after = self.settings.policy.person.hold_after
+        held = [each for each in self._inbox.held if after and each[0] not in self._let_by]
+        since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
+        return [each for each in held if self.requests - since[each[0]] >= after]
+
     async def _park(self, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
-        if waits:
+        undecided = self._undecided()
+        if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
+            why = waits[-1][1].message if waits else "what was proposed waits for approval"
             await self.recorder.record(
                 *(stamp(id, self.recorder.last_step) for id, _ in waits),
                 Change(
@@ -195,9 +212,10 @@ class Session:
                     activity=Activity.WAITING,
                     budget=self.budget(),
                 ),
-                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=waits[-1][1].message),
+                AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why),
             )
         due = await self._inbox.wait()
+        self._let_by |= {id for id, _ in undecided}
         await self.recorder.record(
             Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL), working("answered")
         )

@@ -53,6 +53,8 @@ class PersonSettings(Section):
     """What becomes of an action that nobody approved in time."""
     question: Unanswered = Unanswered.STOP
     """What becomes of an attempt whose question nobody answered in time."""
+    hold_after: Annotated[int, Field(ge=0, le=10_000)] = 3
+    """Model requests after which an attempt stands still whose proposal nobody decided; 0 never."""
 
 
 class PolicySettings(Section):

@@ -206,7 +206,7 @@ def _print(lines: Sequence[JsonLine | str]) -> None:
 _MEANINGS = {
     0: "all tasks completed",
     1: "some tasks failed",
-    3: "waiting for a person: `midwatch status`, `midwatch tell`, then `midwatch resume`",
+    3: "waiting for a person: `midwatch status` says for what; answer, then `midwatch resume`",
     4: "ended as stuck or out of budget",
 }
 
