@@ -1,0 +1,79 @@
+"""The failure that an attempt comes back to, in the words of its own output. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from midwatch_monitor.records import Step, Writer
+from midwatch_monitor.rules.act import Check, Normaliser
+from midwatch_monitor.rules.failure import failure_line
+from midwatch_monitor.rules.identity import command, held_back
+from midwatch_monitor.shell.claimed_edits import changing
+
+_LONGEST = 100
+_TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedFailure:
+    """A check that fails the same way each time it is run, or is asked for."""
+
+    check: str
+    """The command, or the tool where there is none."""
+    told: str
+    """The test that fails, and the line that says how."""
+    steps: tuple[int, ...]
+    file: str
+    """The file that was edited most often meanwhile; empty where none was."""
+
+
+def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
+    """The newest failure among these steps, oldest first, if the worker came back to it.
+
+    Nothing where the same check has passed since, or failed in another way. A call that was
+    refused because it failed before counts as coming back.
+    """
+    acts = Normaliser()
+    edited: Counter[str] = Counter()
+    newest: Step | None = None
+    action = failure = 0
+    came: list[int] = []
+    for step in steps:
+        act = acts.act(step)
+        if came and act.action == action and held_back(step):
+            came.append(step.number)
+        elif act.check is Check.NONE or act.failed is None or held_back(step):
+            edited.update(_edited(step) if came else ())
+        elif act.failed and act.failure:
+            if act.failure != failure:
+                came, edited = [], Counter()
+            came.append(step.number)
+            newest, action, failure = step, act.action, act.failure
+        elif act.action == action:
+            newest, came, failure = None, [], 0
+    if newest is None or len(came) < 2:
+        return None
+    return RepeatedFailure(
+        check=_cut(command(newest) or newest.tool),
+        told=_told(newest.output),
+        steps=tuple(came),
+        file=next((path for path, _ in edited.most_common(1)), ""),
+    )
+
+
+def _edited(step: Step) -> Sequence[str]:
+    """The files that a step edited, or meant to: the same content again leaves no trace."""
+    own = [edit.path for edit in step.edits if edit.writer is Writer.WORKER]
+    return own or [step.path] if step.path and changing(step.tool) else own
+
+
+def _told(output: str) -> str:
+    line = failure_line(output)
+    test = _TEST.search(output)
+    return line if test is None or test[1] in line else f"{_cut(test[1])}: {line}"
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
