@@ -118,7 +118,7 @@ class RunMetrics:
         return TaskFigures(
             task=id,
             lifecycle=Lifecycle.INPUT_REQUIRED if waits else task.lifecycle,
-            reason=task.transition.reason,
+            reason=(latest if waits and latest else task).transition.reason,
             attempts=len(task.attempts),
             interventions=sum(each.delivered for each in found),
             recovered=sum(each.outcome is Outcome.RECOVERED for each in found),
