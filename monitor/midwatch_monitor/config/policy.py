@@ -129,7 +129,7 @@ class PolicySettings(Section):
     """Share of the budget: a person is called before it is gone where guidance did not help.
 
     Once something was tried without success, and the next rung could not be judged before this
-    much is used, the next rung is to ask a person. 1 is off.
+    much is used, the next rung is another attempt, or without one to ask a person. 1 is off.
     """
     max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
     """Delivered interventions per attempt; after them only ask_operator and stop remain."""

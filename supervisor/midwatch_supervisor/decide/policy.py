@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.decide import wording
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, PastIntervention
 from midwatch_supervisor.decide.grants import only, tight
-from midwatch_supervisor.decide.repeated_failure import repeated_failure
+from midwatch_supervisor.decide.repeated_failure import refused, repeated_failure
 
 ACTIONS = (
     Action.OBSERVE,
@@ -128,6 +128,7 @@ def said(action: Action, context: DecisionContext, cause: Diagnosis, terms: Term
         terms=terms,
         concurrent=context.concurrent,
         failure=repeated_failure(context.steps),
+        refused=refused(context.steps),
     )
     return wording.message(action, matter)
 

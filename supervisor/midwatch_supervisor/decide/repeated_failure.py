@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from midwatch_monitor.records import Step, Writer
+from midwatch_monitor.records import Step, StepKind, Writer
 from midwatch_monitor.rules.act import Check, Normaliser
 from midwatch_monitor.rules.failure import failure_line
-from midwatch_monitor.rules.identity import command, held_back
+from midwatch_monitor.rules.identity import HELD_BACK, command, held_back
 from midwatch_monitor.shell.claimed_edits import changing
 
-_LONGEST = 100
+_LONGEST = 160
+_RECENT = 10
+"""Calls that are looked at for what was refused of late."""
 _TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
 
 
@@ -60,6 +62,25 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         steps=tuple(came),
         file=next((path for path, _ in edited.most_common(1)), ""),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Calls of late that the gate turned away, so that nothing came of them."""
+
+    told: str
+    """What the newest one was told, cut short."""
+    steps: tuple[int, ...]
+
+
+def refused(steps: Sequence[Step]) -> Refused | None:
+    """The calls that were turned away among the last ones; nothing where it is a single one."""
+    calls = [step for step in steps if step.kind is StepKind.TOOL][-_RECENT:]
+    turned = [step for step in calls if held_back(step)]
+    if len(turned) < 2:
+        return None
+    told = _cut(turned[-1].output.removeprefix(HELD_BACK))
+    return Refused(told=told, steps=tuple(step.number for step in turned))
 
 
 def _edited(step: Step) -> Sequence[str]:

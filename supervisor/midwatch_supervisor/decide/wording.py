@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
-from midwatch_supervisor.decide.repeated_failure import RepeatedFailure
+from midwatch_supervisor.decide.repeated_failure import Refused, RepeatedFailure
 from midwatch_supervisor.present.numbers import grant_text, steps_text
 
 _ADVICE = {
@@ -63,6 +63,8 @@ class Matter:
     concurrent: tuple[ConcurrentEdit, ...] = ()
     failure: RepeatedFailure | None = None
     """What the attempt comes back to, where that is known."""
+    refused: Refused | None = None
+    """What the gate turned away of late."""
 
 
 def message(action: Action, matter: Matter) -> str:
@@ -130,6 +132,8 @@ def _of(alert: Alert, matter: Matter) -> str:
             f"{stop}: read that output once more, and say what causes this failure and why what "
             "you did last did not reach it, before the next change."
         )
+    if matter.refused is not None and alert.key.rule in _LOOPS:
+        return "Do what the refusal asks for before any other call: nothing runs until then."
     if alert.key.rule == "repeated_edits":
         file = f"`{alert.key.subject}`" if alert.key.subject else "the same file"
         return (
@@ -149,10 +153,17 @@ def _of(alert: Alert, matter: Matter) -> str:
 
 
 def _again(matter: Matter) -> str:
-    """The failure that the attempt comes back to, as a sentence before the alerts."""
-    failure = matter.failure
-    if failure is None or not any(alert.key.rule in _LOOPS for alert in matter.alerts):
+    """What the attempt comes back to, in sentences before the alerts."""
+    if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
+    failed = "" if matter.failure is None else _failure(matter.failure)
+    if matter.refused is None:
+        return failed
+    calls = f"Calls were refused before they ran ({steps_text(matter.refused.steps)})"
+    return f"{failed}{calls}: {_sentence(matter.refused.told)} "
+
+
+def _failure(failure: RepeatedFailure) -> str:
     meanwhile = f", with `{failure.file}` edited in between" if failure.file else ""
     return (
         f"`{failure.check}` fails the same way again and again ({steps_text(failure.steps)})"
@@ -183,4 +194,4 @@ def _tried(earlier: tuple[str, ...]) -> str:
 def _sentence(text: str) -> str:
     # The first letter stays as it is: a summary may begin with the name of a file.
     text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

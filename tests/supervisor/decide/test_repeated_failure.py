@@ -5,7 +5,12 @@ from typing import Any
 from midwatch_monitor.records import Action, Edit, Step, StepKind
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import alert
-from midwatch_supervisor.decide.repeated_failure import RepeatedFailure, repeated_failure
+from midwatch_supervisor.decide.repeated_failure import (
+    Refused,
+    RepeatedFailure,
+    refused,
+    repeated_failure,
+)
 from midwatch_supervisor.decide.wording import Matter, message
 
 OUTPUT = """F
@@ -84,3 +89,22 @@ def test_a_worker_is_told_the_failure_and_the_file_before_anything_else() -> Non
 def test_what_has_another_ground_speaks_of_that() -> None:
     told = message(Action.NUDGE, Matter(alerts=(alert("budget_burn"),), failure=FAILURE))
     assert "unittest" not in told
+
+
+def held(number: int) -> Step:
+    return step(number, "shell", ok=False, output=f"{HELD_BACK}this is attempt 2. Call `a` first.")
+
+
+def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None:
+    found = refused((edit(1), held(2), held(3)))
+    assert found == Refused(told="this is attempt 2. Call `a` first.", steps=(2, 3))
+    told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), refused=found))
+    assert told.startswith(
+        "Calls were refused before they ran (steps 2, 3): this is attempt 2. Call `a` first. "
+    )
+    assert "Do what the refusal asks for" in told
+
+
+def test_one_refusal_is_nothing_to_speak_of() -> None:
+    assert refused((held(1), edit(2))) is None
+    assert refused((held(1), held(2), *map(edit, range(3, 13)))) is None
