@@ -40,9 +40,6 @@ _COUNTED = re.compile(
 )
 """Where an output says how many fail."""
 
-_ONLY_COUNTS = re.compile(r"FAILED \((?:failures|errors)=|=+ .*\b\d+ (?:failed|errors?)\b.*=$")
-"""A line at the end that says how many failed, and not what."""
-
 _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
 """A change of the folder before the command that counts."""
 _SHOWS = re.compile(r"(?i)(?:^|_)(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)")
@@ -136,10 +133,9 @@ def signature(step: Step) -> int:
 
 
 def failure_line(output: str) -> str:
-    """The last line that tells of a failure, for people; one that only counts where no other is."""
-    lines = [line.strip() for line in telling(output) or output[-_END:].strip().splitlines()]
-    telling_more = [line for line in lines if not _ONLY_COUNTS.match(line)]
-    return (telling_more or lines or [""])[-1][:120]
+    """The last line that tells of a failure, for people."""
+    lines = telling(output) or output[-_END:].strip().splitlines()
+    return lines[-1].strip()[:120] if lines else ""
 
 
 def surroundings(output: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midwatch_monitor.records import Step, StepKind, Writer
 from midwatch_monitor.rules.act import Check, Normaliser
-from midwatch_monitor.rules.failure import failure_line
+from midwatch_monitor.rules.failure import failure_line, telling
 from midwatch_monitor.rules.identity import HELD_BACK, command, held_back
 from midwatch_monitor.shell.claimed_edits import changing
 
@@ -15,6 +15,8 @@ _LONGEST = 160
 _RECENT = 10
 """Calls that are looked at for what was refused of late."""
 _TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
+_ONLY_COUNTS = re.compile(r"FAILED \((?:failures|errors)=|=+ .*\b\d+ (?:failed|errors?)\b.*=$")
+"""A line at the end that says how many failed, and not what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,9 @@ def _edited(step: Step) -> Sequence[str]:
 
 
 def _told(output: str) -> str:
-    line = failure_line(output)
+    lines = [line.strip() for line in telling(output)]
+    more = [line for line in lines if not _ONLY_COUNTS.match(line)]
+    line = _cut(more[-1]) if more else failure_line(output)
     test = _TEST.search(output)
     return line if test is None or test[1] in line else f"{_cut(test[1])}: {line}"
 
