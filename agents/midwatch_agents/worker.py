@@ -19,7 +19,7 @@ from midwatch_agents.sandbox import MARK, SandboxKind, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import MissingExtraError, UsageError, WorkerError
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 
 
 def imported(path: str, what: str) -> object:
@@ -92,7 +92,7 @@ class Worker:
         prompt: str | None,
         *,
         station: Station,
-        watch: Watch,
+        watch: AttemptWatch,
         history: Sequence[ModelMessage],
     ) -> str:
         """Work until the worker says that it is done; answers its last words.

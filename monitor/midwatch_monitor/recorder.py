@@ -1,5 +1,7 @@
 """Where observed events enter: numbered, judged, journaled in one commit, hinted."""
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -7,6 +9,7 @@ from typing import Self
 
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Mode, Settings
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.judge import Judge
@@ -30,9 +33,14 @@ from midwatch_monitor.records import (
     StepKind,
 )
 
+log = logging.getLogger(__name__)
+
 Clock = Callable[[], datetime]
 Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
 """Is awaited with what is about to be recorded."""
+
+_SOON_SECONDS = 0.5
+"""How long what is not urgent waits for something to be committed with."""
 
 
 class Recorder:
@@ -67,7 +75,7 @@ class Recorder:
         """The last model request before the current plan step."""
         self.checkpoints: list[tuple[Step, Checkpoint]] = []
         """The reports on the current plan step, oldest first."""
-        self.listener: Callable[[Sequence[Entry]], None] | None = None
+        self.listeners: list[Callable[[Sequence[Entry]], None]] = []
         """Told of every commit, in the order of the journal."""
         self.before: Before | None = None
         """What must be safe before something is recorded: the files of an attempt of a fleet."""
@@ -75,6 +83,9 @@ class Recorder:
         self._incarnation = incarnation
         self._seq = 0
         self._calls: set[tuple[int, str]] = set()
+        self._waiting: tuple[Draft, ...] = ()
+        """Judged and numbered, but not committed yet."""
+        self._timer: asyncio.TimerHandle | None = None
         self._masked = journal.masker.record
 
     @classmethod
@@ -162,7 +173,7 @@ class Recorder:
         """
         if self.before is not None:
             await self.before(records, results)
-        drafts = self._drafts(records, self.clock())
+        drafts = (*self._taken(), *self._drafts(records, self.clock()))
         entries = await self.journal.commit(
             Commit(
                 drafts=drafts,
@@ -172,12 +183,41 @@ class Recorder:
                 results=tuple(results),
             )
         )
-        if self.listener is not None:
-            self.listener(entries)
+        for listener in self.listeners:
+            listener(entries)
         publish = self.bus.publish
         for entry in entries:
             publish(hint_of(entry))
         return entries
+
+    def record_soon(self, *records: Record) -> None:
+        """Judge records now, and commit them with what comes next, or in half a second.
+
+        For what only shows what is going on just now: a crash may lose it.
+        """
+        self._waiting += self._drafts(records, self.clock())
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_SOON_SECONDS, self._begin_to_commit)
+
+    def _begin_to_commit(self) -> None:
+        self._committing = asyncio.ensure_future(self._commit_waiting())
+
+    async def _commit_waiting(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            await self.record()
+        except JournalError as error:  # whoever records next is told the same
+            log.debug("what is going on just now is not shown: %s", error)
+
+    def _taken(self) -> tuple[Draft, ...]:
+        """What waited; nothing waits from here on."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        taken, self._waiting = self._waiting, ()
+        return taken
 
     async def end(self, state: AttemptTransition, *more: Record) -> None:
         """Close the attempt: what still fires ends with it."""

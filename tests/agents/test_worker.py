@@ -29,10 +29,9 @@ from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Step
-from midwatch_tools import Watch
-from midwatch_tools.tools.reflect import NAMES
+from midwatch_tools.attempt_watch import AttemptWatch
 
-OWN = {*NAMES} - {"read_board", "record_fact", "search_facts"}
+OWN = {"reflect", "report_error"}
 CODING = {"read_file", "write_file", "edit_file", "list_files", "grep", "run_command"}
 SOURCE = '''
 from pydantic_ai import Agent, RunContext
@@ -98,7 +97,7 @@ def work(claim: Callable[..., Awaitable[Recorder]], workspace: Path) -> Work:
             network=False,
             mark="1.1",
         )
-        watch = Watch(root=workspace, recorder=await claim())
+        watch = AttemptWatch(await claim(), root=workspace)
         return await worker.run("Do it.", station=station, watch=watch, history=history)
 
     return run
@@ -159,7 +158,7 @@ async def test_a_workers_instructions_come_before_the_protocol(work: Work) -> No
     mind = Mind()
     await work(worker(mind, instructions="Be brief."))
     assert mind.told.startswith("Be brief.")
-    assert "## Working under watch" in mind.told
+    assert "## Midwatch" in mind.told
 
 
 async def test_a_ready_agent_needs_no_model_and_is_watched_too(work: Work, steps: Steps) -> None:

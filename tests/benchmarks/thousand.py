@@ -33,7 +33,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Attempt, Change, Plan, PlanStep
 from midwatch_supervisor.run.launch import calm
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 
 OUTPUT = "line of output\n" * 90
 """About 1.3 kB, the mean of what tools of real coding agents return."""
@@ -156,7 +156,7 @@ async def _work(journal: Journal, bus: LocalBus, attempt: Attempt, steps: int) -
     begun = Change(reflect=True, plan_step=1, plan_steps=1, revision=0)
     await recorder.record(working(), PLAN, begun)
     agent = Agent(play(_script(steps)), tools=[look])
-    watch = Watch(settings=SETTINGS, recorder=recorder, bus=bus)
+    watch = AttemptWatch(recorder, settings=SETTINGS, bus=bus)
     await agent.run("Do it.", capabilities=[watch])
     if recorder.last_step < steps:
         raise RuntimeError(f"only {recorder.last_step} of {steps} steps were recorded")

@@ -50,7 +50,7 @@ async def test_a_listener_hears_what_the_journal_holds_in_its_order(
     recorder = await claim()
     before = await journal.last_id()
     heard: list[Entry] = []
-    recorder.listener = heard.extend
+    recorder.listeners.append(heard.extend)
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
     assert heard == await journal.entries(before)
 

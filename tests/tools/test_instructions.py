@@ -71,7 +71,9 @@ def test_blockers_and_a_turn_of_its_own_are_spoken_to() -> None:
 
 @pytest.mark.parametrize(("every", "told"), [(3, 3), (0, 5)])
 def test_the_protocol_names_the_interval(every: int, told: int) -> None:
-    assert f"about every {told} requests" in protocol(ReflectSettings(remind_every=every), CODE)
+    assert f"about every {told} requests" in protocol(
+        ReflectSettings(remind_every=every), CODE, (), gated=False
+    )
 
 
 def test_an_intervention_names_its_number_and_who_speaks() -> None:
@@ -96,8 +98,8 @@ def test_a_grant_says_how_much_and_another_model_that_it_is_one() -> None:
 
 
 def test_the_protocol_names_every_tool_that_something_is_refused_for() -> None:
-    text = protocol(SETTINGS, CODE)
     tools = ("reflect", "report_error", "complete_step", "check_plan")
+    text = protocol(SETTINGS, CODE, tools, gated=True)
     assert all(f"`{tool}`" in text for tool in tools)
     assert "[midwatch] refused" in text
     assert len(text) < 2_000

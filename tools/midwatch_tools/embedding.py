@@ -3,7 +3,11 @@
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from pydantic_ai.messages import TextContent, UserContent
@@ -12,7 +16,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working
-from midwatch_monitor.records import Change, Keeper, Lifecycle, Plan, PlanStep
+from midwatch_monitor.records import Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
 from midwatch_tools.tools.facts import Facts
@@ -21,28 +25,85 @@ _MAX_TITLE = 120
 """Characters; the title stands in each answer of the tools that show the plan."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """An attempt of an agent that Midwatch did not start, while it runs."""
+
+    where: str
+    """The journal's path or URL."""
+    run: Run
+    task: Task
+    recorder: Recorder
+    facts: Facts
+    parent: "Embedded | None" = None
+    """The attempt in one of whose tools it runs."""
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    """For the names of sub-agents."""
+
+    @staticmethod
+    def around(where: str) -> "Embedded | None":
+        """The attempt that the present code runs in, if it is written to that journal."""
+        found = _CURRENT.get()
+        return found if found is not None and found.where == where else None
+
+
+_CURRENT: ContextVar[Embedded | None] = ContextVar("midwatch_embedded", default=None)
+
+
+@contextmanager
+def parent_of_run(embedded: Embedded) -> Generator[None]:
+    """Agents that run within this become sub-agents of that attempt."""
+    token = _CURRENT.set(embedded)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 async def begin_attempt(
     journal: Journal,
     *,
+    where: str,
+    parent: Embedded | None,
     name: str,
     title: str,
     root: Path | None,
     settings: Settings,
     bus: Bus,
     clock: Clock,
-) -> tuple[Recorder, Facts]:
-    """A new attempt at work, in a run of its own that monitors look after. Raises JournalError.
+    reflects: bool,
+    supervised: bool,
+) -> Embedded:
+    """A new attempt at work. Raises JournalError.
 
-    `name` is that of the agent, `title` what its run is about, `clock` that of all who share the
-    journal.
+    It has a run of its own, that monitors look after unless it is `supervised` in this process; a
+    sub-agent has a task in its parent's run.
+
+    Args:
+        journal: At `where`.
+        where: Its path or URL.
+        parent: In one of whose tools the agent runs.
+        name: Of the agent.
+        title: What its run is about.
+        root: The folder that it works on.
+        settings: In force.
+        bus: Where hints go.
+        clock: That of all who share the journal.
+        reflects: Whether it is offered `reflect`.
+        supervised: Whether alerts are answered in this process.
     """
     at, node = clock(), socket.gethostname()
     project = str(await asyncio.to_thread(main_worktree, root or Path.cwd()))
-    run = await journal.add_run(
-        source="embedded", settings=settings.model_dump_json(), at=at, keeper=Keeper.MONITOR
-    )
+    if parent is None:
+        keeper = Keeper.PROCESS if supervised else Keeper.MONITOR
+        run = await journal.add_run(
+            source="embedded", settings=settings.model_dump_json(), at=at, keeper=keeper
+        )
+        called = name
+    else:
+        run, called = parent.run, f"{parent.task.name}/{next(parent.numbers)}-{name}"
     task = await journal.add_task(
-        run=run.id, name=name, title=title, spec="{}", project=project, at=at
+        run=run.id, name=called, title=title, spec="{}", project=project, at=at
     )
     attempt = await journal.add_attempt(
         task=task.id,
@@ -62,15 +123,22 @@ async def begin_attempt(
         clock=clock,
     )
     circumstances = Change(
-        reflect=True,
-        reflect_every=settings.reflect.remind_every,
+        reflect=reflects,
+        reflect_every=settings.reflect.remind_every if reflects else 0,
         plan_step=1,
         plan_steps=1,
         revision=0,
         lifecycle=Lifecycle.WORKING,
     )
     await recorder.record(working(), Plan(steps=(PlanStep(title=title),)), circumstances)
-    return recorder, Facts(journal=journal, task=task, attempt=attempt)
+    return Embedded(
+        where=where,
+        run=run,
+        task=task,
+        recorder=recorder,
+        facts=Facts(journal=journal, task=task, attempt=attempt),
+        parent=parent,
+    )
 
 
 def title_of(prompt: str | Sequence[UserContent] | None) -> str:

@@ -89,7 +89,8 @@ def change(plan: Plan) -> Change:
 
 def written(plan: Plan) -> bool:
     """Whether somebody made a plan, or the goal of the task is all that there is."""
-    return plan.revision > 0 or len(plan.steps) > 1
+    asks = any(step.files or step.acceptance for step in plan.steps)
+    return asks or plan.revision > 0 or len(plan.steps) > 1
 
 
 class Wanting(Enum):

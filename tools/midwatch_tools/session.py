@@ -3,6 +3,8 @@
 The capability `Watch` forwards pydantic-ai's hooks to it.
 """
 
+import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +28,7 @@ from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import (
     Action,
     Activity,
+    Actor,
     Alert,
     Analysis,
     AttemptTransition,
@@ -63,10 +66,13 @@ from midwatch_tools.instructions import (
     reminder_due,
     spoken,
     steady,
+    without_reminders,
 )
 from midwatch_tools.observation import act_words, cut
-from midwatch_tools.plan_change import shared
+from midwatch_tools.plan_change import shared, written
 from midwatch_tools.site import Site
+
+log = logging.getLogger(__name__)
 
 ModelFor = Callable[[str], Model]
 """A model by its name. Raises a MidwatchError where there is none."""
@@ -119,7 +125,7 @@ class Session:
         self,
         *,
         recorder: Recorder,
-        inbox: Inbox,
+        inbox: Inbox | None,
         settings: Settings,
         code: str,
         saved: int,
@@ -127,8 +133,22 @@ class Session:
         seconds: Callable[[], float],
         site: Site | None = None,
         switch: Switch | None = None,
+        resumable: bool = True,
+        attended: bool = True,
+        rest_seconds: float = 0.0,
     ) -> None:
+        """Watch the run whose attempt `recorder` speaks for.
+
+        Without an `inbox` nothing is said to the worker. What it takes to resume the attempt is
+        kept only if it is `resumable`. Unless it is `attended`, nobody is there who could answer
+        where a supervisor asks for a person, or decide what is proposed: the work goes on. For
+        `rest_seconds` after the inbox was asked, it is not asked again.
+        """
         self.recorder = recorder
+        self.resumable = resumable
+        self._attended = attended
+        self._rest_seconds = rest_seconds
+        self._rests_until = -math.inf
         self.settings = settings
         self.code = code
         """Borne by the messages of Midwatch, so that no other text passes for one."""
@@ -151,27 +171,38 @@ class Session:
         """How many requests were made when a proposal was first met, by its id."""
         self._let_by: set[int] = set()
         """Proposals on which a person had the attempt go on without a decision."""
+        self.forgets = saved > 0
+        """Whether the reminders that stand in the history go with the next request."""
 
     # -- before a model request ------------------------------------------------------------
 
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Stop at a spent budget, wait where a person was asked, and say what is to be said."""
-        due = self._due = await self._timely(await self._inbox.due())
+        if self._inbox is None:
+            return
+        due = self._due
+        if self._seconds() >= self._rests_until:
+            due = self._due = await self._timely(await self._inbox.due())
+            self._rests_until = self._seconds() + self._rest_seconds
         if gone := exhausted(self.allowed()):
             raise BudgetSpentError(f"out of budget: {gone}")
         while (
-            (waits := _waits(due))
+            (waits := self._waits(due))
             or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
-            or (self._undecided() and not self._inbox.answered)
+            or (self._undecided(self._inbox) and not self._inbox.answered)
         ):
-            due = self._due = await self._park(waits)
+            due = self._due = await self._park(self._inbox, waits)
+        await self._call_person(due)
         for id, intervention in due:
             if intervention.action.spoken and id not in self._told:
                 self._told[id] = intervention
-                ctx.enqueue(spoken(self.code, id, intervention), priority="asap")
+                text = spoken(self.code, id, intervention, plans=written(self.recorder.plan))
+                ctx.enqueue(text, priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
         self._remind(ctx)
+        if self.forgets:
+            self._drop_reminders(ctx.messages)
 
     async def _timely(self, due: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
         """What is due, without guidance that would come after what it answers was over.
@@ -193,16 +224,31 @@ class Session:
         if fault is not None:
             await self.recorder.record(fault)
 
-    def _undecided(self) -> list[Numbered]:
+    def _undecided(self, inbox: Inbox) -> list[Numbered]:
         """The proposals that waited for a decision for as many requests as the policy lets them."""
-        after = self.settings.policy.person.hold_after
-        held = [each for each in self._inbox.held if after and each[0] not in self._let_by]
+        after = self.settings.policy.person.hold_after if self._attended else 0
+        held = [each for each in inbox.held if after and each[0] not in self._let_by]
         since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
         return [each for each in held if self.requests - since[each[0]] >= after]
 
-    async def _park(self, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
+    def _waits(self, due: Sequence[Numbered]) -> list[Numbered]:
+        """What the attempt waits at."""
+        return [
+            (id, each)
+            for id, each in due
+            if each.action in WAITS and (self._attended or each.by is Actor.OPERATOR)
+        ]
+
+    async def _call_person(self, due: Sequence[Numbered]) -> None:
+        """Say what a person was asked for whom nobody waits for."""
+        for id, each in due:
+            if each.action is Action.ASK_OPERATOR and not self._attended:
+                log.warning("%s needs a person: %s", self.recorder.attempt.worker, each.message)
+                await self.recorder.record(stamp(id, self.recorder.last_step))
+
+    async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; that time costs nothing and no rule counts it."""
-        undecided = self._undecided()
+        undecided = self._undecided(inbox)
         if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
             why = waits[-1][1].message if waits else "what was proposed waits for approval"
             await self.recorder.record(
@@ -214,7 +260,7 @@ class Session:
                 ),
                 AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why),
             )
-        due = await self._inbox.wait()
+        due = await inbox.wait()
         self._let_by |= {id for id, _ in undecided}
         await self.recorder.record(
             Change(lifecycle=Lifecycle.WORKING, activity=Activity.MODEL), working("answered")
@@ -229,7 +275,14 @@ class Session:
         last = max([self.recorder.plan_step_began, *reported])
         if reminder_due(self.requests + 1, last, self.interval):
             asked = reminder(self.code, self.requests - last, self.budget_line())
+            self.forgets = True
             ctx.enqueue(asked, priority="asap")
+
+    def _drop_reminders(self, messages: list[ModelMessage]) -> None:
+        """Take the reminders before this one out of the run's history: one is enough."""
+        kept = without_reminders(messages)
+        self._seen -= len(messages) - len(kept)
+        messages[:] = kept
 
     async def paused(self, seconds: float, said: str) -> None:
         """The provider lets the attempt wait; what follows says when that is over.
@@ -287,11 +340,18 @@ class Session:
             records += self._billed(response, raised(budget, grants(here)))
             if not response.tool_calls:
                 records.append(self._said(response))
-        await self._append(fresh, records)
+        if self.resumable:
+            await self._append(fresh, records)
+            return
+        self._seen += len(fresh)
+        self.recorder.record_soon(*records)
 
     async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
         """Store a conversation from before this attempt: nothing in it counts or costs here."""
-        await self._append(messages[self._seen :], ())
+        if self.resumable:
+            await self._append(messages[self._seen :], ())
+        else:
+            self._seen = len(messages)
 
     async def _append(self, fresh: Sequence[ModelMessage], records: Sequence[Record]) -> None:
         bodies = [
@@ -402,10 +462,6 @@ class Session:
         """Requests between two reminders, as it is now."""
         said = self.recorder.reflect_every
         return self.settings.reflect.remind_every if said is None else said
-
-
-def _waits(due: Sequence[Numbered]) -> list[Numbered]:
-    return [(id, each) for id, each in due if each.action in WAITS]
 
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:

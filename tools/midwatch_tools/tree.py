@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -30,6 +30,9 @@ Ignored = Callable[[Collection[str]], set[str]]
 
 _RACY_NS = 50_000_000
 """A file changed so shortly before a look may change again within one tick of its clock."""
+
+_FEW = 500
+"""Files that are looked at without a thread, which takes longer than to look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,13 @@ class Tree:
         """
         async with self._looking:
             only = only_named or self._named_only
-            return await asyncio.to_thread(self._look, writer, named, only=only)
+            if len(self._seen) > _FEW:
+                found = await asyncio.to_thread(self._look, writer, named, only=only)
+            else:
+                found = self._look(writer, named, only=only)
+            if any(edit.path not in self._ignored for edit in found):
+                await asyncio.to_thread(self._ask_git, [edit.path for edit in found])
+            return tuple(edit for edit in found if not self._ignored[edit.path])
 
     def _learn(self) -> None:
         for path, stat in self._present("", only=False).items():
@@ -94,14 +103,13 @@ class Tree:
             if path not in self._seen:
                 self._edit(path, stat, Writer.OTHER)
 
-    def _look(self, writer: Writer, named: str, *, only: bool) -> tuple[Edit, ...]:
+    def _look(self, writer: Writer, named: str, *, only: bool) -> list[Edit]:
         present = self._present(named, only=only)
         edits = [self._edit(path, stat, writer) for path, stat in present.items()]
         if not (only or self._named_only):
             gone = sorted(self._seen.keys() - present.keys())
             edits += [self._gone(path, writer) for path in gone]
-        found = [edit for edit in edits if edit is not None]
-        return self._not_ignored(found) if found else ()
+        return [edit for edit in edits if edit is not None]
 
     def _present(self, named: str, *, only: bool) -> dict[str, os.stat_result]:
         walked = {} if only else dict(self._walk())
@@ -150,12 +158,10 @@ class Tree:
         before = self._seen.pop(path)
         return Edit(path=path, before=before.digest, writer=writer, deleted=True)
 
-    def _not_ignored(self, edits: list[Edit]) -> tuple[Edit, ...]:
-        unknown = [edit.path for edit in edits if edit.path not in self._ignored]
-        if unknown:
-            ignored = self._ignored_by_git(unknown)
-            self._ignored.update({path: path in ignored for path in unknown})
-        return tuple(edit for edit in edits if not self._ignored[edit.path])
+    def _ask_git(self, paths: Sequence[str]) -> None:
+        unknown = [path for path in paths if path not in self._ignored]
+        ignored = self._ignored_by_git(unknown)
+        self._ignored.update({path: path in ignored for path in unknown})
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:

@@ -157,6 +157,8 @@ class AttemptState:
     """What its commands run in; empty where that was not recorded."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """As they were recorded last, in the order in which they were first seen."""
+    left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
+    """Those that fired when the attempt ended, as they were before that."""
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     """Firing alerts that a person has seen."""
     silenced: set[AlertKey] = field(default_factory=set[AlertKey])
@@ -285,17 +287,21 @@ class AttemptState:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts that count now, in the order in which they were first seen."""
-        if self.over:
-            return ()
-        return tuple(alert for alert in self.alerts.values() if alert.firing)
+        """The alerts that fire now, in the order in which they were first seen."""
+        return () if self.over else self.unresolved
+
+    @property
+    def unresolved(self) -> tuple[Alert, ...]:
+        """The alerts that fire now, or that still fired when the attempt ended."""
+        alerts = (self.left.get(key, alert) for key, alert in self.alerts.items())
+        return tuple(alert for alert in alerts if alert.firing)
 
     @property
     def health(self) -> Health:
-        """How it fares, by the alerts that fire. Never ok while one fires."""
+        """How it fares, or fared when it ended, by its alerts. Never ok while one fires."""
         if not self.judged and not self.alerts:
             return Health.NOT_JUDGED
-        return health(self.firing)
+        return health(self.unresolved)
 
     def alert_status(self, key: AlertKey) -> AlertStatus:
         """Where an alert stands now. Raises KeyError for one that was never recorded."""
@@ -371,15 +377,21 @@ class AttemptState:
                 self.plan, self.plan_step = record, record.current
                 self.plan_steps = len(record.steps)
             case Alert():
-                self.alerts[record.key] = record
-                if not record.firing:
-                    self.acknowledged.discard(record.key)
+                self._fold_alert(record)
             case Escalation():
                 self._fold_escalation(record, entry.at)
             case Intervention() | Delivery() | OutcomeReport():
                 self.follow(entry)
             case _:
                 self._fold_word(entry, record)
+
+    def _fold_alert(self, alert: Alert) -> None:
+        before = self.alerts.get(alert.key)
+        self.alerts[alert.key] = alert
+        if alert.resolution is Resolution.ENDED and before is not None and before.firing:
+            self.left[alert.key] = before
+        if not alert.firing:
+            self.acknowledged.discard(alert.key)
 
     def follow(self, entry: Entry) -> None:
         """Take in what became of an intervention on this attempt, on whichever attempt it is told.

@@ -49,7 +49,7 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, records
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.tools.board import Board
 from midwatch_tools.tools.facts import Facts
@@ -181,13 +181,12 @@ class AttemptRun:
 
     # -- the work --------------------------------------------------------------------------
 
-    def _watch(self, recorder: Recorder, board: Board) -> Watch:
-        return Watch(
+    def _watch(self, recorder: Recorder, board: Board) -> AttemptWatch:
+        return AttemptWatch(
+            recorder,
             root=self.workspace.folder,
             settings=self.resources.settings,
-            recorder=recorder,
             bus=self.resources.bus,
-            clock=self.resources.clock,
             check=self._check,
             model_for=self.agents.model_named(self.attempt.worker),
             board=board,
@@ -209,7 +208,7 @@ class AttemptRun:
         seconds = self.resources.settings.run.check_seconds
         return await check_all(commands, shell_for(self.resources, self.workspace), seconds=seconds)
 
-    async def _work(self, watch: Watch, recorder: Recorder, board: Board) -> Ended:
+    async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """The worker's work and the acceptance checks after it."""
         try:
             history = await self._history()
@@ -233,7 +232,11 @@ class AttemptRun:
         )
 
     async def _run(
-        self, prompt: str | None, history: list[ModelMessage], watch: Watch, recorder: Recorder
+        self,
+        prompt: str | None,
+        history: list[ModelMessage],
+        watch: AttemptWatch,
+        recorder: Recorder,
     ) -> None:
         """The worker's run; after an outage of its provider it goes on where it was.
 
@@ -319,7 +322,7 @@ class AttemptRun:
         return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
 
     async def _heard(
-        self, work: "asyncio.Task[Ended]", watch: Watch, recorder: Recorder
+        self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
     ) -> Ended | tuple[Question, ...]:
         """Wait for the work, or for what ends it at once."""
         poll_seconds = self.resources.settings.monitor.poll_seconds

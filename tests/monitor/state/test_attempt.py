@@ -10,6 +10,7 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     AlertState,
+    AttemptTransition,
     Change,
     DeliveryState,
     Ending,
@@ -136,6 +137,17 @@ def test_health_is_never_ok_beside_a_firing_alert(
     state = folded(WORKING, *records)
     assert state.health is health
     assert (health is Health.OK) is not bool(state.firing)
+
+
+def test_what_fired_when_an_attempt_ended_stays_its_health_and_its_count() -> None:
+    gone = replace(FIRES, state=AlertState.RESOLVED)
+    left = replace(gone, resolution=Resolution.ENDED)
+    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
+    ended = folded(WORKING, FIRES, left, over)
+    assert (ended.health, ended.unresolved, ended.firing) == (Health.SUSPECT, (FIRES,), ())
+    pended = folded(WORKING, replace(FIRES, state=AlertState.PENDING), left, over)
+    assert (pended.health, pended.unresolved) == (Health.OK, ())
+    assert folded(WORKING, FIRES, gone, over).health is Health.OK
 
 
 def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:

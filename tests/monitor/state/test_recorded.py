@@ -86,7 +86,7 @@ async def test_recorded_runs_of_any_format_have_one_state_live_and_rebuilt(
         )
         recorder = await claim(of=of)
         live = folded(task, [of], [])
-        recorder.listener = partial(_fold_all, live)
+        recorder.listeners.append(partial(_fold_all, live))
         await recorder.record(working())
         events = [each for each in open_trace(path) if isinstance(each, Step | Change)]
         every = 1 + len(events) // REBUILDS

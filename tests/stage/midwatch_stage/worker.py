@@ -21,7 +21,7 @@ from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working
 from midwatch_monitor.records import Attempt, Budget, Change, Lifecycle, Plan, PlanStep
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 
 SOON = Settings(monitor=MonitorSettings(poll_seconds=0.01))
 """The built-in settings, but asking the journal so often that no test waits for it."""
@@ -96,12 +96,11 @@ class Performer:
                 reflect=True, plan_step=1, plan_steps=len(plan), revision=0, budget=budget
             )
             await recorder.record(working(), Plan(steps=plan), begun)
-        watch = Watch(
+        watch = AttemptWatch(
+            recorder,
             root=self.workspace,
             settings=settings,
-            recorder=recorder,
             bus=self.bus,
-            clock=recorder.clock,
             seconds=lambda: 0.0,
             **watching,
         )

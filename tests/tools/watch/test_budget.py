@@ -41,7 +41,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage.reading import answers, prompts, records_of
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.pauses import pausing
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
@@ -260,7 +260,7 @@ async def test_time_waited_for_a_provider_uses_up_no_minutes(
 ) -> None:
     outage, recorder = Outage(recovers=recovers), await claim(Settings())
     await recorder.record(working(), Change(budget=Budget(minutes=Meter(limit=30))))
-    watch = Watch(settings=Settings(), recorder=recorder, bus=bus, seconds=outage.now)
+    watch = AttemptWatch(recorder, settings=Settings(), bus=bus, seconds=outage.now)
     agent = Agent(FunctionModel(outage.answer))
     with nullcontext() if recovers else pytest.raises(ConnectionError):
         await agent.run("Fix it.", capabilities=[watch])

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +14,6 @@ from pydantic_ai.run import AgentRunResult
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Attempt,
     AttemptTransition,
     Change,
     Checkpoint,
@@ -24,11 +22,9 @@ from midwatch_monitor.records import (
     Plan,
     PlanStep,
     Step,
-    Task,
     TaskTransition,
 )
 from midwatch_tools import Watch
-from midwatch_tools.tools.board import Board
 
 Build = Callable[..., Agent[None, str]]
 T = TypeVar("T")
@@ -55,6 +51,13 @@ def answers(result: AgentRunResult[str], tool: str) -> list[str]:
         for part in message.parts
         if isinstance(part, ToolReturnPart) and part.tool_name == tool
     ]
+
+
+def drop(file: Path, table: str) -> str:
+    with sqlite3.connect(file) as database:
+        database.execute(f"DROP TABLE {table}")
+    database.close()
+    return "broken"
 
 
 @pytest.fixture
@@ -119,23 +122,19 @@ async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
     assert [budget.requests.used for budget in spent] == [1]
 
 
+FACT = {"text": "The tests of this project run with make test.", "certainty": "confirmed"}
+
+
 async def test_a_tool_of_midwatch_that_cannot_read_ends_the_watch_and_not_the_work(
-    worker: Build,
-    journal_file: Path,
-    tmp_path: Path,
-    at: datetime,
-    caplog: pytest.LogCaptureFixture,
+    worker: Build, watch: Watch, journal_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    task = Task(id=1, run=1, name="n", title="t", spec="{}")
-    attempt = Attempt(
-        id=1, task=1, number=1, worker="w", model="m", node="n", workspace="", started_at=at
-    )
-    async with await Journal.open(tmp_path / "other.db") as closed:
-        board = Board(journal=closed, task=task, attempt=attempt)
-    watch = Watch(journal=str(journal_file), board=board)
-    result = await worker([("read_board", {})], [REFLECT]).run("Fix it.", capabilities=[watch])
+    def break_it() -> str:
+        return drop(journal_file, "entry")
+
+    turns: tuple[Any, ...] = ([("break_it", {}), ("record_fact", FACT)], [REFLECT])
+    result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "read_board") == answers(result, "reflect")
+    assert answers(result, "record_fact") == answers(result, "reflect")
     assert "unwatched from here on" in caplog.text
 
 
@@ -182,14 +181,14 @@ def corrupt(journal_file: Path) -> None:
 async def test_without_a_usable_journal_the_agent_works_unwatched(
     worker: Build, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
+    result = await worker([put("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result, "reflect") == ["Nobody watches just now; go on with the work."]
+    assert answers(result, "put") == ["written"]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "unwatched" in caplog.text
 
 
-@pytest.mark.parametrize("table", ["entry", "message", "result", "lease"])
+@pytest.mark.parametrize("table", ["entry", "lease"])
 async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
     worker: Build,
     watch: Watch,
@@ -199,10 +198,7 @@ async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
     table: str,
 ) -> None:
     def break_it() -> str:
-        with sqlite3.connect(journal_file) as database:
-            database.execute(f"DROP TABLE {table}")
-        database.close()
-        return "broken"
+        return drop(journal_file, table)
 
     turns: tuple[Any, ...] = ([put("1")], [("break_it", {})], [REFLECT], [put("2")])
     result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])

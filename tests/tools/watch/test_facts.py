@@ -241,13 +241,17 @@ async def test_without_words_the_newest_facts_are_told_and_not_all(known: Known,
 
 
 async def test_other_projects_and_facts_that_wait_are_not_found(known: Known, do: Do) -> None:
+    await known(Fact(text="The linter is ruff"))
     await known(Fact(text=REDIS), project="other")
     await known(Fact(text=REDIS, state=FactState.PENDING))
     await known(Fact(text=REDIS, state=FactState.WAITING))
     assert await do(search()) == ["Nobody has recorded a fact like that."]
 
 
-async def test_recording_facts_is_no_loop(journal: Journal, own: Attempt, do: Do) -> None:
+async def test_recording_facts_is_no_loop(
+    journal: Journal, own: Attempt, known: Known, do: Do
+) -> None:
+    await known(Fact(text="The linter is ruff"))
     await do(*[record()] * 15, *[search()] * 15)
     alerts = await journal.entries(attempt=own.id, kinds=(Alert,))
     rules = {each.record.key.rule for each in alerts if isinstance(each.record, Alert)}
@@ -255,8 +259,9 @@ async def test_recording_facts_is_no_loop(journal: Journal, own: Attempt, do: Do
 
 
 async def test_v18_a_worker_goes_on_where_facts_cannot_be_looked_up(
-    journal: Journal, journal_file: Path, own: Attempt, do: Do
+    journal: Journal, journal_file: Path, own: Attempt, known: Known, do: Do
 ) -> None:
+    await known(Fact(text=REDIS))
     with sqlite3.connect(journal_file) as connection:
         connection.execute("ALTER TABLE fact_tag RENAME TO gone")
     (said,) = await do(search(files=["a.py"]))
@@ -271,21 +276,18 @@ async def test_where_facts_are_off_there_are_no_tools_for_them(do: Do) -> None:
     assert "Unknown tool" in said
 
 
-async def test_the_worker_is_told_of_facts_only_where_it_has_them(
-    journal: Journal, own: Attempt, task: Task
-) -> None:
-    assert "record_fact" in Watch().get_instructions()()
-    assert "record_fact" not in Watch(settings=settings(enabled=False)).get_instructions()()
+async def test_facts_can_be_looked_up_only_where_there_are_any(do: Do, known: Known) -> None:
+    await known(Fact(text=REDIS, state=FactState.WAITING))
+    (said,) = await do(search())
+    assert "Unknown tool" in said
 
 
 async def test_somebody_elses_agent_records_facts_of_its_main_worktree(
     worker: Build, workspace: Path, journal_file: Path
 ) -> None:
     watch = Watch(name="helper", root=workspace, journal=str(journal_file))
-    result = await worker([record()], [search()]).run("Fix it.", capabilities=[watch])
-    recorded, found = answers(result.all_messages())
-    assert recorded == RECORDED
-    assert found == "Nobody has recorded a fact like that."
+    result = await worker([record()]).run("Fix it.", capabilities=[watch])
+    assert answers(result.all_messages()) == [RECORDED]
     async with await Journal.open_to_read(journal_file) as journal:
         (fact,) = await standing(journal, str(workspace))
     assert fact.fact.text == REDIS

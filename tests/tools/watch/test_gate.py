@@ -31,7 +31,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.reading import records_of, turned_away
-from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Permission
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
@@ -207,7 +207,7 @@ class Broken(Entrance):
         raise LookupError("no answer")
 
 
-class Unhinged(Watch):
+class Unhinged(AttemptWatch):
     """A watch whose gate is broken."""
 
     async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
@@ -224,7 +224,7 @@ async def test_a_broken_gate_stops_nothing(
     workspace: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    watch = Unhinged(root=workspace, settings=QUICK, recorder=await claim(QUICK), bus=bus)
+    watch = Unhinged(await claim(QUICK), root=workspace, settings=QUICK, bus=bus)
     result = await worker([FAILING], [FAILING]).run("Fix it.", capabilities=[watch])
     assert turned_away(result.all_messages()) == [False, False]
     assert "the gate cannot judge a call of run_command; it runs" in caplog.text
@@ -242,7 +242,8 @@ async def test_a_gate_that_cannot_follow_is_left_open(
 ) -> None:
     recorder = await claim(QUICK)
     gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
-    recorder.listener = (entrance := Entrance(journal, recorder.attempt.id, gate)).hear
+    entrance = Entrance(journal, recorder.attempt.id, gate)
+    recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
     work = Step(number=0, kind=StepKind.TOOL, tool="put", request=1)
     assert (await entrance.ask(work, ())).refusal
@@ -256,7 +257,7 @@ async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
 ) -> None:
     recorder = await claim(QUICK)
     entrance = Entrance(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
-    recorder.listener = entrance.hear
+    recorder.listeners.append(entrance.hear)
     fails = Step(number=0, kind=StepKind.TOOL, tool="put", request=1, ok=False, output="no")
     for _ in range(2):
         await recorder.record(fails)

@@ -38,6 +38,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_tools import Watch
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate
 from midwatch_tools.tools.board import Board
@@ -73,7 +74,7 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
 
     recorder.before = before
     agent = worker([("quick", {}), ("slow", {})], [("quick", {})], tools=(quick, slow))
-    watch = Watch(root=workspace, recorder=recorder, bus=bus)
+    watch = AttemptWatch(recorder, root=workspace, bus=bus)
     async with asyncio.timeout(30):
         await agent.run("Make it.", capabilities=[watch])
     steps = [each.record for each in await journal.entries(kinds=(Step,))]
@@ -169,7 +170,7 @@ async def entrance(held: Held, claim: Claim, write: Callable[[Record], Awaitable
     settings, recorder = Settings(), await claim()
     gate = Gate(settings.errors, settings.plan, attempt=1)
     entrance = Entrance(held, recorder.attempt.id, gate)
-    recorder.listener = entrance.hear
+    recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
     await recorder.record(_call(1))
     await recorder.record(Step(number=0, kind=StepKind.MESSAGE, request=2))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     ToolCallPart,
@@ -213,12 +214,23 @@ async def test_in_mode_off_nothing_is_judged(journal: Journal, perform: Perform)
 
 @pytest.mark.parametrize(("every", "due"), [(3, [4, 7]), (2, [3, 5, 7]), (0, [])])
 async def test_a_worker_that_never_reflects_is_reminded_every_so_many_requests(
-    perform: Perform, every: int, due: list[int]
+    journal: Journal, attempt: Attempt, perform: Perform, every: int, due: list[int]
 ) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=every))
     turns = [[putting("a.py", str(n))] for n in range(7)]
     result = await perform(*turns, settings=settings)
-    assert reminded(result.all_messages()) == due
+    assert reminded(result.all_messages()) == due[-1:], "only the newest stands"
+    sent = [each.body for each in await journal.messages(attempt.id)]
+    history = [m for body in sent for m in ModelMessagesTypeAdapter.validate_json(body)]
+    assert reminded(history) == due
+
+
+async def test_a_resumed_worker_finds_no_old_reminder(perform: Perform) -> None:
+    settings = Settings(reflect=ReflectSettings(remind_every=2))
+    turns = [[putting("a.py", str(n))] for n in range(6)]
+    await perform(*turns[:5], settings=settings)
+    result = await perform(*turns, settings=settings)
+    assert len(reminded(result.all_messages())) <= 1
 
 
 async def test_a_steady_worker_is_reminded_less(journal: Journal, perform: Perform) -> None:
@@ -270,7 +282,7 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(
 
 async def test_a_finished_plan_cannot_be_finished_again(perform: Perform) -> None:
     turn = [putting("a.py", "1"), *[completing("a.py")] * 2]
-    result = await perform(turn, plan=(PlanStep(title="write it"),))
+    result = await perform(turn, plan=(PlanStep(title="write it", files=("a.py",)),))
     said = answers(result.all_messages(), "complete_step")
     assert ["Every plan step is done" in each for each in said] == [False, True]
 

@@ -443,16 +443,19 @@ class Entrance:
         return self._gate.last_failure
 
 
-async def gate_of(recorder: Recorder, settings: Settings, *, sees_files: bool) -> Entrance:
-    """The gate of the recorder's attempt as it stands; open where Midwatch only records."""
+async def gate_of(
+    recorder: Recorder, settings: Settings, *, sees_files: bool, gated: bool = True
+) -> Entrance:
+    """The gate of the recorder's attempt as it stands; open where nothing is to be refused."""
     gate = Gate(
         settings.errors, settings.plan, attempt=recorder.attempt.number, sees_files=sees_files
     )
     entrance = Entrance(
-        recorder.journal, recorder.attempt.id, gate, is_open=settings.mode is Mode.OFF
+        recorder.journal, recorder.attempt.id, gate, is_open=not gated or settings.mode is Mode.OFF
     )
-    recorder.listener = entrance.hear
-    await entrance.rebuild()
+    if gated:
+        recorder.listeners.append(entrance.hear)
+        await entrance.rebuild()
     return entrance
 
 

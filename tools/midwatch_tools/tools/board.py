@@ -102,6 +102,10 @@ class Board:
         self._task = task
         self._attempt = attempt
 
+    async def others(self) -> bool:
+        """Whether anybody else may report: on the same project, or on the task before."""
+        return bool(await self._attempts()) or len(await self._tasks()) > 1
+
     async def section(self, blocks: DataBlocks) -> str:
         """The whole board as a part of a prompt; empty where nobody reported anything."""
         return await self._section(await self._attempts(), blocks)
@@ -118,16 +122,20 @@ class Board:
         return rendered(others, own.files, blocks)
 
     async def _attempts(self) -> list[tuple[Attempt, str]]:
-        project = project_of(self._task)
         found: list[tuple[Attempt, str]] = []
-        for each in await self._journal.tasks(self._task.run):
-            if each.id == self._task.id or (project and project_of(each) == project):
-                found += [
-                    (attempt, f"{each.name}, attempt {attempt.number}")
-                    for attempt in await self._journal.attempts(each.id)
-                    if attempt.id != self._attempt.id
-                ]
+        for each in await self._tasks():
+            found += [
+                (attempt, f"{each.name}, attempt {attempt.number}")
+                for attempt in await self._journal.attempts(each.id)
+                if attempt.id != self._attempt.id
+            ]
         return sorted(found, key=lambda each: each[0].id)[-_ATTEMPTS:]
+
+    async def _tasks(self) -> list[Task]:
+        """This task, and those of its project in its run."""
+        project, own = project_of(self._task), self._task.id
+        tasks = await self._journal.tasks(self._task.run)
+        return [t for t in tasks if t.id == own or (project and project_of(t) == project)]
 
     async def _reported(self, attempt: Attempt, name: str) -> Reported:
         reported = Reported(name=name)

@@ -21,7 +21,7 @@ from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, revisions_made, with_remaining
 from midwatch_tools.session import Session
 from midwatch_tools.tool_calls import Acts
-from midwatch_tools.tools.statement import Text, Texts
+from midwatch_tools.tools.arguments import SomeTexts, Text, Texts
 from midwatch_tools.tools.toolset import WorkerTool
 
 _CHECKED = (
@@ -41,24 +41,18 @@ class CheckPlan(WorkerTool):
         impact: Text,
         options: Texts,
         choice: Text,
-        remaining: Texts | None = None,
+        remaining: SomeTexts = (),
     ) -> str:
-        """Check the rest of the plan when a plan step begins, with its first work in the same turn.
+        """Check the rest of the plan as a plan step begins, with its first work in the same turn.
 
-        Args:
-            ctx: The run.
-            assumption: What the plan takes for granted from here on.
-            reality: What the work so far has shown of it.
-            impact: What follows for the plan steps that remain.
-            options: What could be done now; keeping the plan is one.
-            choice: Which of them, and why: the simplest, with the fewest new files.
-            remaining: The plan steps that should remain, if the plan should change.
+        What the plan assumes, what the work has shown of that, its impact on the remaining plan
+        steps, and your choice among the options: the simplest, with the fewest new files. Give
+        `remaining` only if the plan should change.
         """
         acts = self._present()
         recorder, settings = acts.session.recorder, acts.session.settings.plan
-        proposed = tuple(remaining or ())
-        await _ask_once(acts, proposed)
-        made = await revisions_made(recorder) if proposed else 0
+        await _ask_once(acts, remaining)
+        made = await revisions_made(recorder) if remaining else 0
         plan = recorder.plan
         if plan.in_hand is None:
             raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
@@ -67,9 +61,9 @@ class CheckPlan(WorkerTool):
             assumption=assumption,
             reality=reality,
             impact=impact,
-            options=tuple(options),
+            options=options,
             choice=choice,
-            proposed=() if proposed == plan.open_titles else proposed,
+            proposed=() if remaining == plan.open_titles else remaining,
         )
         check = ruled(check, made=made, settings=settings)
         plan, records = _carried_out(acts.session, check)

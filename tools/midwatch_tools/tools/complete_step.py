@@ -1,16 +1,13 @@
 """The tool `complete_step`: a plan step is done once evidence says so."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.records import (
     Activity,
     Change,
-    Claim,
-    ClaimState,
     Completion,
     Plan,
     PlanStep,
@@ -19,6 +16,7 @@ from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.instructions import outline
 from midwatch_tools.plan_change import change, with_current_done
 from midwatch_tools.session import Session
+from midwatch_tools.tools.arguments import Claims, Note, Percent, Strings
 from midwatch_tools.tools.completion import (
     WORK,
     Deeds,
@@ -30,16 +28,7 @@ from midwatch_tools.tools.completion import (
 )
 from midwatch_tools.tools.toolset import WorkerTool
 
-Percent = Annotated[int, Field(ge=0, le=100)]
 _MAX_DOING = 200
-
-
-class ClaimArg(BaseModel):
-    """One thing that is so, as the worker says it."""
-
-    what: Annotated[str, Field(min_length=1, max_length=500)]
-    state: ClaimState
-    reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 class CompleteStep(WorkerTool):
@@ -48,24 +37,18 @@ class CompleteStep(WorkerTool):
     async def complete_step(
         self,
         ctx: RunContext[Any],
-        goal: str,
-        files: Annotated[list[str], Field(max_length=100)],
-        structural: Annotated[list[ClaimArg], Field(max_length=30)],
-        functional: Annotated[list[ClaimArg], Field(max_length=30)],
+        goal: Note,
+        files: Strings,
+        structural: Claims,
+        functional: Claims,
         confidence: Percent,
-        flag: str = "",
+        flag: Note = "",
     ) -> str:
-        """Say that the current plan step is done. It is checked against files, edits and commands.
+        """Say that the current plan step is done; it is checked against files, edits and commands.
 
-        Args:
-            ctx: The run.
-            goal: What the plan step was to reach.
-            files: The files that you changed or read for it, relative to the workspace.
-            structural: What is so in these files; `passed` only for what you have looked at.
-            functional: What works; `passed` only if you ran tests or a program that shows it after
-                your last edit (name the command in backquotes), else `unproven` with the reason.
-            confidence: How sure you are of the whole, 0 to 100.
-            flag: What a later check must look at, if anything.
+        Claims read `passed: …`, `failed: …` or `unproven: … because …`; structural ones are about
+        these files, functional ones about what works. `passed` needs a command that showed it after
+        your last edit, in backquotes. `flag`: what a later check must look at.
         """
         acts = self._present()
         session = acts.session
@@ -75,9 +58,9 @@ class CompleteStep(WorkerTool):
             raise ModelRetry("Every plan step is done: end your work, or `set_plan` what remains.")
         said = StepClaim(
             goal=goal,
-            files=tuple(files),
-            structural=_claims(structural),
-            functional=_claims(functional),
+            files=files,
+            structural=structural,
+            functional=functional,
             confidence=confidence,
             flag=flag,
         )
@@ -106,10 +89,6 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
     if plan.in_hand is not None:
         lines.append("Next: `check_plan`, in the same turn as your first work on the next step.")
     return "\n".join([*lines, budget] if budget else lines)
-
-
-def _claims(said: list[ClaimArg]) -> tuple[Claim, ...]:
-    return tuple(Claim(what=each.what, state=each.state, reason=each.reason) for each in said)
 
 
 async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> Evidence:

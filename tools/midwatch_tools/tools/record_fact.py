@@ -1,31 +1,22 @@
 """The tool `record_fact`: what a worker found out, for those who work here later."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, JsonValue, StringConstraints
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.records import (
-    Certainty,
     Fact,
     FactMaker,
     FactState,
     KnownFact,
 )
 from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tools.arguments import Known, Paths, Tags, Value
 from midwatch_tools.tools.duplicates import covers
 from midwatch_tools.tools.facts import Facts, as_json, lacks, looked_up
 from midwatch_tools.tools.toolset import WorkerTool
-
-Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
-Paths = Annotated[list[Path], Field(max_length=20)]
-Tag = Annotated[
-    str, StringConstraints(strip_whitespace=True, to_lower=True, min_length=1, max_length=40)
-]
-Tags = Annotated[list[Tag], Field(max_length=8)]
-Value = str | dict[str, JsonValue] | list[JsonValue] | int | float | bool
 
 
 class RecordFact(WorkerTool):
@@ -39,22 +30,14 @@ class RecordFact(WorkerTool):
         self,
         ctx: RunContext[Any],
         text: str,
-        certainty: Certainty,
-        files: Paths | None = None,
-        tags: Tags | None = None,
+        certainty: Known,
+        files: Paths = (),
+        tags: Tags = (),
         value: Value = "",
     ) -> str:
-        """Write down what you found out about this workspace, for those who work here later.
+        """Tell who works here later what you found out, in one sentence with its file or version.
 
-        Args:
-            ctx: The run.
-            text: One fact in a whole sentence that is understood without your task: what is true,
-                and of which file, command, version or setting.
-            certainty: `confirmed` if you saw it in a file or in the output of a command, else
-                `inferred`.
-            files: The files that it is about, relative to the workspace.
-            tags: A few words that it may be found by.
-            value: The same as data, if others may need it exactly: a version, a port, a table.
+        `confirmed` if you saw it in a file or an output. `value`: the same as data.
         """
         acts, facts = self._present(), self._facts()
         limits = acts.session.settings.learning.facts
@@ -62,8 +45,8 @@ class RecordFact(WorkerTool):
         fact = Fact(
             text=" ".join(text.split()),
             certainty=certainty,
-            files=tuple(dict.fromkeys(file.removeprefix("./") for file in files or ())),
-            tags=tuple(dict.fromkeys(tags or ())),
+            files=tuple(dict.fromkeys(file.removeprefix("./") for file in files)),
+            tags=tuple(dict.fromkeys(tags)),
             value=as_json(value),
             state=FactState.PENDING if pending else FactState.WAITING,
             maker=FactMaker.WORKER,

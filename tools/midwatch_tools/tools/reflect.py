@@ -1,14 +1,13 @@
 """The worker's own words about its work as a whole: `reflect` and `set_plan`."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.config.settings import Approver
-from midwatch_monitor.records import Checkpoint, Course
+from midwatch_monitor.records import Checkpoint
 from midwatch_tools.instructions import answer, outline
 from midwatch_tools.plan_change import (
     WANTING,
@@ -20,10 +19,8 @@ from midwatch_tools.plan_change import (
     written,
 )
 from midwatch_tools.tool_calls import Acts, checkpoint_step
+from midwatch_tools.tools.arguments import Decision, Estimate, Note, Percent, Strings, Texts
 from midwatch_tools.tools.toolset import WorkerTool
-
-Percent = Annotated[int, Field(ge=0, le=100)]
-Titles = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=30)]
 
 NAMES = (
     *("reflect", "report_error", "check_plan", "complete_step", "set_plan"),
@@ -40,23 +37,16 @@ class OwnTools(WorkerTool):
         ctx: RunContext[Any],
         progress_percent: Percent,
         confidence: Percent,
-        decision: Course,
-        files_done: list[str] | None = None,
-        blockers: list[str] | None = None,
-        notes: str = "",
-        estimated_steps_left: Annotated[int, Field(ge=0)] | None = None,
+        decision: Decision,
+        files_done: Strings = (),
+        blockers: Strings = (),
+        notes: Note = "",
+        estimated_steps_left: Estimate = None,
     ) -> str:
-        """Report how the work goes. Call it together with your next work call, in the same turn.
+        """Report how the work goes, in the same turn as your next work call.
 
-        Args:
-            ctx: The run.
-            progress_percent: Progress toward the current plan step, 0 to 100.
-            confidence: How sure you are that the current approach will work, 0 to 100.
-            decision: `continue`, `pivot` (another approach), or `escalate` (you need help).
-            files_done: Files created or modified for this plan step so far.
-            blockers: Obstacles that stop you, one each; empty if there are none.
-            notes: Why progress and confidence are what they are.
-            estimated_steps_left: How many more steps this plan step will take.
+        Progress (0 to 100) is of the current plan step only; confidence (0 to 100) is that the
+        approach will work. `pivot`: you try another approach; `escalate`: you need help.
         """
         acts = self._present()
         plan = acts.session.recorder.plan
@@ -64,8 +54,8 @@ class OwnTools(WorkerTool):
             progress_percent=progress_percent,
             confidence=confidence,
             decision=decision,
-            blockers=tuple(blockers or ()),
-            files_done=tuple(files_done or ()),
+            blockers=blockers,
+            files_done=files_done,
             notes=notes,
             estimated_steps_left=estimated_steps_left,
             plan_step=plan.current,
@@ -76,18 +66,15 @@ class OwnTools(WorkerTool):
                 f"{said} checkpoints on this plan step are enough: do the work, or finish it."
             )
         acts.stash(ctx, checkpoint_step(checkpoint))
-        said_back = answer(checkpoint, acts.session.settings.reflect, alone=_alone(ctx))
+        said_back = answer(
+            checkpoint, acts.session.settings.reflect, alone=_alone(ctx), plans=written(plan)
+        )
         return "\n".join(
             filter(None, (said_back, acts.session.budget_line(within=progress_percent)))
         )
 
-    async def set_plan(self, ctx: RunContext[Any], steps: Titles) -> str:
-        """Write the remaining plan steps anew; finished ones stay.
-
-        Args:
-            ctx: The run.
-            steps: What remains, in order, each so that one can check whether it is done.
-        """
+    async def set_plan(self, ctx: RunContext[Any], steps: Texts) -> str:
+        """Write the remaining plan steps anew, in order, each so that one can check it."""
         acts = self._present()
         await _may_revise(acts)
         plan = acts.session.shared(with_remaining(acts.session.recorder.plan, steps))

@@ -8,7 +8,8 @@ from pydantic_ai.tools import RunContext
 from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Analysis, Cause
 from midwatch_tools.gate.gate import Failure, backoff
-from midwatch_tools.tools.statement import ErrorReport, Text
+from midwatch_tools.tools.arguments import Category, Text
+from midwatch_tools.tools.statement import ErrorReport
 from midwatch_tools.tools.toolset import WorkerTool
 
 
@@ -19,19 +20,14 @@ class ReportFailure(WorkerTool):
         self,
         ctx: RunContext[Any],
         what_happened: Text,
-        category: Cause,
+        category: Category,
         root_cause: Text,
         change: Text,
     ) -> str:
-        """Analyse a failure before you try again. The next try may stand in the same turn.
+        """Analyse a failure before you try again, which may be in the same turn.
 
-        Args:
-            ctx: The run.
-            what_happened: The act that failed, and the message with which it failed.
-            category: `transient` (it passes by itself: a timeout, a rate limit, an overload),
-                `permanent` (it stays until something is changed), or `unknown`.
-            root_cause: Why it failed: which belief was wrong, or what was missing.
-            change: What will be different in the next try.
+        `transient` passes by itself, as a timeout does. `change`: what the next try does
+        differently.
         """
         acts = self._present()
         report = ErrorReport(

@@ -1,9 +1,8 @@
 """The tool `request_budget`: a worker asks for more than its task was given."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 
@@ -15,10 +14,8 @@ from midwatch_monitor.records import (
     Intervention,
     Record,
 )
+from midwatch_tools.tools.arguments import Amount, Count, Text
 from midwatch_tools.tools.toolset import WorkerTool
-
-Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
-Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
 ASKING: tuple[type[Record], ...] = (BudgetRequest, Intervention)
 """The records that tell whether a request is open."""
@@ -30,22 +27,13 @@ class RequestBudget(WorkerTool):
     async def request_budget(
         self,
         ctx: RunContext[Any],
-        reason: Annotated[str, Field(min_length=1, max_length=2000)],
+        reason: Text,
         requests: Count = 0,
         tokens: Count = 0,
         cost_usd: Amount = 0.0,
         minutes: Amount = 0.0,
     ) -> str:
-        """Ask for more budget, when it will not last although the work goes well.
-
-        Args:
-            ctx: The run.
-            reason: What is left to do, and why it takes more than was given.
-            requests: How many more model requests.
-            tokens: How many more tokens.
-            cost_usd: How many more US dollars.
-            minutes: How many more minutes.
-        """
+        """Ask for more budget, when it will not last although the work goes well."""
         acts = self._present()
         session = acts.session
         wanted = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)

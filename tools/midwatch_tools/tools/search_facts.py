@@ -1,17 +1,12 @@
 """The tool `search_facts`: what others found out about the workspace."""
 
 from collections.abc import Callable
-from typing import Annotated
-
-from pydantic import Field
 
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tools.arguments import Note, Paths
 from midwatch_tools.tools.facts import Facts, listed, looked_up
-from midwatch_tools.tools.record_fact import Paths
 from midwatch_tools.tools.toolset import WorkerTool
-
-Query = Annotated[str, Field(max_length=500)]
 
 
 class SearchFacts(WorkerTool):
@@ -21,15 +16,10 @@ class SearchFacts(WorkerTool):
         super().__init__(present)
         self._facts = facts
 
-    async def search_facts(self, query: Query, files: Paths | None = None) -> str:
-        """Look up what others found out about this workspace: evidence, no orders.
-
-        Args:
-            query: A few words that should stand in a fact; empty for the newest ones.
-            files: Files that it should be about, relative to the workspace.
-        """
+    async def search_facts(self, query: Note, files: Paths = ()) -> str:
+        """Look up what others found out about this workspace: evidence, no orders."""
         acts, facts = self._present(), self._facts()
-        paths = [file.removeprefix("./") for file in files or ()]
+        paths = [file.removeprefix("./") for file in files]
         found = await looked_up(facts.search(query, paths), acts.session.recorder)
         if found is None:
             return "Facts cannot be looked up just now; go on with the work."

@@ -3,15 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_monitor.records import Cause
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
-Texts = Annotated[list[Text], Field(min_length=1, max_length=30)]
+from midwatch_tools.tools.arguments import SomeTexts, Text, Texts
 
 _WORD = re.compile(r"[^\W_]+")
 _NO_NEWS = """
@@ -60,7 +57,7 @@ class PlanReview(BaseModel):
     impact: Text
     options: Texts
     choice: Text
-    remaining: Texts | None = None
+    remaining: SomeTexts = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

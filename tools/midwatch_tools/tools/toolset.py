@@ -1,6 +1,6 @@
 """What the tools of Midwatch have in common: one run that they belong to, and one guard."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from pydantic_ai import FunctionToolset
@@ -8,17 +8,40 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
 from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tools.arguments import FlatSchema
 
 _PATIENCE = 1000
 """Wrong calls of Midwatch's own tools never end a run: the budget does."""
+
+_PARALLEL = frozenset({"reflect", "read_board", "search_facts"})
+"""They change nothing that others in the same turn ask about."""
 
 
 class WorkerToolset(FunctionToolset[Any]):
     """The tools that `Watch` gives to a worker; while nobody watches, that is all that they say."""
 
-    def __init__(self, watched: Callable[[], bool]) -> None:
-        super().__init__(id="midwatch", max_retries=_PATIENCE)
+    def __init__(
+        self,
+        tools: Mapping[str, Callable[[], Callable[..., Awaitable[str]]]],
+        *,
+        watched: Callable[[], bool],
+        offered: Callable[[], Collection[str]],
+    ) -> None:
+        """Hold the `offered` ones of some tools, each made as it is offered first.
+
+        What follows in a turn knows of what they did: they are called in order.
+        """
+        super().__init__(id="midwatch", max_retries=_PATIENCE, schema_generator=FlatSchema)
+        self._made = tools
         self._watched = watched
+        self._offered = offered
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools that this run has a use for."""
+        for name in self._offered():
+            if name not in self.tools:  # its schema takes a millisecond or two
+                self.add_function(self._made[name](), sequential=name not in _PARALLEL)
+        return await super().get_tools(ctx)
 
     async def call_tool(
         self,
@@ -31,6 +54,31 @@ class WorkerToolset(FunctionToolset[Any]):
         if not self._watched():
             return UNWATCHED
         return await super().call_tool(name, tool_args, ctx, tool)
+
+
+PLAN_TOOLS = frozenset({"set_plan", "check_plan", "complete_step"})
+"""For a plan of two steps or more, or one that was written anew."""
+
+
+def useful(*, gated: bool, limited: bool, others: bool, facts: bool, known: bool) -> frozenset[str]:
+    """The tools that an attempt has a use for from its start, beside those for a plan.
+
+    Args:
+        gated: Whether calls may be refused until a failure is analysed.
+        limited: Whether its budget has a limit that somebody could raise.
+        others: Whether anybody else may report on the same files or task.
+        facts: Whether what it finds out is kept.
+        known: Whether anything was found out before.
+    """
+    wanted = {
+        "reflect": True,
+        "report_error": gated,
+        "request_budget": limited,
+        "read_board": others,
+        "record_fact": facts,
+        "search_facts": known,
+    }
+    return frozenset(name for name, use in wanted.items() if use)
 
 
 class WorkerTool:

@@ -173,7 +173,7 @@ def status_line(account: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLi
         steps=latest.last_step if latest else 0,
         requests_used=int(latest.budget.requests.used) if latest else 0,
         requests_limit=_limit(latest),
-        alerts=len(latest.firing) if latest else 0,
+        alerts=len(latest.unresolved) if latest else 0,
         waits_for=waits_for(account, nodes) or None,
         accepted=account.verdict.accepted if account.verdict else None,
         reservations=account.reservations,

@@ -147,9 +147,9 @@ def _budget(row: Row, colours: Palette) -> Cell:
 
 
 def _alerts(row: Row, colours: Palette) -> Cell:
-    if not row.state.firing:
+    if not row.state.unresolved:
         return "-", colours.dim
-    return f"{len(row.state.firing)} {row.rules}", health_style(row.health, colours)
+    return f"{len(row.state.unresolved)} {row.rules}", health_style(row.health, colours)
 
 
 def _node(row: Row, colours: Palette) -> Cell:

@@ -58,7 +58,7 @@ def header(
 
 def _standing(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Part]:
     parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
-    if state.lifecycle is Lifecycle.WORKING:
+    if state.lifecycle is Lifecycle.WORKING or (state.over and state.unresolved):
         health = Health.UNKNOWN if adrift else state.health
         parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
     return parts

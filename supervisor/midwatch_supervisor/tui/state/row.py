@@ -106,8 +106,8 @@ class Row:
 
     @property
     def rules(self) -> str:
-        """The rules that fire."""
-        return ", ".join(dict.fromkeys(alert.key.rule for alert in self.state.firing))
+        """The rules that fire, or fired when it ended."""
+        return ", ".join(dict.fromkeys(alert.key.rule for alert in self.state.unresolved))
 
     @property
     def health(self) -> Health:

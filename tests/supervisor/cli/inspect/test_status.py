@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -41,7 +42,9 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
+from midwatch_stage.worker import scripted
 from midwatch_supervisor.cli import main
+from midwatch_tools import Watch
 
 Capture = pytest.CaptureFixture[str]
 
@@ -167,6 +170,22 @@ async def test_health_follows_from_what_fires(
     await write(journal, attempt, at, WORKING, *records)
     (line,) = await lines(capsys)
     assert line["health"] == health
+
+
+async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_ok(
+    journal: Journal, journal_file: Path, capsys: Capture
+) -> None:
+    turns = [[("look", {"at": "the same"})] for _ in range(13)]
+    agent = Agent(scripted(*turns))
+
+    @agent.tool_plain
+    def look(at: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        return at
+
+    await agent.run("Mend it.", capabilities=[Watch(journal=str(journal_file))])
+    line = (await lines(capsys))[-1]
+    assert (line["lifecycle"], line["health"]) == ("completed", "stuck")
+    assert line["alerts"] == 3
 
 
 async def test_an_act_under_way_is_waited_for_until_it_arrives(

@@ -1,0 +1,266 @@
+"""An agent that is watched, and supervised, in its own process."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import Alert, Intervention, Record, Severity, Step
+from midwatch_stage.worker import SOON, scripted
+from midwatch_tools import Watch
+
+Build = Callable[..., Agent[None, str]]
+
+FAILED = "E   AssertionError: 3 != 4\nFAILED tests/test_sum.py::test_sum\n[exit code: 1]"
+
+
+def run_tests() -> str:
+    return FAILED
+
+
+def looping(times: int = 13) -> tuple[Any, ...]:
+    """Edits of one file, each with an equal failure of the tests after it."""
+    edit = ("put", {"path": "sum.py", "text": "x = 1"})
+    return tuple([edit, ("run_tests", {})] for _ in range(times))
+
+
+@pytest.fixture
+def looper(worker: Build) -> Agent[None, str]:
+    return worker(*looping(), tools=(run_tests,))
+
+
+def spoken(messages: Sequence[ModelMessage]) -> list[str]:
+    """What Midwatch said to the agent."""
+    return [
+        part.content
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+        and isinstance(part.content, str)
+        and " from your " in part.content.partition("\n")[0]
+    ]
+
+
+async def test_each_alert_is_a_log_line_and_a_call(
+    looper: Agent[None, str], journal_file: Path, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    heard: list[Alert] = []
+    watch = Watch(journal=str(journal_file), root=workspace, on_alert=heard.append)
+    await looper.run("Mend the sum.", capabilities=[watch])
+    assert any(each.severity is Severity.CRITICAL for each in heard)
+    lines = [r.message for r in caplog.records if r.name == "midwatch_tools.watch"]
+    assert len(lines) == len(heard)
+    assert all(each.key.rule in line for each, line in zip(heard, lines, strict=True))
+
+
+async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
+    looper: Agent[None, str], journal_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def explode(alert: Alert) -> None:
+        raise LookupError(alert.summary)
+
+    watch = Watch(journal=str(journal_file), on_alert=explode)
+    result = await looper.run("Mend the sum.", capabilities=[watch])
+    assert result.output == "Done."
+    assert "on_alert failed" in caplog.text
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert len(await journal.entries(kinds=(Step,))) == 27
+
+
+async def interventions(file: Path) -> list[Record]:
+    async with await Journal.open_to_read(file) as journal:
+        return [entry.record for entry in await journal.entries(kinds=(Intervention,))]
+
+
+@pytest.mark.parametrize("supervisor", ["policy", "model"])
+async def test_a_supervisor_nudges_in_the_same_process(
+    worker: Build, journal_file: Path, workspace: Path, supervisor: str
+) -> None:
+    heard: list[Alert] = []
+    bus = LocalBus()
+
+    async def run_slow_tests() -> str:
+        async with asyncio.timeout(30), bus.subscribe() as hints:
+            while heard and not await interventions(journal_file):
+                await hints.wait(0.1)  # which leaves the supervisor time to speak
+        return FAILED
+
+    turns: tuple[Any, ...] = tuple([turn[0], ("run_slow_tests", {})] for turn in looping())
+    watch = Watch(
+        journal=str(journal_file),
+        root=workspace,
+        settings=SOON,
+        bus=bus,
+        supervisor="policy" if supervisor == "policy" else TestModel(),
+        on_alert=lambda alert: heard.append(alert) if alert.severity.alarm else None,
+        seconds=count().__next__,
+    )
+    agent = worker(*turns, tools=(run_slow_tests,))
+    result = await agent.run("Mend the sum.", capabilities=[watch])
+    assert spoken(result.all_messages())
+
+
+def test_a_supervisor_that_cannot_be_is_refused_at_once() -> None:
+    with pytest.raises(UserError, match="nobody"):
+        Watch(supervisor="nobody:nothing")
+
+
+OFFERED: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"reflect", "record_fact"}),
+    ({"tools": "reflect"}, {"reflect"}),
+    ({"gates": True}, {"reflect", "record_fact", "report_error"}),
+    ({"mode": "observe"}, set()),
+]
+
+
+@pytest.mark.parametrize(
+    ("watch", "offered"),
+    OFFERED,
+    ids=["as it is", "reflect only", "with gates", "observing"],
+)
+async def test_an_agent_is_offered_what_it_was_asked_for(
+    journal_file: Path, watch: dict[str, Any], offered: set[str]
+) -> None:
+    model = TestModel(call_tools=[])
+    await Agent(model).run("Look.", capabilities=[Watch(journal=str(journal_file), **watch)])
+    parameters = model.last_model_request_parameters
+    assert parameters is not None
+    assert {tool.name for tool in parameters.function_tools} == offered
+
+
+async def test_an_agent_that_is_only_observed_is_told_nothing_and_judged_all_the_same(
+    looper: Agent[None, str], journal_file: Path
+) -> None:
+    heard: list[Alert] = []
+    watch = Watch(journal=str(journal_file), mode="observe", on_alert=heard.append)
+    result = await looper.run("Mend the sum.", capabilities=[watch])
+    prompts = [
+        part.content
+        for message in result.all_messages()
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+    assert prompts == ["Mend the sum."]
+    assert not any(m.instructions for m in result.all_messages() if isinstance(m, ModelRequest))
+    assert heard
+    assert "missed_checkpoint" not in {each.key.rule for each in heard}
+
+
+async def test_without_gates_no_call_is_refused(worker: Build, journal_file: Path) -> None:
+    agent = worker(*[[("run_command", {"command": "f broken"})]] * 6)
+    result = await agent.run("Mend it.", capabilities=[Watch(journal=str(journal_file))])
+    assert "refused" not in result.all_messages_json().decode()
+
+
+async def names(file: Path) -> list[tuple[int, str, int]]:
+    """The tasks in a journal: their run, their name, and how many steps they took."""
+    async with await Journal.open_to_read(file) as journal:
+        return [
+            (task.run, task.name, len(await journal.entries(task=task.id, kinds=(Step,))))
+            for run in await journal.runs()
+            for task in await journal.tasks(run.id)
+        ]
+
+
+async def test_sub_agents_are_tasks_of_their_parents_run(worker: Build, journal_file: Path) -> None:
+    child = Agent(
+        scripted("Looked."), capabilities=[Watch(journal=str(journal_file), name="child")]
+    )
+
+    async def ask_child() -> str:
+        return (await child.run("Look.")).output
+
+    watch = Watch(journal=str(journal_file), name="parent")
+    agent = worker([("ask_child", {}), ("ask_child", {})], tools=(ask_child,))
+    await agent.run("Mend it.", capabilities=[watch])
+    await child.run("Look again.")
+    assert await names(journal_file) == [
+        (1, "parent", 3),
+        (1, "parent/1-child", 1),
+        (1, "parent/2-child", 1),
+        (2, "child", 1),
+    ]
+
+
+async def stream(agent: Agent[None, str]) -> str:
+    async with agent.run_stream("Look.") as result:
+        return await result.get_output()
+
+
+async def step_by_step(agent: Agent[None, str]) -> str:
+    async with agent.iter("Look.") as run:
+        async for _ in run:
+            pass
+    assert run.result is not None
+    return run.result.output
+
+
+async def in_one_go(agent: Agent[None, str]) -> str:
+    return (await agent.run("Look.")).output
+
+
+async def in_a_thread(agent: Agent[None, str]) -> str:
+    def work() -> str:
+        with asyncio.Runner() as runner:
+            asyncio.set_event_loop(runner.get_loop())
+            return agent.run_sync("Look.").output
+
+    return await asyncio.to_thread(work)
+
+
+async def say(messages: list[ModelMessage], info: Any) -> AsyncIterator[str]:
+    yield "Look"
+    yield "ed."
+
+
+@pytest.mark.parametrize("start", [in_one_go, in_a_thread, stream, step_by_step])
+async def test_however_it_is_started_a_run_is_an_attempt(
+    journal_file: Path, start: Callable[[Agent[None, str]], Any]
+) -> None:
+    function = scripted("Looked.").function
+    assert function is not None
+    model = FunctionModel(function, stream_function=say)
+    agent = Agent(model, capabilities=[Watch(journal=str(journal_file))])
+    assert await start(agent) == "Looked."
+    assert await names(journal_file) == [(1, "agent", 1)]
+
+
+class Beside(AbstractCapability[Any]):
+    """Another capability, with a tool and instructions of its own."""
+
+    def get_instructions(self) -> str:
+        return "Be brief."
+
+
+async def test_other_capabilities_work_beside_it(journal_file: Path) -> None:
+    model = TestModel(call_tools=[])
+    agent = Agent(model, capabilities=[Beside(), Watch(journal=str(journal_file))])
+    result = await agent.run("Look.")
+    told = next(m.instructions for m in result.all_messages() if isinstance(m, ModelRequest))
+    assert told is not None
+    assert "Be brief." in told
+    assert "[midwatch" in told
+
+
+async def test_several_agents_at_once_share_a_journal(journal_file: Path) -> None:
+    agents = [
+        Agent(scripted("Looked."), capabilities=[Watch(journal=str(journal_file), name=f"a{n}")])
+        for n in range(5)
+    ]
+    await asyncio.gather(*(each.run("Look.") for each in agents))
+    assert sorted(name for _, name, _ in await names(journal_file)) == [f"a{n}" for n in range(5)]

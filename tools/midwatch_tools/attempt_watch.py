@@ -1,0 +1,314 @@
+"""`AttemptWatch`: the capability that watches one run of an agent for an attempt in the journal."""
+
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.toolsets import AgentToolset
+
+from midwatch_monitor.budget import meters
+from midwatch_monitor.bus import Bus, LocalBus
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.records import Budget
+from midwatch_tools.data_blocks import code
+from midwatch_tools.final_look import look_again
+from midwatch_tools.gate.gate import gate_of
+from midwatch_tools.inbox import Inbox
+from midwatch_tools.instructions import code_in, protocol, without_reminders
+from midwatch_tools.pauses import listen
+from midwatch_tools.plan_change import written
+from midwatch_tools.session import ModelFor, Session, Switch, model_before
+from midwatch_tools.site import Check, Site
+from midwatch_tools.tool_calls import Acts, Remembered
+from midwatch_tools.tools.board import Board, ReadBoard
+from midwatch_tools.tools.check_plan import CheckPlan
+from midwatch_tools.tools.complete_step import CompleteStep
+from midwatch_tools.tools.facts import Facts, looked_up
+from midwatch_tools.tools.record_fact import RecordFact
+from midwatch_tools.tools.reflect import OwnTools
+from midwatch_tools.tools.report_error import ReportFailure
+from midwatch_tools.tools.request_budget import RequestBudget
+from midwatch_tools.tools.search_facts import SearchFacts
+from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful
+from midwatch_tools.tree import Ignored, Tree, ignored_below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a watch goes: all of it where a runner owns the attempt."""
+
+    tools: Literal["all", "reflect", "none"] = "all"
+    """What the worker is offered."""
+    gated: bool = True
+    """Whether calls may be refused until a failure is analysed or a plan step checked."""
+    steered: bool = True
+    """Whether anything is said to the worker."""
+    resumable: bool = True
+    """Whether the history is kept, so that the attempt can be resumed."""
+    attended: bool = True
+    """Whether the work waits where a supervisor asks for a person."""
+    rest_seconds: float = 0.0
+    """How long what is to be said is not asked for again: requests may follow in milliseconds."""
+
+
+class AttemptWatch(AbstractCapability[Any]):
+    """Watches, records and delivers for an attempt that a runner owns; it decides nothing.
+
+    What goes wrong with the watch is raised: the runner decides what becomes of the attempt.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder | None,
+        *,
+        root: Path | None = None,
+        settings: Settings | None = None,
+        bus: Bus | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+        check: Check | None = None,
+        model_for: ModelFor | None = None,
+        board: Board | None = None,
+        facts: Facts | None = None,
+        ignored_by_git: Ignored | None = None,
+        draw: Callable[[], str] = code,
+        reach: Reach | None = None,
+    ) -> None:
+        """Set up the watch of one run.
+
+        Args:
+            recorder: The voice of the attempt.
+            root: The folder whose files the agent works on; without it, edits are read from the
+                arguments of tools only.
+            settings: Thresholds; by default the built-in ones.
+            bus: Where hints go.
+            seconds: A clock that never goes back, for the minutes of the budget.
+            check: Runs acceptance commands of plan steps in the attempt's workspace.
+            model_for: A model by its name, for an intervention that switches to another one.
+            board: What other agents reported, for the worker to read.
+            facts: What is known about the project.
+            ignored_by_git: Which files below `root` are nobody's edit; by default looked up.
+            draw: Eight random hexadecimal digits, which Midwatch's messages to the worker bear.
+            reach: How far it goes; by default, all the way.
+        """
+        super().__init__()
+        self.settings = settings or Settings()
+        self._recorder = recorder
+        self._root = root
+        self._bus = bus or LocalBus()
+        self._seconds = seconds
+        self._check = check
+        self._model_for = model_for
+        self._board = board
+        self._facts = facts
+        self._ignored_by_git = ignored_by_git
+        self._draw = draw
+        self._code = draw()
+        self._acts: Acts | None = None
+        self._tools: frozenset[str] = frozenset()
+        self._reach = reach or Reach()
+
+    def budget(self) -> Budget | None:
+        """What the run has used by this moment, with what was granted; `None` before it begins."""
+        return None if self._acts is None else self._acts.session.allowed()
+
+    @property
+    def tools(self) -> Collection[str]:
+        """The tools that this run has a use for.
+
+        Fixed as it begins, so that a provider's cache holds; those for a plan join once a
+        supervisor has written one.
+        """
+        if self._acts is None or self._reach.tools != "all":
+            return self._tools
+        plan = self._acts.session.recorder.plan
+        return self._tools | PLAN_TOOLS if written(plan) else self._tools
+
+    def get_instructions(self) -> Callable[[], str]:
+        """The short protocol, after the agent's own instructions."""
+        return self._instructions
+
+    def _instructions(self) -> str:
+        tools = self.tools
+        if not tools:
+            return ""
+        return protocol(self.settings.reflect, self._code, tools, gated=self._reach.gated)
+
+    def get_toolset(self) -> AgentToolset[Any]:
+        """What the worker says of its work: of these tools, a run is offered what it can use."""
+        present, known = self._present, self._known
+        return WorkerToolset(
+            {
+                "reflect": lambda: OwnTools(present).reflect,
+                "set_plan": lambda: OwnTools(present).set_plan,
+                "report_error": lambda: ReportFailure(present).report_error,
+                "check_plan": lambda: CheckPlan(present).check_plan,
+                "complete_step": lambda: CompleteStep(present).complete_step,
+                "request_budget": lambda: RequestBudget(present).request_budget,
+                "read_board": lambda: ReadBoard(self._others()).read_board,
+                "record_fact": lambda: RecordFact(known, present).record_fact,
+                "search_facts": lambda: SearchFacts(known, present).search_facts,
+            },
+            watched=lambda: self._acts is not None,
+            offered=lambda: self.tools,
+        )
+
+    def _present(self) -> Acts:
+        assert self._acts is not None  # else the toolset answers
+        return self._acts
+
+    def _others(self) -> Board:
+        assert self._board is not None  # else nothing of it is offered
+        return self._board
+
+    def _known(self) -> Facts:
+        assert self._facts is not None  # there before the first act
+        return self._facts
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Open what the watch needs, and close it whatever happens."""
+        assert self._recorder is not None
+        await self._begin(ctx, self._recorder)
+        try:
+            return await handler()
+        finally:
+            # What comes between two runs of an attempt, an outage perhaps, is no work.
+            if self._acts is not None:
+                self._acts.session.stop_clock()
+
+    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+        journal, attempt = recorder.journal, recorder.attempt.id
+        saved = await journal.messages(attempt) if self._reach.resumable else []
+        tree = await self._tree()
+        self._code = code_in(ctx.messages) or self._draw()
+        switch = Switch(self._model_for)
+        if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
+            await recorder.record(fault)
+        session = Session(
+            recorder=recorder,
+            inbox=self._inbox(recorder),
+            settings=self.settings,
+            code=self._code,
+            saved=len(saved),
+            # A conversation that the agent brings along was not made in this attempt.
+            requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
+            seconds=self._seconds,
+            site=Site(self._root, tree, self._check),
+            switch=switch,
+            resumable=self._reach.resumable,
+            attended=self._reach.attended,
+            rest_seconds=self._reach.rest_seconds,
+        )
+        if ctx.messages and not saved:
+            await session.bring_along(ctx.messages)
+        self._tools = await self._useful(recorder)
+        self._acts = Acts(
+            session,
+            Remembered(await journal.results(attempt) if self._reach.resumable else ()),
+            tree,
+            resumed=bool(saved),
+            tolerate=self._tolerating,
+            gate=await gate_of(
+                recorder, self.settings, sees_files=tree is not None, gated=self._reach.gated
+            ),
+        )
+
+    async def _tree(self) -> Tree | None:
+        if self._root is None:
+            return None
+        tree = Tree(
+            self._root,
+            max_files=self.settings.run.max_watched_files,
+            ignored_by_git=self._ignored_by_git or ignored_below(self._root.resolve()),
+        )
+        await tree.begin()
+        return tree
+
+    def _inbox(self, recorder: Recorder) -> Inbox | None:
+        if not self._reach.steered:
+            return None
+        poll = self.settings.monitor.poll_seconds
+        return Inbox(recorder.journal, self._bus, recorder.attempt.id, poll_seconds=poll)
+
+    async def _useful(self, recorder: Recorder) -> frozenset[str]:
+        """The tools that this run has a use for, beside those for a plan."""
+        if self._reach.tools != "all":
+            return frozenset({"reflect"} if self._reach.tools == "reflect" else ())
+        facts = self._facts
+        kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
+        known = facts is not None and kept and await looked_up(facts.search("", ()), recorder)
+        return useful(
+            gated=self._reach.gated,
+            limited=any(meter.limit is not None for _, meter in meters(recorder.budget)),
+            others=self._board is not None and await self._board.others(),
+            facts=kept,
+            known=bool(known),
+        )
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Deliver what is due; a pause holds here, and from here on another model may answer."""
+        if self._acts is not None:
+            session = self._acts.session
+            await self._tolerating(self._acts.before_request(ctx))
+            if session.forgets:
+                session.forgets = False
+                messages = without_reminders(request_context.messages)
+                request_context = replace(request_context, messages=messages)
+            listen(self._pause)
+        model = None if self._acts is None else self._acts.session.switch.model
+        return request_context if model is None else replace(request_context, model=model)
+
+    async def _pause(self, seconds: float, said: str) -> None:
+        if self._acts is not None:
+            await self._tolerating(self._acts.session.paused(seconds, said))
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
+        """Append the history after every node."""
+        if self._acts is not None:
+            await self._tolerating(self._acts.session.after_node(node, ctx.messages))
+            look_again(ctx, result, self.settings.completion, self.budget(), self._code)
+        return result
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Record the call, and have the rules judge it, before the model sees its result."""
+        if self._acts is None:
+            return await handler(args)
+        return await self._acts.around(ctx, call, args, handler)
+
+    async def on_tool_validate_error(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: Any,
+        error: Any,
+    ) -> dict[str, Any]:
+        """Record a call that was refused for its arguments; the model is told why."""
+        if self._acts is not None and isinstance(error, Exception | ModelRetry):
+            await self._tolerating(self._acts.refused(ctx, call, error))
+        raise error
+
+    async def _tolerating(self, work: Awaitable[object]) -> None:
+        """Do what belongs to the watch."""
+        await work

@@ -1,0 +1,119 @@
+"""What the tools take: checked here, and plain in the schema that a model is sent.
+
+A schema costs tokens with every request, and servers of local models turn it into a grammar, which
+fails over references, nested objects and long limits. So it holds names and types only; what is
+wrong with a value the model is told when it sends one.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
+from pydantic_ai.tools import GenerateToolJsonSchema
+from pydantic_core.core_schema import CoreSchema, WithDefaultSchema
+
+from midwatch_monitor.records import Cause, Certainty, Claim, ClaimState, Course
+
+_TEXT = WithJsonSchema({"type": "string"})
+_WHOLE = WithJsonSchema({"type": "integer"})
+_NUMBER = WithJsonSchema({"type": "number"})
+_TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+
+
+def _one_of(kind: type[StrEnum]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": [each.value for each in kind]})
+
+
+def _or(default: object) -> Callable[[object], object]:
+    """Takes `null` for a parameter that was left out: many models send that."""
+    return lambda value: default if value is None else value
+
+
+_NONE_IS_EMPTY = BeforeValidator(_or(()))
+
+Percent = Annotated[int, Field(ge=0, le=100), _WHOLE]
+Count = Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_or(0)), _WHOLE]
+Amount = Annotated[
+    float, Field(ge=0, le=1_000_000, allow_inf_nan=False), BeforeValidator(_or(0.0)), _NUMBER
+]
+Estimate = Annotated[Annotated[int, Field(ge=0)] | None, _WHOLE]
+
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000), _TEXT
+]
+Note = Annotated[str, StringConstraints(max_length=4000), BeforeValidator(_or("")), _TEXT]
+Strings = Annotated[tuple[str, ...], Field(max_length=100), _NONE_IS_EMPTY, _TEXTS]
+"""Texts of any kind; none where they are left out."""
+Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=30), _TEXTS]
+SomeTexts = Annotated[tuple[Text, ...], Field(max_length=30), _NONE_IS_EMPTY, _TEXTS]
+
+_Path = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+Paths = Annotated[tuple[_Path, ...], Field(max_length=20), _NONE_IS_EMPTY, _TEXTS]
+_Tag = Annotated[
+    str, StringConstraints(strip_whitespace=True, to_lower=True, min_length=1, max_length=40)
+]
+Tags = Annotated[tuple[_Tag, ...], Field(max_length=8), _NONE_IS_EMPTY, _TEXTS]
+Value = Annotated[
+    str | dict[str, JsonValue] | list[JsonValue] | int | float | bool,
+    BeforeValidator(_or("")),
+    _TEXT,
+]
+"""Data as JSON text. Models send it as JSON as well, and that is taken."""
+
+Decision = Annotated[Course, _one_of(Course)]
+Category = Annotated[Cause, _one_of(Cause)]
+Known = Annotated[Certainty, _one_of(Certainty)]
+
+_BECAUSE = " because "
+
+
+def _claim(said: object) -> object:
+    """A claim from `unproven: it works there because nobody could look`, or from its parts."""
+    if not isinstance(said, str):
+        return said
+    state, _, what = said.partition(":")
+    name = state.strip().strip("`*").lower()
+    if name not in {each.value for each in ClaimState} or not what.strip():
+        names = ", ".join(f"`{each}:`" for each in ClaimState)
+        raise ValueError(f"a claim begins with one of {names} and goes on with what is so")
+    if name == ClaimState.PASSED:
+        return {"what": what.strip(), "state": name}
+    what, _, reason = what.partition(_BECAUSE)
+    return {"what": what.strip(), "state": name, "reason": reason.strip()}
+
+
+def _bounded(claim: Claim) -> Claim:
+    if not claim.what.strip() or len(claim.what) > 500 or len(claim.reason) > 2000:
+        raise ValueError("a claim has 1 to 500 characters, and its reason up to 2,000")
+    return claim
+
+
+Claims = Annotated[
+    tuple[Annotated[Claim, BeforeValidator(_claim), AfterValidator(_bounded)], ...],
+    Field(max_length=30),
+    _NONE_IS_EMPTY,
+    _TEXTS,
+]
+
+
+class FlatSchema(GenerateToolJsonSchema):
+    """Leaves out what a model does not need: defaults, and that there are no other parameters."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """The schema of the value alone."""
+        return self.generate_inner(schema["schema"])
+
+    def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+        """The whole schema."""
+        whole = super().generate(schema, mode)
+        whole.pop("additionalProperties", None)
+        return whole
